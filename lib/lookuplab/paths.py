@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from lookuplab.errors import UserError
 
@@ -26,6 +26,7 @@ DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by
 FIGURES = ROOT / "figures"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 STORE = RUNS / "completions.sqlite"
+HashForm = Literal["content", "digests", "lines", "times"]
 # the same content gives the same bytes
 COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
 
@@ -115,3 +116,27 @@ def file_hash(path: Path) -> str:
     """sha256 of a file's content."""
     with open(path, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
+    """sha256 over names (below ``folder``) and contents of ``files``, in their order.
+
+    ``form`` is what of each file goes in. Keys of stored answers have "content" (models) and
+    "digests" (repositories), figures have "lines" (data): none of them can change. "times" does not
+    read the files: size and time of modification stand for the content.
+    """
+    total = hashlib.sha256()
+    for file in files:
+        name, stat = file.relative_to(folder).as_posix(), file.stat()
+        if form == "lines":
+            total.update(f"{name} {file_hash(file)}\n".encode())
+        elif form == "digests":
+            total.update(f"{name}\0".encode() + bytes.fromhex(file_hash(file)))
+        elif form == "times":
+            total.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+        else:
+            total.update(f"{name}\0{stat.st_size}\0".encode())
+            with file.open("rb") as stream:
+                while block := stream.read(2**20):
+                    total.update(block)
+    return total.hexdigest()

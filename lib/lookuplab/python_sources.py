@@ -11,7 +11,6 @@ imports.
 """
 
 import functools
-import hashlib
 import importlib.util
 import os
 import re
@@ -24,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.paths import file_hash
+from lookuplab.paths import file_hash, folder_hash
 
 NAME = "python-sources"
 PINS = paths.DATA / f"{NAME}.txt"
@@ -112,14 +111,8 @@ def _listing(place: Path) -> str:
     """A digest of the names, sizes and times of a folder's Python files: reading them all would
     take minutes.
     """
-    total = hashlib.sha256()
-    for file in sorted(
-        file for file in place.rglob("*.py*") if file.suffix in (".py", ".pyi") and file.is_file()
-    ):
-        total.update(
-            f"{file.relative_to(place)}\0{file.stat().st_size}\0{file.stat().st_mtime_ns}\0".encode()
-        )
-    return total.hexdigest()
+    files = sorted(file for file in place.rglob("*.py*") if file.suffix in (".py", ".pyi"))
+    return folder_hash(place, filter(Path.is_file, files), "times")
 
 
 def search_path() -> list[str]:

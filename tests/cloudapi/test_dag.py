@@ -21,13 +21,13 @@ from lookuplab.cloudapi.dag import (
     key_terms,
     passes,
     random_documents,
-    words,
 )
 from lookuplab.cloudapi.prompts import DESIGNS, RULE, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
 from lookuplab.cloudapi.tasks import ApiTask, load_tasks
 from lookuplab.errors import UserError
 from lookuplab.models import Completion
+from lookuplab.retrieval.rankers import identifier_words
 
 NAMES = "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object"
 OTHER = ApiSpec("aws", "ec2", "ec2", "run_instances", ())
@@ -96,7 +96,7 @@ def test_a_design_shows_these_lines():
 
 def test_names_are_split_into_lower_case_words():
     names = "list_objects_v2 ServiceFabricClientAPIs CustomIPPrefixesOperations S3Client _"
-    assert " / ".join(" ".join(words(name)) for name in names.split()) == (
+    assert " / ".join(" ".join(identifier_words(name, "joined")) for name in names.split()) == (
         "list objects v2 / service fabric client apis / custom ip prefixes operations / s3 client / "
     )
 

@@ -1,5 +1,7 @@
 """Which arguments a call shows, whether they bind, and what a completion is judged to be."""
 
+from dataclasses import replace
+
 import pytest
 
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter
@@ -16,6 +18,7 @@ from recipes.cloudapi.sdks import aws_methods, session
 ANY, BODY = Parameter("kwargs", "VAR_KEYWORD"), "POSITIONAL_OR_KEYWORD"
 URL = (Parameter("url", BODY, True), Parameter("metadata", BODY), ANY)
 COPY = ApiSpec("azure", "blob", "BlobClient", "copy", URL, documented=("lease",))
+METHOD = replace(COPY, module="azure.blob")
 VARIANTS = (Parameter("body", BODY, True), ANY), (Parameter("url", required=True), ANY)
 OPEN = Parameter("args", "VAR_POSITIONAL"), ANY
 OVERLOADED = ApiSpec("azure", "x", "C", "begin", OPEN, overloads=VARIANTS)
@@ -40,13 +43,20 @@ def test_literal_splats_are_expanded_and_others_are_flagged():
         "f(1, *more, a=2, **options)": CallArguments(1, ("a",), True),
         "f(**{name: 1, 'a': 2, **rest})": CallArguments(0, ("a",), True),
         "f(x for x in y)": CallArguments(1),
+        "f(*'ab', *{1: 2}, *[1] + [x], *{1, 1}, *list((1,)))": CallArguments(7),
+        "f(*{x, y}, *{1: 2, **more}, 3)": CallArguments(4, (), True),
+        "f(**dict(a=g(), **{'b': 1}))": CallArguments(0, ("a", "b")),
+        "f(**{**{'a': x}, 'b': 2, **dict([('c', 3)])})": CallArguments(0, ("a", "b", "c")),
+        "f(**({'a': 1} | dict(zip(['b'], [x]))))": CallArguments(0, ("a", "b")),
+        "f(a=1 + '', **dict(**x), **(x | {'b': 1}))": CallArguments(0, ("a",), True),
     }
     assert {call: parse_call(call) for call in found} == found
 
 
 def test_what_python_would_not_run_is_an_error():
-    wrong = "f(a=1, a=2)|f(a=1, **{'a': 2})|f(**{1: 2})|f(**'ab')|f(a b)|f(,)|f(a=1, 2)|f(\0)|f(await g())"
-    for call in [*wrong.split("|"), "f(" + "(" * 300 + ")" * 300 + ")", None]:
+    wrong = "f(a=1, a=2)|f(a=1, **{'a': 2})|f(**{1: 2})|f(**'ab')|f(*5)|f(a=1, **dict(a=1))|f(a b)"
+    more = "f(**dict(5))|f(**{[]: 1})|f(,)|f(a=1, 2)|f(\0)|f(await g())"
+    for call in [*wrong.split("|"), *more.split("|"), "f(" + "(" * 300 + ")" * 300 + ")", None]:
         with pytest.raises(ValueError):
             parse_call(call)
 
@@ -59,6 +69,7 @@ OPEN_AND_CLOSED = [
     (COPY, "'u', lease=1", True, True),
     (COPY, "'u', retry_total=1", True, True),
     (COPY, "'u', bogus=1", True, False),
+    (replace(COPY, module="azure.blob"), "'u', self=1", False, False),
     (OVERLOADED, "", True, False),
     (OVERLOADED, "{}", True, True),
     (OVERLOADED, "url=1, timeout=2", True, True),

@@ -37,6 +37,7 @@ from lookuplab.cloudapi.prompts import (
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
 from lookuplab.cloudapi.tasks import TASKS, ApiTask, frequency_class, load_tasks, stable_order
 from lookuplab.execution.progress import watched
+from lookuplab.retrieval.rankers import identifier_words
 from lookuplab.run.commands import Group, command, run_module
 from lookuplab.run.commands.train import steady
 from recipes.cloudapi.comments import VERBS, distinct_comments, intent, reword
@@ -159,11 +160,6 @@ def reserved(text: str) -> bool:
     return any(comment in said for two in begins for comment in begun[two])
 
 
-def words(name: str) -> list[str]:
-    """The words of an identifier in any case style: ``LifecycleHookName`` -> lifecycle, hook, name."""
-    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
-
-
 def value(parameter: Parameter, rng: Random) -> str:
     """A plausible argument, as a developer's example would have it; strings are named after their
     parameter.
@@ -173,7 +169,7 @@ def value(parameter: Parameter, rng: Random) -> str:
     if parameter.type in FIXED:
         return FIXED[parameter.type]
     share, text = WRITTEN.get(parameter.type, (0.75, '"my-NAME"'))
-    snake = "_".join(words(parameter.name))
+    snake = "_".join(identifier_words(parameter.name, "apart"))
     if rng.random() < share:
         return text.replace("NAME", snake.replace("_", "-"))
     return f"{snake}_value" if keyword.iskeyword(snake) else snake
@@ -329,7 +325,9 @@ def inventor() -> Callable[..., ApiSpec]:
     verbs = sorted({parts[0] for parts in named} & set(VERBS))
     nouns = {word for _, *parts in named for word in parts}
     nouns = sorted(word for word in nouns if word.isalpha() and len(word) > 2)
-    others = {word for spec in specs for name in spec.required for word in words(name)}
+    others = {
+        word for spec in specs for name in spec.required for word in identifier_words(name, "apart")
+    }
     others = sorted(word for word in others if word.isalpha() and len(word) > 1)
     homes = sorted(set(map(HOME, specs)))
 
@@ -396,7 +394,7 @@ def page(spec: ApiSpec) -> str:
     request = f"  response = client.{spec.name}(" + f"\n{syntax}\n  " * bool(syntax) + ")"
     listed = "\n\n".join(
         f":type {p.name}: {p.type}\n:param {p.name}:{' [REQUIRED]' if p.required else ''}\n\n"
-        f"  The {' '.join(words(p.name))}."
+        f"  The {' '.join(identifier_words(p.name, 'apart'))}."
         for p in spec.parameters
     )
     head = f"{spec.description}\n\nSee also: AWS API Documentation\n\nRequest Syntax"

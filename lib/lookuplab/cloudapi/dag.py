@@ -10,7 +10,6 @@ selects among them.
 
 import math
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -33,23 +32,14 @@ from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
-from lookuplab.retrieval.rankers import Bm25
+from lookuplab.retrieval.rankers import Bm25, identifier_words
 
 DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
-# put_object, BlobClient, ClientAPIs, s3
-WORD = re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 # Task id -> ids of the APIs whose documentation precedes the prompt.
 Shown = Mapping[str, Sequence[str]]
 
 # 1. Look up. The index has all operations, "identified using keys prepared similarly as the
 # queries" (Section 3.1).
-
-
-def words(name: str) -> list[str]:
-    """The words of a snake_case, dashed or CamelCase name, in lower case; digits stay with the
-    letters before them.
-    """
-    return [word.lower() for word in WORD.findall(name)]
 
 
 def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) -> list[str]:
@@ -60,8 +50,10 @@ def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) 
     prompt names service and client, and ``name`` is what the model called first (None or NaN if it
     called nothing). Without ``service`` only the name is used, which many APIs may share.
     """
-    terms = [place.service.lower(), *words(place.client)] if service else []
-    return [*terms, name.lower(), *words(name)] if isinstance(name, str) else terms
+    terms = [place.service.lower(), *identifier_words(place.client, "joined")] if service else []
+    if isinstance(name, str):
+        terms += [name.lower(), *identifier_words(name, "joined")]
+    return terms
 
 
 @cache

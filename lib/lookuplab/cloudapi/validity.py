@@ -18,9 +18,10 @@ import inspect
 import re
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add, or_
 from typing import Any, NamedTuple
 
 from lookuplab.cloudapi.first_call import first_call
@@ -59,6 +60,11 @@ AUTOFILLED = frozenset(
     ExecuteToken ProvisionToken TerminateToken UpdateToken accountId
     """.split()
 )
+
+# What makes a literal of literals (``_value``).
+_TYPES = dict, dict.fromkeys, list, set, tuple, zip
+CONSTRUCTORS: dict[str, Callable[..., Any]] = {make.__qualname__: make for make in _TYPES}
+_MORE = object()  # any number of arguments that the text does not show
 
 # botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation);
 # both are accepted where the model has the first.
@@ -187,32 +193,79 @@ def parse_call(call: str | None) -> CallArguments:
         ) from None
     if not isinstance(node, ast.Call):
         raise ValueError("no call")
-    positional, hidden, pending = 0, False, list(node.args)
-    keywords: list[Any] = []
-    while pending:
-        argument = pending.pop()
-        if not isinstance(argument, ast.Starred):
-            positional += 1
-        elif isinstance(argument.value, ast.List | ast.Tuple):
-            pending += argument.value.elts
+    splats = [one for one in node.args if isinstance(one, ast.Starred)]  # others may be anything
+    try:
+        values, names = _positional(splats), _names(node.keywords)
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    visible = tuple(name for name in names if isinstance(name, str))
+    positional = len(node.args) - len(splats) + len(values) - values.count(_MORE)
+    return CallArguments(positional, visible, _MORE in values or len(visible) < len(names))
+
+
+class _Unknown:
+    """A value that the text does not show. Behind ``*`` or ``**`` it passes ``_MORE``."""
+
+    def __iter__(self) -> Iterator[object]:
+        return iter([_MORE])
+
+    def __getitem__(self, key: object) -> None: ...
+
+    def __add__(self, other: object) -> "_Unknown":
+        return self
+
+    keys = __iter__
+    __radd__ = __or__ = __ror__ = __add__
+
+
+def _value(node: ast.expr) -> Any:
+    """What Python makes of a literal, and of literals that are joined or passed to a constructor.
+
+    Values in mappings are not read, because only the names of arguments count.
+    """
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.List():
+            return _positional(node.elts)
+        case ast.Tuple():
+            return tuple(_positional(node.elts))
+        case ast.Set():
+            return set(_positional(node.elts))
+        case ast.Dict():
+            pairs = zip(node.keys, node.values, strict=True)
+            return reduce(or_, ({_value(k): 0} if k else {**_value(v)} for k, v in pairs), {})
+        case ast.BinOp(op=ast.Add() | ast.BitOr()):
+            join = add if isinstance(node.op, ast.Add) else or_
+            return join(_value(node.left), _value(node.right))
+        case ast.Call() if make := CONSTRUCTORS.get(ast.unparse(node.func)):
+            made, names = make(*_positional(node.args)), _names(node.keywords)
+            return made | names if names else made
+    return _Unknown()
+
+
+def _positional(arguments: Sequence[ast.expr]) -> list[object]:
+    """The values of arguments or elements."""
+    values: list[object] = []
+    for argument in arguments:
+        if isinstance(argument, ast.Starred):
+            values.extend(_value(argument.value))
         else:
-            hidden = True
-    for keyword in node.keywords:
-        if keyword.arg is not None:
-            keywords.append(keyword.arg)
-        elif isinstance(keyword.value, ast.Dict):
-            named = [key.value for key in keyword.value.keys if isinstance(key, ast.Constant)]
-            hidden = hidden or len(named) < len(keyword.value.keys)
-            keywords += dict.fromkeys(named)  # equal keys count once
-        elif isinstance(keyword.value, ast.Constant | ast.List | ast.Tuple | ast.Set):
-            raise ValueError("the argument after ** must be a mapping")
-        else:
-            hidden = True
-    if not all(isinstance(name, str) for name in keywords):
-        raise ValueError("keywords must be strings")
-    if len(set(keywords)) < len(keywords):
-        raise ValueError("multiple values for a keyword argument")
-    return CallArguments(positional, tuple(keywords), hidden)
+            values.append(_value(argument))
+    return values
+
+
+def _names(arguments: Sequence[ast.keyword]) -> dict[object, object]:
+    """The names of keyword arguments, as keys. Raises TypeError where Python would."""
+    names: dict[object, object] = {}
+    for argument in arguments:
+        passed = {argument.arg: 0} if argument.arg else {**_value(argument.value)}
+        if not all(isinstance(name, str | _Unknown) or name is _MORE for name in passed):
+            raise TypeError("keywords must be strings")
+        if names.keys() & passed.keys() - {_MORE}:
+            raise TypeError("multiple values for a keyword argument")
+        names |= passed
+    return names
 
 
 def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:
@@ -223,6 +276,9 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
     or azure-core knows, and if there are overloads, one of them must bind too.
     """
     parameters, keywords = spec.parameters, call.keywords
+    # a method, which is passed it already
+    if "self" in keywords and spec.module and spec.operation:
+        return "multiple values for argument 'self'"
     if "autofilled" in spec.flags:
         parameters = tuple(
             p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters

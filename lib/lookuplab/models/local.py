@@ -20,10 +20,10 @@ from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
     base_of,
-    content_hash,
     is_adapter,
     is_mini,
     mini_models,
+    model_hash,
     split_revision,
 )
 from lookuplab.models.tokens import TAIL, continuations
@@ -129,7 +129,7 @@ class LocalModel:
         found = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         place, revision = self.source
         if Path(place).is_dir():
-            found["content"] = content_hash(Path(place))
+            found["content"] = model_hash(Path(place))
         else:
             from huggingface_hub import try_to_load_from_cache
 
@@ -140,7 +140,7 @@ class LocalModel:
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
             )
         if self.adapter:  # in 16 bits merging would round it away
-            found["adapter"] = content_hash(self.adapter) + " merged" * (self.dtype == "float32")
+            found["adapter"] = model_hash(self.adapter) + " merged" * (self.dtype == "float32")
         return found
 
     @cached_property

@@ -2,10 +2,8 @@
 Nothing is loaded here.
 """
 
-import hashlib
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -119,17 +117,15 @@ def base_of(folder: Path) -> tuple[str, str | None]:
     return name, config.get("revision")
 
 
-def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:
-    """sha256 of the names and bytes of a folder's files; by default without cards, logs and hidden
-    files.
+def model_hash(folder: Path) -> str:
+    """A hash of what makes a model: the names and bytes of its folder's files, without cards, logs
+    and hidden files.
     """
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*")) if files is None else files:
-        name = file.relative_to(folder).as_posix()
-        hidden = "/." in f"/{name}" or name.endswith(NOT_CONTENT)
-        if files is not None or (file.is_file() and not hidden):
-            digest.update(f"{name}\0{file.stat().st_size}\0".encode())
-            with file.open("rb") as stream:
-                while block := stream.read(2**20):
-                    digest.update(block)
-    return digest.hexdigest()
+    files = (
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+        and "/." not in f"/{file.relative_to(folder).as_posix()}"
+        and not file.name.endswith(NOT_CONTENT)
+    )
+    return paths.folder_hash(folder, files, "content")

@@ -14,7 +14,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.paths import file_hash
+from lookuplab.paths import file_hash, folder_hash
 
 # The packages whose versions can change a number.
 PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
@@ -96,8 +96,7 @@ def content_hash(path: Path, pattern: str = "*") -> str:
     if not path.is_dir():
         raise UserError(f"no data at {relative(path)}: its hash belongs in the provenance")
     files = sorted(file for file in path.rglob(pattern) if file.is_file())
-    lines = [f"{file.relative_to(path).as_posix()} {file_hash(file)}\n" for file in files]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return folder_hash(path, files, "lines")
 
 
 def library_hash() -> str:

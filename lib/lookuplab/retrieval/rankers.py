@@ -43,7 +43,16 @@ HOW_TO = re.compile(
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 LOOPS = ("for", "while")
-CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
+# The words of an identifier. The rules differ in what digits are; all are in use, because rankings and
+# the mini models' training texts were made with them.
+WORDS = {
+    # part of a word like small letters, but dropped at the name's end, as in nokia/codesearch
+    "dropped last": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z_]+|[A-Z]"),
+    # the end of the word before them (s3); an acronym keeps its plural s (ClientAPIs)
+    "joined": re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+"),
+    # words of their own
+    "apart": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"),
+}
 # of a cosine: further digits are float32 noise, which would separate equal texts that should tie
 DIGITS = 6
 BATCH = 256  # queries scored at once: limits the memory to BATCH x documents numbers
@@ -61,13 +70,15 @@ FASTTEXT = {
 SNIPPET_PARSER = Parser(Language(tree_sitter_python.language()))
 
 
-def identifier_words(name: str) -> list[str]:
-    """The words of a snake_case or camelCase name, lower-cased, without trailing digits.
+def identifier_words(name: str, digits: str = "dropped last") -> list[str]:
+    """The words of a snake_case, dashed or camelCase name, lower-cased; ``digits`` is one of WORDS.
 
-    ``getHTTPResponse`` -> get, http, response; ``__init__`` -> init; ``_`` -> nothing.
+    ``getHTTPResponse2`` -> get, http, response (and 2: "apart"; response2: "joined"); ``__init__``
+    -> init; ``_`` -> nothing.
     """
-    parts = name.strip("_").rstrip("0123456789").split("_")
-    return [word.lower() for part in parts for word in CAMEL.findall(part)]
+    if digits == "dropped last":
+        name = name.strip("_").rstrip("0123456789")
+    return [word.lower() for word in WORDS[digits].findall(name)]
 
 
 def query_words(text: str) -> list[str]:

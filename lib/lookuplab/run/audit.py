@@ -26,7 +26,7 @@ from lookuplab.execution.progress import span
 from lookuplab.models import record
 from lookuplab.models.completions import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
 from lookuplab.models.local import LocalModel
-from lookuplab.models.names import content_hash, mini_models
+from lookuplab.models.names import mini_models, model_hash
 from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere
 from lookuplab.results import provenance
 from lookuplab.run.execute import end_with_the_runner
@@ -60,7 +60,7 @@ def conditions() -> dict[str, dict[str, Any]]:
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
     marks = {name: one.marking for name, one in rules.RULES.items()}
-    models = {name: content_hash(folder) for name, folder in mini_models().items()}
+    models = {name: model_hash(folder) for name, folder in mini_models().items()}
     return {
         "completions": {"version": DECODING_VERSION, "tool": jedi_tool.VERSION, **models},
         "judgements": {**judging, "check": success.VERSION},

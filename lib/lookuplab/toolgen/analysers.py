@@ -7,7 +7,6 @@ already read. Answers are kept next to the completion store, so a second run ask
 """
 
 import gc
-import hashlib
 import os
 import signal
 import subprocess
@@ -29,6 +28,7 @@ from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
 from lookuplab.execution.spread import Workers, check_seen, spread
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
+from lookuplab.paths import folder_hash
 from lookuplab.toolgen.functions import python_files
 
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
@@ -215,11 +215,7 @@ def key(kind: str, at: str, root: str, **question: object) -> str:
 
 def repository_digest(root: Path) -> str:
     """The names and contents of all Python files below ``root``."""
-    total = hashlib.sha256()
-    for path in python_files(root):
-        total.update(f"{path.relative_to(root).as_posix()}\0".encode())
-        total.update(hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()
+    return folder_hash(root, python_files(root), "digests")
 
 
 def imports_begin(folder: Path) -> Path:

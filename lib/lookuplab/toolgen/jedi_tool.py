@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab.errors import UserError
-from lookuplab.models.names import content_hash
+from lookuplab.paths import folder_hash
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
@@ -78,7 +78,9 @@ class JediTool:
         self.workers = workers or os.cpu_count() or 1
         self._full = functools.lru_cache(REMEMBERED)(self._ask)
         # a digest of what the tool reads of a repository
-        self.content = functools.cache(lambda root: content_hash(root, python_files(root))[:32])
+        self.content = functools.cache(
+            lambda root: folder_hash(root, python_files(root), "content")[:32]
+        )
 
     def __reduce__(self) -> tuple:
         return type(self), (self.workers,)

@@ -71,7 +71,11 @@ def get_source(name: str, *, yes: bool = False) -> None:
             raise UserError(
                 f"{name}: its licence was not accepted (--yes does); nothing was fetched"
             )
-    click.echo(downloads.get(source))
+    place = downloads.get(source)
+    click.echo(place)
+    if place.suffix == ".gguf":
+        say = f"to use it: pip install gguf==0.19.0, then once python -m recipes.from_gguf {name}"
+        click.echo(say, err=True)
 
 
 @command(data)

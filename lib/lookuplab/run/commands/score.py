@@ -262,30 +262,6 @@ def call_of(record: Record, index: Any) -> "tuple[Any, Completion]":
     return task, written(task.id, candidate)
 
 
-def _Functions(rules: Any, cluster: Any) -> "Benchmark[Any]":
-    from lookuplab.benchmark import Benchmark
-    from lookuplab.toolgen import evaluation
-
-    class Functions(Benchmark[Any]):
-        tasks = ()
-
-        def prompt(self, task: Any) -> Any:
-            raise NotImplementedError
-
-        def judge(self, task: Any, completion: Any) -> Record:
-            return self.judge_all([(task, completion)])[0]
-
-        def judge_all(self, pairs: Any) -> list[Record]:
-            return evaluation.judge([task for task, _ in pairs], rules, cluster=cluster).to_dict(
-                "records"
-            )
-
-        def cluster(self, task: Any) -> str:
-            return str(task.root)
-
-    return Functions()
-
-
 @command(score)
 def toolgen(
     file: BinaryIO,
@@ -321,31 +297,32 @@ def toolgen(
     from lookuplab.results.artifact import readable
     from lookuplab.run.cluster import joined
     from lookuplab.toolgen import tables
+    from lookuplab.toolgen.evaluation import ToolGen
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
-        bench = _Functions(rules, cluster)
-        records, judgements = judged_file(bench, file, output, _function)
-    frames = {("", "base"): judgements.assign(repository=judgements.cluster)}
+        bench = ToolGen([], rules, machines=cluster, strict=False)
+        records, frame = judged_file(bench, file, output, function_of)
+    frames = {("", "base"): frame}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
     numbers = pd.DataFrame(rows)
     table = numbers[["metric"]].assign(number=readable(numbers, 3))
-    write("id", records, judgements[FUNCTION_FIELDS], output, table)
+    write("id", records, frame[FUNCTION_FIELDS], output, table)
 
 
-def _function(record: Record) -> "tuple[Any, Completion]":
-    """One line as a task and its completion. Raises UserError if the line is malformed."""
+def function_of(record: Record) -> "tuple[Any, Completion]":
+    """One line as a function and its completion. Raises UserError if the line is malformed."""
     from lookuplab.benchmark import written
-    from lookuplab.toolgen.evaluation import Task
+    from lookuplab.toolgen.evaluation import Reference, inserted
 
     try:
         root = Path(record["repository"]).resolve(strict=True)
         file = (root / record["file"]).resolve().relative_to(root).as_posix()
-        fields = record["line"], record["prediction"], record.get("marked_body", "")
-        task = Task(record["id"], root, file, *fields)
-        task.inserted()
-        return task, written(task.id, task.prediction)
+        marked = record.get("marked_body", "")
+        original = Reference(record["id"], root, file, record["line"], marked)
+        inserted(original, record["prediction"])
+        return original, written(original.id, record["prediction"])
     except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
         raise UserError(f"{type(error).__name__}: {error}") from None
 

@@ -200,7 +200,8 @@ class Run:
     def _paper(self, folder: str, notebooks: list[Notebook]) -> PaperPage:
         story = self.illustrated(paths.NOTEBOOKS / folder / "README.md")
         sections = [section for each in notebooks if (section := self._section(each)).artifacts]
-        judgements = [one for one in self.judged[self.request.name] if one.claim.paper == folder]
+        own_run = self.judged[self.request.name]
+        judgements = [judged for judged in own_run if judged.claim.paper == folder]
         return PaperPage(folder, story, notebooks, sections, judgements)
 
     def _section(self, notebook: Notebook) -> Section:
@@ -282,7 +283,7 @@ def write_notebook(notebook: Notebook, request: Request, page: Path) -> None:
         for pattern, shown in _FOR_TEACHERS.items():
             cell.source = re.sub(pattern, shown, cell.source)
         if cell.cell_type == "code":
-            cell.outputs = [one for one in cell.outputs if _WIDGET not in one.get("data", {})]
+            cell.outputs = [each for each in cell.outputs if _WIDGET not in each.get("data", {})]
     document.cells.insert(1, nbformat.v4.new_markdown_cell(f"*{note}.*"))
     nbformat.write(document, paths.made(page.parent) / page.name)
 

@@ -14,7 +14,7 @@ from lookuplab.results.artifact import Artifact, readable, side_by_side
 from lookuplab.results.paper import attach
 from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.ds1000 import load
-from lookuplab.stackoverflow.grader import Answer, Grader, grade
+from lookuplab.stackoverflow.grader import ToolAnswer, Grader, grade
 
 PASSED = {"1": (1, 1), "2": (0, 1), "3": (0, 0), "4": (1, 0, 0, 0), "5": (0, 0)}
 
@@ -37,7 +37,7 @@ def problems(problems_file):
 
 def answers(passed=PASSED):
     return [
-        Answer(one, sample, "", bool(passes))
+        ToolAnswer(one, sample, "", bool(passes))
         for one, values in passed.items()
         for sample, passes in enumerate(values)
     ]
@@ -147,9 +147,9 @@ def test_one_argument_of_one_call(problems_file, solution, apart):
 def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
     problems = load(problems_file())
     wrong = "result = max(numbers) - min(numbers", "result = max(numbers)"
-    given = [Answer("1", n, one) for n, one in enumerate((written.REFERENCE, *wrong))]
-    given += [Answer("2", 0, "for n in [1]: pass\n" + written.REFERENCE)]
-    given += [Answer("3", 0, "return 1")]
+    given = [ToolAnswer("1", n, one) for n, one in enumerate((written.REFERENCE, *wrong))]
+    given += [ToolAnswer("2", 0, "for n in [1]: pass\n" + written.REFERENCE)]
+    given += [ToolAnswer("3", 0, "return 1")]
     grader = Grader(store=False, workers=1)
     found = scores.near_misses(problems, grade(problems, given, grader), grader, "m")
     columns = ["problem_id", "sample", "compile_error", "test_execution", "test_string"]

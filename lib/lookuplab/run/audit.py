@@ -62,9 +62,9 @@ def conditions() -> dict[str, dict[str, Any]]:
     marks = {name: one.marking for name, one in rules.RULES.items()}
     models = {name: model_hash(folder) for name, folder in mini_models().items()}
     return {
-        "completions": {"version": DECODING_VERSION, "tool": jedi_tool.VERSION, **models},
-        "judgements": {**judging, "check": success.VERSION},
-        "marks": {**judging, "tool": jedi_tool.VERSION, "marking": str(marks)},
+        "completions": {"version": DECODING_VERSION, "tool": jedi_tool.TOOL_VERSION, **models},
+        "judgements": {**judging, "check": success.CHECK_VERSION},
+        "marks": {**judging, "tool": jedi_tool.TOOL_VERSION, "marking": str(marks)},
         "verdicts": {"version": grader.GRADER_VERSION, "libraries": grader.own_libraries()},
     }
 
@@ -179,7 +179,7 @@ def make(audit: record.Audit) -> None:
             elif name == grader.VerdictStore.name:
                 replace(by, store=stores[name]).outcomes([*questions.values()])
             else:
-                analysers.answered(kinds[name](stores[name]), questions, by, strict=False)
+                analysers.answer_all(kinds[name](stores[name]), questions, by, strict=False)
         for done in writing:
             done.result()
 

@@ -23,7 +23,7 @@ from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import VERSION, JediTool, ask
+from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
@@ -86,7 +86,7 @@ class ToolModel:
 
         The repository's content is part of a prompt's ``place``.
         """
-        tool = f"{python_sources.identity('jedi', 'parso')}, answers {VERSION}"
+        tool = f"{python_sources.identity('jedi', 'parso')}, answers {TOOL_VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
 
     def prompts(self) -> list[Prompt]:
@@ -109,7 +109,7 @@ class ToolModel:
         def constrain(prompt, before):
             def asked(written):
                 question = by_id[prompt.id], written, self.kind, self.use.rules
-                return threads.submit(ask, self.tool, *question)
+                return threads.submit(ask_tool, self.tool, *question)
 
             return ToolConstraint(self.use, self.vocabulary, before, asked)
 

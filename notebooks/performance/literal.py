@@ -1,7 +1,8 @@
 """A naive implementation of ToolGen as the paper describes it, one question after the other, with
 nothing kept between them; and of DS-1000's grading.
 
-``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen`` give the
+``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen`` give
+the
 same marks, tokens and verdicts. This file exists to show that the results are equal, and what each
 way costs.
 """

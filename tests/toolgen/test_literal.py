@@ -8,7 +8,7 @@ from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.evaluation import ToolGen
 from lookuplab.toolgen.generation import generate
-from lookuplab.toolgen.marking import mark
+from lookuplab.toolgen.marking import find_marks
 from lookuplab.toolgen.rules import RULES
 from lookuplab.toolgen.tool_use import ToolUse
 
@@ -16,8 +16,8 @@ from lookuplab.toolgen.tool_use import ToolUse
 @pytest.mark.parametrize("rules", RULES.values(), ids=str)
 def test_the_same_marks(functions, tool, rules):
     for function in functions:
-        literal = mark(function, SerialJedi(), rules)
-        assert literal == mark(function, tool, rules)
+        literal = find_marks(function, SerialJedi(), rules)
+        assert literal == find_marks(function, tool, rules)
         assert literal["positions"]
 
 

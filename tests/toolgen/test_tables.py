@@ -10,7 +10,7 @@ import pytest
 
 from lookuplab.results.artifact import side_by_side
 from lookuplab.scoring.rates import rate
-from lookuplab.toolgen.generation import gate_rows
+from lookuplab.toolgen.generation import threshold_rows
 from lookuplab.toolgen.tables import as_printed, repository_rows, similarity_rows
 
 WANTED = [
@@ -106,7 +106,7 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
 def test_a_gate_s_calls_and_what_changes_from_the_first_gate(frames):
     base, tool = frames["m", "base"], frames["m", "toolgen"].assign(edit_similarity=1.0)
     asked = {0.0: pd.DataFrame({"id": list("aab")}), 0.7: pd.DataFrame({"id": ["a"]})}
-    rows = gate_rows("m", {0.0: base, 0.7: tool}, asked)
+    rows = threshold_rows("m", {0.0: base, 0.7: tool}, asked)
     found = numbers(rows, "gate_0.7")
     assert found["calls_per_function"][:2] == (0.25, 4)
     assert found["calls_percent"][:2] == (pytest.approx(100 / 3), 3)

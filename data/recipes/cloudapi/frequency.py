@@ -139,8 +139,10 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
             provider
             for provider, (words, in_path) in providers.items()
             if re.search(in_path, path)
-            or (any(word in text for word in words)  # ten times faster, and excludes most
-            and re.search(_IMPORT.format("|".join(words)), text))
+            or (
+                any(word in text for word in words)  # ten times faster, and excludes most
+                and re.search(_IMPORT.format("|".join(words)), text)
+            )
         ]
         if not found:
             fates["other"] += 1

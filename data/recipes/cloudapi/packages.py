@@ -7,10 +7,8 @@ in any module that has no leading underscore and is not a test. An object that i
 several paths is one API, at the shortest of them.
 """
 
-import importlib
 import inspect
 import os
-import pkgutil
 import sys
 from collections import Counter
 from collections.abc import Container, Iterator
@@ -25,10 +23,9 @@ from lookuplab.cloudapi.tasks import Task
 from lookuplab.errors import UserError
 from lookuplab.run.commands import command, echo_counts, run_module
 from recipes.cloudapi import frequency, tasks
-from recipes.cloudapi.reading import Described, inspected, methods, write_index
+from recipes.cloudapi.reading import Described, inspected, methods, public_modules, write_index
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
-TESTS = frozenset({"tests", "test", "conftest", "__main__"})
 
 
 @dataclass(frozen=True)
@@ -94,8 +91,16 @@ def offered(name: str) -> tuple[list[Described], Counter[str], str]:
         sys.path.insert(0, str(place.parent))
         name = place.name
     public = {}  # by identity: the shortest path of each object
-    found, left_out = [], Counter()
-    for client in sorted(_modules(name, left_out), key=lambda path: (path.count("."), path)):
+    found: list[Described] = []
+    left_out: Counter[str] = Counter()
+
+    def failed(module: str, error: BaseException) -> None:
+        if module == name:
+            raise UserError(f"{name} does not import: {type(error).__name__}: {error}") from None
+        left_out[f"module: {type(error).__name__} when imported"] += 1
+
+    clients = [module.__name__ for module in public_modules(name, failed=failed)]
+    for client in sorted(clients, key=lambda path: (path.count("."), path)):
         for part, value in _exported(client, name):
             public.setdefault(id(value), (client, part, value))
     for place in public.values():
@@ -106,26 +111,6 @@ def offered(name: str) -> tuple[list[Described], Counter[str], str]:
     file = getattr(sys.modules[name], "__file__", None) or ""
     folders = getattr(sys.modules[name], "__path__", ())
     return found, left_out, next(iter(folders), file if file.endswith(".py") else "")
-
-
-def _modules(package: str, left_out: Counter) -> Iterator[str]:
-    """Import all public modules and yield their names."""
-    pending = [package]
-    while pending:
-        name = pending.pop()
-        try:
-            module = importlib.import_module(name)
-        except (Exception, SystemExit) as error:
-            if name == package:
-                raise UserError(
-                    f"{name} does not import: {type(error).__name__}: {error}"
-                ) from None
-            left_out[f"module: {type(error).__name__} when imported"] += 1
-            continue
-        yield name
-        inside = {one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ()))}
-        public = (part for part in inside - TESTS if not part.startswith("_"))
-        pending += sorted((f"{name}.{part}" for part in public), reverse=True)
 
 
 def _exported(client: str, package: str) -> Iterator[tuple[str, object]]:

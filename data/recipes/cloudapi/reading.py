@@ -2,13 +2,17 @@
 A.2, steps 2 and 4).
 """
 
+import importlib
 import inspect
 import json
+import pkgutil
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from types import ModuleType
 from typing import get_overloads
 
 from lookuplab.cloudapi.specs import (
@@ -22,7 +26,7 @@ from lookuplab.cloudapi.specs import (
     load_index,
 )
 from lookuplab.paths import write_lines
-from recipes.cloudapi.prose import documented_types, first_sentence
+from recipes.prose import documented_types, first_sentence
 
 _TYPES = {  # the first that matches: "list[str]" is a list, "Optional[str]" a string
     "list": r"list|iterable|sequence|tuple|\[(?:str|int)\]$",
@@ -39,6 +43,34 @@ LIMIT = 5_000  # characters of full documentation that are kept (Appendix B.1)
 COMMON = 4  # a name in more clients than this says nothing about the service
 Place = tuple[str, str, str, str]  # provider, service, client, name
 Described = tuple[ApiSpec, str]  # an API with its documentation
+
+
+PRIVATE = "_.*|tests?|conftest"  # parts of a package that are not for its users
+
+
+def public_modules(
+    package: str,
+    hidden: str = PRIVATE,
+    failed: Callable[[str, BaseException], None] = lambda _name, _error: None,
+) -> Iterator[ModuleType]:
+    """Import a package and all its public modules, parents first, in the order of their names.
+
+    ``hidden`` is a regular expression of the parts that are left out. ``failed`` gets the name and
+    the error of what does not import: an optional dependency, say, each with its own exception.
+    """
+    pending = [package]
+    while pending:
+        name = pending.pop()
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                module = importlib.import_module(name)
+        except (Exception, SystemExit) as error:
+            failed(name, error)
+            continue
+        yield module
+        parts = {one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+        public = (f"{name}.{part}" for part in parts if not re.fullmatch(hidden, part))
+        pending += sorted(public, reverse=True)
 
 
 def signature(function: Callable, types: Mapping[str, str], unbound: bool = False) -> Signature:

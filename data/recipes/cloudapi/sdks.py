@@ -26,7 +26,6 @@ from lookuplab.cloudapi.specs import INDEX, ApiSpec, Parameter
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, run_module
-from recipes.cloudapi.prose import first_sentence, html_text, rst_text, sentences
 from recipes.cloudapi.reading import (
     LIMIT,
     Described,
@@ -36,6 +35,7 @@ from recipes.cloudapi.reading import (
     signature,
     write_index,
 )
+from recipes.prose import first_sentence, html_text, rst_text, sentences
 
 # AWS
 

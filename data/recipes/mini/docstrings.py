@@ -10,12 +10,9 @@ they make.
 import ast
 import builtins
 import doctest
-import importlib
 import inspect
-import pkgutil
 import pydoc
 import re
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -23,9 +20,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import ModuleType
 
+from recipes.cloudapi.reading import PRIVATE, public_modules
 from recipes.mini.packages import example_split
+from recipes.prose import first_paragraph, prose_sentences
 
-NOT_PUBLIC = re.compile(r"^(_.*|tests?|conftest|externals|testing|testutils|f2py|distutils|setup)$")
+# of numpy and scipy: tools for building and testing
+NOT_PUBLIC = rf"{PRIVATE}|externals|testing|testutils|f2py|distutils|setup"
 IMPORTS = {  # that docstrings take for granted
     "np": "import numpy as np",
     "numpy": "import numpy",
@@ -34,21 +34,13 @@ IMPORTS = {  # that docstrings take for granted
     "sp": "import scipy as sp",
     "plt": "import matplotlib.pyplot as plt",
 }
-SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
-NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
-MARKUP = (
-    (r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^>]*>)?`", r"\1"),
-    (r"`+([^`]*)`+_*", r"\1"),
-    (r"\s*\[\w+\]_", ""),
-    (r"\*{1,2}([\w ]+)\*{1,2}", r"\1"),
-)
 LEFT_OUT = re.compile(
     r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # a different value each time
     r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"  # files
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
     r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
 )
-LONGEST_SETUP, LONGEST_TARGET, LONGEST_SUMMARY = 700, 160, 300  # characters
+LONGEST_SETUP, LONGEST_TARGET = 700, 160  # characters
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,7 @@ def documented(package: str) -> list[Documented]:
     out.
     """
     names = defaultdict(set)
-    for module in _modules(package):
+    for module in public_modules(package, NOT_PUBLIC):
         for name in getattr(module, "__all__", None) or vars(module):
             value = inspect.getattr_static(module, name, None)
             # a ufunc names no module, but its class does
@@ -93,19 +85,6 @@ def documented(package: str) -> list[Documented]:
     return sorted(found, key=lambda each: each.name)
 
 
-def _modules(name: str) -> Iterator[ModuleType]:
-    """A package and all its public modules that can be imported."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            module = importlib.import_module(name)
-    except Exception:  # an optional dependency, a removed module: each has its own exception
-        return
-    yield module
-    for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        if not NOT_PUBLIC.match(inner.name):
-            yield from _modules(f"{name}.{inner.name}")
-
-
 def sections(text: str) -> dict[str, str]:
     """The sections of a numpydoc docstring: lower-case heading -> text; "" is the text before the
     first heading.
@@ -113,29 +92,6 @@ def sections(text: str) -> dict[str, str]:
     parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
     headings = ["", *(name.strip().lower() for name in parts[1::2])]
     return dict(zip(headings, parts[::2], strict=True))
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of the prose paragraphs of a text, without markup, lists, tables, code and
-    directives.
-
-    A sentence has 4 to 40 words, begins with a letter and contains no formula.
-    """
-    found = []
-    for paragraph in re.split(r"\n\s*\n", text.strip()):
-        prose = "\n" not in paragraph or not re.search(r"^\s+\S", paragraph, re.M)
-        if prose and re.match(r"[A-Za-z`:]", paragraph) and not NO_PROSE.search(paragraph):
-            found += [plain(one) for one in SENTENCE.split(" ".join(paragraph.split()))]
-    return [
-        one for one in found if 4 <= len(one.split()) <= 40 and one[0].isalpha() and one.isascii()
-    ]
-
-
-def plain(text: str, markup: Iterable[tuple[str, str]] = MARKUP) -> str:
-    """Text on one line without reStructuredText markup: roles, quotes, references, emphasis."""
-    for pattern, replacement in markup:
-        text = re.sub(pattern, replacement, text)
-    return " ".join(text.split())
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
@@ -157,7 +113,7 @@ def sessions(text: str) -> list[tuple[str, str]]:
                     found.append((lead, _alone(before, code)))
                     before, code = [*before, *code], []
                 last = re.split(r"\n\s*\n", part.strip())[-1]
-                lead = next(iter(sentences(last.replace("::", "."))), "")
+                lead = next(iter(prose_sentences(last.replace("::", "."))), "")
     except (ValueError, SyntaxError):
         return []
     return found
@@ -357,7 +313,7 @@ def call(source: str, known: dict) -> Call:
     arguments = [*zip([*defaults, *[""] * len(given)], given, strict=False)]
     arguments += [(pair.arg, pair.value) for pair in getattr(node, "keywords", ())]
     starred = any(name is None or isinstance(one, ast.Starred) for name, one in arguments)
-    if starred or not (summary := summary_of(document)):
+    if starred or not (summary := first_paragraph(document)):
         raise ValueError("arguments that no one can tell apart, or nothing said")
     return Call(source, name, receiver, tuple(arguments), defaults, document, summary)
 
@@ -374,17 +330,6 @@ def described(owner: type, name: str, document: str) -> str:
         part = re.search(rf"^{name} *:[^\n]*\n((?: +[^\n]*\n?)+)", text, re.M)
         return inspect.cleandoc(part[1]) if part else ""
     return document
-
-
-def summary_of(document: str) -> str:
-    """First paragraph of a docstring as one line without markup; a leading signature is skipped."""
-    for paragraph in re.split(r"\n\s*\n", document.strip()):
-        text = " ".join(paragraph.split())
-        if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):
-            text = plain(text, MARKUP[:2])
-            no_prose = text.startswith(("Parameters", "-", "=", ">>>"))
-            return "" if no_prose or len(text) > LONGEST_SUMMARY else text
-    return ""
 
 
 def options_of(document: str, parameter: str) -> list[str]:

@@ -38,8 +38,9 @@ from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import MINI, Snippet, load, queries, write
 from recipes.mini import packages
-from recipes.mini.docstrings import Documented, documented, plain, sections, sentences, sessions
+from recipes.mini.docstrings import Documented, documented, sections, sessions
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
+from recipes.prose import opening_sentence, prose_sentences
 
 MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
 MAX_OBJECTS = 3  # a sentence shared by more objects asks for nothing in particular
@@ -67,12 +68,6 @@ def split_of(item: Documented) -> str:
     return "test" if "test" in splits else "valid" if "development" in splits else "train"
 
 
-def summary(item: Documented) -> str:
-    """The first sentence of a docstring, on one line; "" if it begins with a signature or markup."""
-    first = re.split(r"\n\s*\n|(?<=[.])\s", sections(item.text)[""].strip(), maxsplit=1)[0]
-    return plain(first) if re.match("[A-Za-z]", first) and "(" not in first.split(" ")[0] else ""
-
-
 def phrasings(item: Documented) -> list[str]:
     """Other sentences about what an object does, best first: the rest of the summary, Returns,
     Notes.
@@ -85,10 +80,10 @@ def phrasings(item: Documented) -> list[str]:
     in_code = re.compile(
         "|".join(rf"\b{re.escape(one)}(?=\()|\.{re.escape(one)}\b" for one in naming)
     )
-    first = summary(item).rstrip(".")
+    first = opening_sentence(sections(item.text)[""]).rstrip(".")
     return [
         one
-        for one in dict.fromkeys(sentence for part in found for sentence in sentences(part))
+        for one in dict.fromkeys(sentence for part in found for sentence in prose_sentences(part))
         if one.rstrip(".") != first
         and not BOILERPLATE.search(one)
         and not in_code.search(one)
@@ -118,7 +113,10 @@ def build() -> dict[str, list[dict]]:
 
 
 def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
-    first, licence = summary(item), packages.licence_of(metadata.distribution(distribution))
+    first, licence = (
+        opening_sentence(sections(item.text)[""]),
+        packages.licence_of(metadata.distribution(distribution)),
+    )
     origin = f"{distribution} {metadata.version(distribution)}: {item.name}"
     found = sessions(sections(item.text).get("examples", "")) or sessions(item.text)
     for number, (lead, code) in enumerate(found if len(first.split()) > 1 else ()):
@@ -165,7 +163,7 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
 
     There are none for an object that is held out or asked about.
     """
-    first = summary(item)
+    first = opening_sentence(sections(item.text)[""])
     if split_of(item) != "train" or len(first.split()) < 2:
         return []
     others = phrasings(item)[:MAX_PHRASINGS]

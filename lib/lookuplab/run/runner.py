@@ -224,7 +224,7 @@ def cores() -> int:
 
 def default_jobs() -> int:
     """As many notebooks at once as there are cores, and memory for: each may take two gigabytes."""
-    return max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000))
+    return int(max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000)))
 
 
 def _last_words(job: Job) -> str:

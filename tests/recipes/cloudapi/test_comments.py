@@ -15,7 +15,7 @@ from recipes.cloudapi.comments import (
     normalised,
     reword,
 )
-from recipes.cloudapi.prose import html_text, rst_text, sentences
+from recipes.prose import html_text, rst_text, sentences
 
 DESCRIPTION = "Adds the specified user to the specified group."
 

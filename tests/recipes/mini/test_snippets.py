@@ -4,8 +4,9 @@ its rankers.
 
 from lookuplab.stackoverflow import corpus
 from recipes.mini import snippets
-from recipes.mini.docstrings import Documented, plain, sections, sentences, sessions
+from recipes.mini.docstrings import Documented, sections, sessions
 from recipes.mini.packages import example_split
+from recipes.prose import opening_sentence, plain, prose_sentences
 
 DOC = """Add numbers.
 
@@ -49,11 +50,11 @@ def test_each_example_stands_alone_behind_what_it_needs():
 
 def test_sentences_are_prose_without_markup():
     assert list(sections(DOC)) == ["", "returns", "examples"]
-    assert sentences(sections(DOC)[""]) == ["The sum is taken over the given axis."]
+    assert prose_sentences(sections(DOC)[""]) == ["The sum is taken over the given axis."]
     text = (
         "Use i.e. ``this`` one here. No more.\n\n- a list of more words\n\n.. note:: one two three"
     )
-    assert sentences(text) == ["Use i.e. this one here."]
+    assert prose_sentences(text) == ["Use i.e. this one here."]
     marked = ":func:`~a.b` of `x`, :ref:`the guide <guide>`\n and **bold** [2]_"
     assert plain(marked) == "a.b of x, the guide and bold"
 
@@ -69,7 +70,7 @@ def test_a_phrasing_neither_repeats_the_summary_nor_names_the_object_in_code():
         "See the guide for more of it.\n\nReturns\n-------\nout : array\n    The array in its new order.\n"
     )
     item = Documented(("numpy.order",), text)
-    assert snippets.summary(item) == "Sort an array."
+    assert opening_sentence(sections(item.text)[""]) == "Sort an array."
     assert snippets.phrasings(item) == [
         "The order is that of the elements.",
         "The array in its new order.",

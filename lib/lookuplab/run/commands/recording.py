@@ -81,9 +81,14 @@ def audit(
     if name and not notebooks:
         notebooks = [find(name)]
     begun, place = auditing.begin(share, seed), paths.RUNS / "audit"
-    own = {"figures": place / "figures", "environment": auditing.audit_environment(begun)}
+    environment = auditing.audit_environment(begun)
     planned = [
-        replace(plan(notebook, request("mini")), output=place / f"{notebook.id}.ipynb", **own)
+        replace(
+            plan(notebook, request("mini")),
+            output=place / f"{notebook.id}.ipynb",
+            figures=place / "figures",
+            environment=environment,
+        )
         for notebook in notebooks
     ]
     sys.exit(auditing.finish(begun, execute(planned, jobs, scheduler, again=True)))

@@ -172,8 +172,8 @@ def sweep(
 ) -> None:
     """Execute one notebook for every combination of the given values.
 
-    Everything goes to one folder in runs/sweeps/. Its sweep.csv has all numbers, in the schema of an
-    artifact; the swept parameters are part of each row's condition (`all, k=2`). To resume an
+    Everything goes to one folder in runs/sweeps/. Its sweep.csv has all numbers, in the schema of
+    an artifact; the swept parameters are part of each row's condition (`all, k=2`). To resume an
     interrupted sweep, repeat the command: cases that are up to date are not run again.
 
     \b

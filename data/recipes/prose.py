@@ -1,8 +1,15 @@
-"""Plain text, sentences and types from what SDKs and packages write about their APIs: HTML
-(botocore's models) and reStructuredText (docstrings).
+"""Plain text, sentences and types from what SDKs, packages and libraries write about their objects.
+
+The first half reads the documentation of APIs: HTML (botocore's models) and Sphinx's
+reStructuredText, whose first sentence becomes a description in a prompt. The second half reads the
+numpydoc docstrings of the mini world, whose sentences become questions and descriptions of
+snippets. The two differ in what they take for a sentence, an opening and markup, because the
+committed tasks, texts and models were made with both: a rule shared by both would change them.
+ToolGen's first sentence (``toolgen.functions``) is the paper's.
 """
 
 import re
+from collections.abc import Iterable
 from html import unescape
 
 _BLOCK = re.compile(
@@ -31,6 +38,15 @@ _FIELD = re.compile(
     r"^\s*:(?:param|keyword|kwarg)\s+((?:(?!:\s).)*?)\s*\*{0,2}([A-Za-z]\w*)\s*:(?=\s|$)", re.M
 )
 _TYPE_FIELD = re.compile(r"^\s*:(?:type|paramtype)\s+(\w+):\s*(.+)$", re.M)
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
+_NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
+_NUMPYDOC_MARKUP = (
+    (r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^>]*>)?`", r"\1"),
+    (r"`+([^`]*)`+_*", r"\1"),
+    (r"\s*\[\w+\]_", ""),
+    (r"\*{1,2}([\w ]+)\*{1,2}", r"\1"),
+)
+_LONGEST_SUMMARY = 300  # characters
 
 
 def html_text(html: str) -> str:
@@ -86,3 +102,46 @@ def documented_types(docstring: str) -> dict[str, str]:
     """Argument -> its type in Sphinx's fields (``:param``, ``:keyword``, ``:type``), or ""."""
     types = {name: type_ for type_, name in _FIELD.findall(docstring)}
     return types | dict(_TYPE_FIELD.findall(docstring))
+
+
+# numpydoc
+
+
+def prose_sentences(text: str) -> list[str]:
+    """The sentences of the prose paragraphs of a text, without markup, lists, tables, code and
+    directives.
+
+    A sentence has 4 to 40 words, begins with a letter and contains no formula.
+    """
+    found = []
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        prose = "\n" not in paragraph or not re.search(r"^\s+\S", paragraph, re.M)
+        if prose and re.match(r"[A-Za-z`:]", paragraph) and not _NO_PROSE.search(paragraph):
+            found += [plain(one) for one in _SENTENCE.split(" ".join(paragraph.split()))]
+    return [
+        one for one in found if 4 <= len(one.split()) <= 40 and one[0].isalpha() and one.isascii()
+    ]
+
+
+def plain(text: str, markup: Iterable[tuple[str, str]] = _NUMPYDOC_MARKUP) -> str:
+    """Text on one line without reStructuredText markup: roles, quotes, references, emphasis."""
+    for pattern, replacement in markup:
+        text = re.sub(pattern, replacement, text)
+    return " ".join(text.split())
+
+
+def opening_sentence(text: str) -> str:
+    """The first sentence of a text, on one line; "" if it begins with a signature or markup."""
+    first = re.split(r"\n\s*\n|(?<=[.])\s", text.strip(), maxsplit=1)[0]
+    return plain(first) if re.match("[A-Za-z]", first) and "(" not in first.split(" ")[0] else ""
+
+
+def first_paragraph(document: str) -> str:
+    """First paragraph of a docstring as one line without markup; a leading signature is skipped."""
+    for paragraph in re.split(r"\n\s*\n", document.strip()):
+        text = " ".join(paragraph.split())
+        if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):
+            text = plain(text, _NUMPYDOC_MARKUP[:2])
+            no_prose = text.startswith(("Parameters", "-", "=", ">>>"))
+            return "" if no_prose or len(text) > _LONGEST_SUMMARY else text
+    return ""

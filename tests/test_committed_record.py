@@ -23,7 +23,7 @@ from lookuplab.toolgen.evaluation import judged_all, most_tokens, test_functions
 from lookuplab.toolgen.functions import Filters, locate_all
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.marking import Marks, marked
+from lookuplab.toolgen.marking import Marks, marked_records
 from lookuplab.toolgen.tool_use import ToolUse
 
 pytestmark = pytest.mark.skipif(not audit.about(), reason="this checkout has no record")
@@ -71,7 +71,7 @@ def judges_a_function() -> None:
 
 
 def marks_a_function() -> None:
-    marked(functions()[:1], workers=1)
+    marked_records(functions()[:1], workers=1)
 
 
 def runs_programs() -> None:

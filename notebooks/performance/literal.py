@@ -1,7 +1,11 @@
 """A naive implementation of ToolGen as the paper describes it, one question after the other, with
 nothing kept between them; and of DS-1000's grading.
 
-``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the
+<<<<<<< HEAD
+``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the
+=======
+``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen`` give the
+>>>>>>> b1cf73be4d116abb4ed7898a4418d7c28015974c
 same marks, tokens and verdicts. This file exists to show that the results are equal, and what each
 way costs.
 """
@@ -19,10 +23,11 @@ import torch
 
 from lookuplab import python_sources
 from lookuplab.execution.server import ENVIRONMENT, Outcome, Program
+from lookuplab.models import Completion
 from lookuplab.models.constraint import Trie
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, decoded
-from lookuplab.toolgen.evaluation import Task
+from lookuplab.toolgen.evaluation import Original, inserted
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import Answer, ask, suggestions
 from lookuplab.toolgen.jedi_worker import forget
@@ -120,22 +125,25 @@ class Writer:
         return Trie.of(paths, closed) if paths else None
 
 
-def verdicts(tasks: Sequence[Task], rules: Rules = PAPER_RULES) -> Iterator[list]:
+def verdicts(
+    pairs: Sequence[tuple[Original, Completion]], rules: Rules = PAPER_RULES
+) -> Iterator[list]:
     """The messages against each function, by one pylint process per function.
 
     Each repository is copied and the function is written into the copy, because pylint reads files
     from the disk and the user's own files must not change.
     """
-    ignore, roots = shutil.ignore_patterns("__pycache__"), {task.root for task in tasks}
+    ignore, roots = shutil.ignore_patterns("__pycache__"), {one.root for one, _ in pairs}
     with TemporaryDirectory() as folder:
         copies = {
             root: shutil.copytree(root, Path(folder, str(at), root.name), ignore=ignore)
             for at, root in enumerate(sorted(roots))
         }
-        for task in tasks:
-            file, (*_, inserted) = copies[task.root] / task.file, task.inserted()
-            file.write_text(inserted.text, "utf-8", newline="\n")
-            yield verdict(fresh_messages(copies[task.root], task.file), inserted, rules)
+        for task, completion in pairs:
+            file = copies[task.root] / task.file
+            *_, new = inserted(task, completion.text)
+            file.write_text(new.text, "utf-8", newline="\n")
+            yield verdict(fresh_messages(copies[task.root], task.file), new, rules)
             shutil.copyfile(task.root / task.file, file)
 
 

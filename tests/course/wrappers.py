@@ -58,7 +58,7 @@ from types import SimpleNamespace
 from lookuplab.toolgen.marking import candidates
 
 def deserves_mark(name, previous, suggestions):
-    before, token = (SimpleNamespace(text=text, is_name=text == name, line=1) for text in (previous or " ", name))
+    before, token = (SimpleNamespace(text=text, line=1) for text in (previous or " ", name))
     return name in suggestions and token in candidates(SimpleNamespace(tokens=[before, token], body_line=1))""",
         ],
         "overruled": [

@@ -17,15 +17,15 @@ from lookuplab.toolgen.generation import (
     Generated,
     Generations,
     call_rows,
-    gated,
     generate,
     offer_rows,
     removal_rows,
+    with_threshold,
 )
 from lookuplab.toolgen.jedi_tool import Answer, JediTool, suggestions, unsaved
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES
-from lookuplab.toolgen.tool_use import NEVER, ToolUse
+from lookuplab.toolgen.rules import NEVER, PACKAGE_RULES, PAPER_RULES, RULES
+from lookuplab.toolgen.tool_use import ToolUse
 
 
 def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):
@@ -99,7 +99,8 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
     """At batch size 1 and 8."""
     asked = copies(functions, 8)
     one, full = (LocalModel(str(marking_model), batch_size=size) for size in (1, 8))
-    ways = (one, ToolUse(gate=1.5)), (full, ToolUse(gate=1.5)), (full, ToolUse(None))
+    never = with_threshold(1)
+    ways = (one, never), (full, never), (full, ToolUse(None))
     answers = [write(model, asked, tool, use, tokens=16) for model, use in ways]
     marks, module = [answers[0].model.vocabulary.mark], one.module
     for i, prompt in enumerate(answers[0].model.prompts()):
@@ -115,7 +116,7 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
 ):
     seen = set()
     for rules in RULES.values():
-        use = ToolUse(rules=rules, gate=0, boundary=True)
+        use = ToolUse(rules=replace(rules, min_mark_probability=0, boundary=True))
         models = (LocalModel(str(marking_model), batch_size=size) for size in (20, 1))
         together, alone = (
             write(model, copies(functions, 3), tool, use, tokens=24) for model in models
@@ -218,4 +219,6 @@ def test_what_a_gate_leaves_of_right_and_wrong_calls():
     table = rows.pivot(index="condition", columns="metric", values="value")
     assert list(table.kept_right_percent) == list(table.kept_wrong_percent) == [100, 50, 0]
     assert list(table.right_percent.dropna()) == [50, 50]  # of no calls no share is right
-    assert (gated(1).gate, gated(0.8).gate, gated(0.8, PACKAGE_RULES).ends) == (NEVER, 0.8, "mean")
+    uses = [with_threshold(1), with_threshold(0.8), with_threshold(0.8, PACKAGE_RULES)]
+    assert [use.rules.min_mark_probability for use in uses] == [NEVER, 0.8, 0.8]
+    assert uses[2].rules.name_end_rule == "mean"

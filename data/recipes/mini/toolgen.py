@@ -245,8 +245,8 @@ def marked_pairs() -> list[Pair]:
     """
     functions, kept = learned_functions(), MODELS / "marks.jsonl.gz"
     if not kept.exists():
-        marking.save(marking.marked(functions), kept)
-    found = marking.lay_over(functions, marking.load(kept))
+        marking.write_marks(marking.marked_records(functions), kept)
+    found = marking.apply_marks(functions, marking.read_marks(kept))
     if len(found) < len(functions):
         raise UserError(f"{kept} does not fit the sources; delete it to mark them again")
     return found

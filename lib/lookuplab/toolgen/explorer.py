@@ -21,7 +21,7 @@ from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.results.sliders import slide, table
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.generation import DECODING, generate
+from lookuplab.toolgen.generation import FUNCTION_DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
@@ -129,7 +129,7 @@ def walk(
     function: Function,
     tool: JediTool,
     use: ToolUse = ToolUse(),
-    decoding: Decoding = DECODING,
+    decoding: Decoding = FUNCTION_DECODING,
     store: Store = None,
 ) -> Walk | None:
     """Write the function as ``generation.generate`` does and record every step; None if its prompt

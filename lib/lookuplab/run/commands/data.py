@@ -116,7 +116,7 @@ def mark(
     from lookuplab.run.cluster import joined
     from lookuplab.toolgen.evaluation import most_tokens
     from lookuplab.toolgen.functions import Filters, extract, locate_all
-    from lookuplab.toolgen.marking import marked, statistics_rows
+    from lookuplab.toolgen.marking import marked_records, statistics_rows
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
@@ -126,7 +126,7 @@ def mark(
     extracted = [extract(place, filters, seen, count) for place in locate_all(repositories)]
     functions = [function for part in extracted for function in part.functions]
     with joined(scheduler) as cluster:
-        records = marked(functions, rules, jobs, cluster=cluster, strict=False)
+        records = marked_records(functions, rules, jobs, cluster=cluster, strict=False)
     write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
     for row in statistics_rows(records, "training"):

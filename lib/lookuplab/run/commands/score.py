@@ -191,33 +191,36 @@ def toolgen(
     """
     import pandas as pd
 
+    from lookuplab.benchmark import judged
     from lookuplab.results.artifact import readable
     from lookuplab.run.cluster import joined
-    from lookuplab.toolgen import evaluation, tables
+    from lookuplab.toolgen import tables
+    from lookuplab.toolgen.evaluation import ToolGen
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
-    tasks = read_lines(file, output, _function)
+    pairs = read_lines(file, output, _function)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
-        judged = evaluation.judge(tasks, rules, cluster=cluster)
-    frames = {("", "base"): judged}
+        frame = judged(ToolGen([], rules, machines=cluster, strict=False), pairs)
+    frames = {("", "base"): frame}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
     numbers = pd.DataFrame(rows)
     table = numbers[["metric"]].assign(number=readable(numbers, 3))
-    write(json.loads(judged[FUNCTION_FIELDS].to_json(orient="records")), output, table)
+    write(json.loads(frame[FUNCTION_FIELDS].to_json(orient="records")), output, table)
 
 
 def _function(record: dict) -> Any:
-    """One line of input as a task. Raises UserError if the line is malformed."""
-    from lookuplab.toolgen.evaluation import Task
+    """One line of input as a function and its completion. Raises UserError if the line is malformed."""
+    from lookuplab.benchmark import written
+    from lookuplab.toolgen.evaluation import Reference, inserted
 
     try:
         root = Path(record["repository"]).resolve(strict=True)
         file = (root / record["file"]).resolve().relative_to(root).as_posix()
-        asked = record["line"], record["prediction"], record.get("marked_body", "")
-        task = Task(record["id"], root, file, *asked)
-        task.inserted()
-        return task
+        marked = record.get("marked_body", "")
+        original = Reference(record["id"], root, file, record["line"], marked)
+        inserted(original, record["prediction"])
+        return original, written(original.id, record["prediction"])
     except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
         raise UserError(f"{type(error).__name__}: {error}") from None
 

@@ -97,9 +97,9 @@ def toolgen(
         work: Folder for checkpoints and logs [default: in runs/train].
     """
     from lookuplab.toolgen.finetuning import RECIPES, finetune
-    from lookuplab.toolgen.pairs import read
+    from lookuplab.toolgen.pairs import read_pairs
 
-    pairs, left_out = read(corpus)
+    pairs, left_out = read_pairs(corpus)
     done = finetune(
         base,
         pairs[:limit],

@@ -36,6 +36,7 @@ mutants: $(VENV)/.installed-mutants  ## which changes of the lines of a package 
 	@cd runs/mutants && export PATH="$(CURDIR)/$(VENV)/bin:$$PATH" PYTHONPATH="$$PWD/lib:$$PWD/data" LOOKUPLAB_HOME="$$PWD" \
 		&& sed 's|ROOM|$(ROOM)|; s|BASE|$(BASE)|' tests/mutants.toml >mutants.toml \
 		&& cosmic-ray init mutants.toml mutants.sqlite \
+		&& cr-filter-operators mutants.sqlite mutants.toml \
 		&& cr-filter-git --config mutants.toml mutants.sqlite \
 		&& python tests/mutants.py mutants.sqlite --size $(or $(SAMPLE),100) \
 		&& cosmic-ray exec mutants.toml mutants.sqlite \

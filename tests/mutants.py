@@ -1,4 +1,4 @@
-"""Leaves a seeded sample of a cosmic-ray session to be tried and skips the rest (`make mutants`)."""
+"""Leaves a seeded sample of a cosmic-ray session to be tried, skips the rest (`make mutants`)."""
 
 import random
 import sys

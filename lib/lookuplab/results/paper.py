@@ -64,9 +64,9 @@ def attach(
     frame, roles = frame.assign(**artifact), dict(roles or {})
     if len(frame) and (problem := unknown_role(roles, set(frame.paper))):
         raise UserError(problem)
-    keys = frame.assign(model=frame.model.fillna("").replace(roles))[[*KEY]].itertuples(
-        index=False, name=None
-    )
+    keys = frame.assign(model=frame.model.astype(object).fillna("").replace(roles))[
+        [*KEY]
+    ].itertuples(index=False, name=None)
     return frame.assign(paper_value=[_numbers().get(key, float("nan")) for key in keys])
 
 

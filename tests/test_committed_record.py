@@ -14,7 +14,7 @@ from lookuplab import paths
 from lookuplab.cloudapi.dag import ask
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import Decoding, load, record
-from lookuplab.models.store import STORE, CompletionStore, elsewhere
+from lookuplab.models.store import STORE_VARIABLE, CompletionStore, elsewhere
 from lookuplab.run import audit
 from lookuplab.stackoverflow.ds1000 import select
 from lookuplab.stackoverflow.grader import Grader, VerdictStore, failing_references
@@ -94,7 +94,7 @@ def test_rows_made_anew_are_those_of_the_record(stores, make, tmp_path, monkeypa
     """The first questions of a notebook, asked without the record; ``lookuplab audit`` asks many
     more.
     """
-    monkeypatch.setenv(STORE, str(tmp_path / "completions.sqlite"))
+    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "completions.sqlite"))
     monkeypatch.setenv(record.RECORD, "off")
     make()
     with stores() as made:

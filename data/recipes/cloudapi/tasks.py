@@ -152,7 +152,8 @@ def build(
             pairs += islice(chain(*offered.values()), total - len(pairs))
             if len(pairs) < total:
                 raise UserError(
-                    f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from the APIs of the "
+                    f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from "
+                    "the APIs of the "
                     "frequency table: count over more code"
                 )
         chosen += sorted(pairs, key=lambda pair: pair[0].provider)

@@ -178,7 +178,7 @@ def _items() -> Iterator[Documented]:
     """Objects of the four libraries as imported, and whatever the other packages' files document."""
     for package in EXAMPLE_PACKAGES.values():
         yield from documented(package)
-    for name in packages.PACKAGES:
+    for name in packages.CORPUS_PACKAGES:
         for path, place in sorted(packages.files_of(name)) if name not in EXAMPLE_PACKAGES else ():
             _, tree = packages.parsed(place)
             for node in ast.walk(tree):

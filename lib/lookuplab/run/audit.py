@@ -27,9 +27,23 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import span
 from lookuplab.models import record
-from lookuplab.models.completions import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
+from lookuplab.models.completions import (
+    DECODING_VERSION,
+    CompletionRequest,
+    Decoding,
+    Model,
+    Prompt,
+    answered,
+)
 from lookuplab.models.names import mini_models, model_hash
-from lookuplab.models.store import PYTHON, STORE, AnswerStore, CompletionStore, canonical, elsewhere
+from lookuplab.models.store import (
+    PYTHON,
+    STORE_VARIABLE,
+    AnswerStore,
+    CompletionStore,
+    canonical,
+    elsewhere,
+)
 from lookuplab.results import provenance
 from lookuplab.run.execute import end_with_the_runner
 from lookuplab.run.notebooks import Job
@@ -60,7 +74,7 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
     """
     if (cold() / "run.json").is_file() and not is_preview:  # that run is complete
         shutil.rmtree(cold())
-    return {record.RECORD: "off", STORE: str(cold() / "completions.sqlite")}
+    return {record.RECORD: "off", STORE_VARIABLE: str(cold() / "completions.sqlite")}
 
 
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
@@ -173,7 +187,7 @@ def make(audit: record.Audit) -> None:
     """Answer the questions that the notebooks have kept, each once, into stores in the audit's
     folder: each model in a process of its own, and meanwhile the judgements, which have workers.
     """
-    models: dict[str, tuple[Model, dict[Decoding | None, dict[str, Asked]]]] = {}
+    models: dict[str, tuple[Model, dict[Decoding | None, dict[str, CompletionRequest]]]] = {}
     judging: dict[tuple[str, bytes], tuple[Any, dict[str, Any]]] = {}
     for file in sorted(Path(audit.folder).glob("*.pickle")):
         name, by, requests = pickle.loads(file.read_bytes())
@@ -200,7 +214,9 @@ def make(audit: record.Audit) -> None:
             answered_model.result()
 
 
-Parts = Mapping[Decoding | None, Mapping[str, Asked]]  # prompts by key, by their decoding
+Parts = Mapping[
+    Decoding | None, Mapping[str, CompletionRequest]
+]  # prompts by key, by their decoding
 
 
 def answer(model: Model, parts: Parts, store: Path) -> None:
@@ -215,11 +231,11 @@ def _characters(model_and_parts: tuple[Model, Parts]) -> int:
     return sum(len(prompt.text) for requests in parts for prompt, *_ in requests.values())
 
 
-def rounds(requests: Iterable[Asked]) -> list[list[Asked]]:
+def rounds(requests: Iterable[CompletionRequest]) -> list[list[CompletionRequest]]:
     """The requests in as few lists as possible in which an id names one prompt and one
     continuation, as a call needs it.
     """
-    calls: list[tuple[dict[str, tuple[Prompt, str]], list[Asked]]] = []
+    calls: list[tuple[dict[str, tuple[Prompt, str]], list[CompletionRequest]]] = []
     for request in requests:
         name, named = request[0].id, request[:2]
         call = next((call for call in calls if call[0].get(name, named) == named), None)
@@ -289,7 +305,7 @@ class Report:
             return ["audit: no notebook asked for a row of the sample; `lookuplab audit` runs all"]
         share = f"{self.audit.share:.3%}".rstrip("0%").rstrip(".")
         said = [
-            f"audit of {share}% of each kind, at least {record.LEAST} rows; seed {self.audit.seed}",
+            f"audit of {share}% of each kind, at least {record.LEAST_AUDITED} rows; seed {self.audit.seed}",
             f"  {'':<44}{'rows':>9}{'sample':>9}{'made anew':>11}{'equal':>9}",
         ]
         for (store, kind), count in self.counts.items():

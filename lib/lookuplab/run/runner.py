@@ -26,10 +26,10 @@ import psutil
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
-from lookuplab.models.completions import COLUMNS, LOG, SHARE
-from lookuplab.models.store import STORE, USES, CompletionStore, canonical, digest
+from lookuplab.models.completions import LOG, LOG_COLUMNS, PROCESS_SHARE
+from lookuplab.models.store import STORE_VARIABLE, USES, CompletionStore, canonical, digest
 from lookuplab.results import provenance
-from lookuplab.results.answers import ANSWERS, read_answers, texts
+from lookuplab.results.answers import ANSWERS_FILE, read_answers, texts
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import Job, all_notebooks, folder_of
@@ -49,7 +49,7 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     """Execute a notebook in its own process and wait for its end. ``host`` is the machine of a
     cluster's caller.
     """
-    if host not in ("", socket.gethostname()) and not os.environ.get(STORE):
+    if host not in ("", socket.gethostname()) and not os.environ.get(STORE_VARIABLE):
         raise UserError(  # SQLite's WAL needs the memory of one machine
             f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, "
             "which SQLite cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
@@ -111,7 +111,7 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         **{name: str(Path(place).expanduser().absolute()) for name, place in own.items()},
         "LOOKUPLAB_HOME": str(paths.ROOT),
-        STORE: str(CompletionStore.default_path()),
+        STORE_VARIABLE: str(CompletionStore.default_path()),
         USES: str(job.beside(".uses")),
         "LOOKUPLAB_FIGURES": str(job.figures),
         "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
@@ -154,7 +154,7 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
             f"{count} processes on {len(visible)} GPUs: launch at most one process a GPU"
         )
     share = {"CUDA_VISIBLE_DEVICES": ",".join(visible[rank::count])} if visible else {}
-    return {SHARE: f"{rank}/{count}", **share}
+    return {PROCESS_SHARE: f"{rank}/{count}", **share}
 
 
 # 2. All of them
@@ -310,14 +310,14 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
-    target = jobs[0].place.parent / ANSWERS
+    target = jobs[0].place.parent / ANSWERS_FILE
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
-    frames = [pd.DataFrame(columns=[*COLUMNS, "notebook"])]
+    frames = [pd.DataFrame(columns=[*LOG_COLUMNS, "notebook"])]
     if target.is_file():
         kept = read_answers(target.read_bytes())
         frames.append(kept[kept.notebook.isin(others)])
     for id, job in chosen.items():
         if (log := job.beside(".answers.csv")).is_file():
-            frames.append(texts(log, names=COLUMNS).assign(notebook=id))
-    rows = pd.concat(frames).drop_duplicates().sort_values([*COLUMNS, "notebook"])
+            frames.append(texts(log, names=LOG_COLUMNS).assign(notebook=id))
+    rows = pd.concat(frames).drop_duplicates().sort_values([*LOG_COLUMNS, "notebook"])
     paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])

@@ -66,8 +66,10 @@ def test_no_two_snippets_have_the_same_code():
 
 def test_a_phrasing_neither_repeats_the_summary_nor_names_the_object_in_code():
     text = (
-        "Sort an array.\n\nSort an array. The order is that of the elements. Call np.order(x) for it.\n"
-        "See the guide for more of it.\n\nReturns\n-------\nout : array\n    The array in its new order.\n"
+        "Sort an array.\n\nSort an array. The order is that of the elements. Call np.order(x) "
+        "for it.\n"
+        "See the guide for more of it.\n\nReturns\n-------\nout : array\n    The array in its "
+        "new order.\n"
     )
     item = Documented(("numpy.order",), text)
     assert opening_sentence(sections(item.text)[""]) == "Sort an array."

@@ -41,9 +41,9 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
     folder = request(profile).name
     makers = {id: one.id for one in all_notebooks() for id in (one.id, *one.artifacts)}
     old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
-    verdict = verifying.compare(old, new, makers, name)
-    click.echo("\n".join(verdict.lines()))
-    sys.exit(bool(verdict.said["different"]))
+    differences = verifying.compare(old, new, makers, name)
+    click.echo("\n".join(differences.lines()))
+    sys.exit(differences.failed)
 
 
 @command()
@@ -81,12 +81,14 @@ def claims(
     from lookuplab.run.notebooks import made_request
 
     chosen = made_request(profile)
-    asked = [one for one in judging.load() if paper in (None, one.paper)]
-    if not asked:
+    of_paper = [claim for claim in judging.load() if paper in (None, claim.paper)]
+    if not of_paper:
         raise UserError(f"no claim about {paper}")
-    judged = judging.judge_run(asked, chosen.figures / chosen.name)
-    page = building.claims_page(judged, chosen) if markdown else judging.text(judged, details)
-    click.echo(page)
+    judged = judging.judge_run(of_paper, chosen.figures / chosen.name)
+    if markdown:
+        click.echo(building.claims_page(judged, chosen))
+    else:
+        click.echo(building.claims_text(judged, details))
 
 
 @command()

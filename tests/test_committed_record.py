@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from lookuplab import paths
-from lookuplab.cloudapi.dag import ask
+from lookuplab.benchmark import evaluate
+from lookuplab.cloudapi.dag import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import Decoding, load, record
 from lookuplab.models.store import STORE_VARIABLE, CompletionStore, elsewhere
@@ -49,7 +50,8 @@ def test_its_files_have_the_rows_that_it_states_and_fit_into_fifteen_megabytes()
 
 
 def asks_for_calls() -> None:
-    ask(load("mini-small"), load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[:4])
+    tasks = load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[:4]
+    evaluate(load("mini-small"), CloudApiBench(tasks))
 
 
 @cache

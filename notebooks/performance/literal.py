@@ -2,9 +2,8 @@
 nothing kept between them; and of DS-1000's grading.
 
 ``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen`` give
-the
-same marks, tokens and verdicts. This file exists to show that the results are equal, and what each
-way costs.
+the same marks, tokens and verdicts. This file exists to show that the results are equal, and what
+each way costs.
 """
 
 import math

@@ -21,7 +21,7 @@ from lookuplab.toolgen.generation import (
     removal_rows,
     with_threshold,
 )
-from lookuplab.toolgen.jedi_tool import Answer, JediTool, suggestions, unsaved
+from lookuplab.toolgen.jedi_tool import JediTool, ToolAnswer, suggestions, unsaved
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import NEVER, PACKAGE_RULES, PAPER_RULES, RULES
 from lookuplab.toolgen.tool_use import ToolUse
@@ -83,7 +83,7 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
     tmp_path, functions, monkeypatch
 ):
     model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, "nothere", END)
-    answers = [Answer(failure="error in Jedi: KeyError"), Answer(failure="timed out")]
+    answers = [ToolAnswer(failure="error in Jedi: KeyError"), ToolAnswer(failure="timed out")]
     monkeypatch.setattr(JediTool, "complete", lambda *_: answers.pop(0))
     done = write(model, functions[:1], JediTool(1))
     assert list(done.questions.failure) == ["error in Jedi: KeyError"]
@@ -194,7 +194,7 @@ def test_what_is_written_stands_in_the_place_of_the_function_and_the_caret_follo
 
 
 def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks():
-    answer = Answer(("if", "alpha=", "__init__", "__x", "'key'", "len", "match"))
+    answer = ToolAnswer(("if", "alpha=", "__init__", "__x", "'key'", "len", "match"))
     assert suggestions(answer) == ("alpha", "__x", "len", "match")
     assert suggestions(answer, "dot") == ("alpha", "__init__", "__x", "len", "match")
 

@@ -24,7 +24,7 @@ from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, of_number, rate, row
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
+from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ToolAnswer, ask_tool
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
@@ -76,7 +76,7 @@ class ToolModel:
 
         The repository's content is part of a prompt's ``place``.
         """
-        tool = f"{python_sources.identity('jedi', 'parso')}, answers {VERSION}"
+        tool = f"{python_sources.identity('jedi', 'parso')}, answers {TOOL_VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
 
     def prompts(self) -> list[Prompt]:
@@ -95,9 +95,11 @@ class ToolModel:
         by_id = {function.id: function for function in self.functions}
 
         def constrain(prompt: Prompt, before: Sequence[int]) -> ToolConstraint:
-            def request(written: str) -> Future[Answer]:
+            def request(written: str) -> Future[ToolAnswer]:
                 function = by_id[prompt.id]
-                return threads.submit(ask, self.tool, function, written, self.kind, self.use.rules)
+                return threads.submit(
+                    ask_tool, self.tool, function, written, self.kind, self.use.rules
+                )
 
             return ToolConstraint(self.use, self.vocabulary, before, request)
 

@@ -106,9 +106,9 @@ def conditions() -> dict[str, dict[str, Any]]:
     marks = {name: one.marking for name, one in rules.RULES.items()}
     models = {name: model_hash(folder) for name, folder in mini_models().items()}
     return {
-        "completions": {"version": DECODING_VERSION, "tool": jedi_tool.VERSION, **models},
-        "judgements": {**judging, "check": success.VERSION},
-        "marks": {**judging, "tool": jedi_tool.VERSION, "marking": str(marks)},
+        "completions": {"version": DECODING_VERSION, "tool": jedi_tool.TOOL_VERSION, **models},
+        "judgements": {**judging, "check": success.CHECK_VERSION},
+        "marks": {**judging, "tool": jedi_tool.TOOL_VERSION, "marking": str(marks)},
         "verdicts": {"version": grader.GRADER_VERSION, "libraries": grader.own_libraries()},
     }
 
@@ -209,7 +209,7 @@ def make(audit: record.Audit) -> None:
             if kind is grader.VerdictStore:
                 replace(by, store=file).outcomes([*requests.values()])
             else:
-                analysers.answered(kind(file), requests, by, strict=False)
+                analysers.answer_all(kind(file), requests, by, strict=False)
         for answered_model in answering:
             answered_model.result()
 

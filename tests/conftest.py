@@ -1,5 +1,6 @@
 """What tests of several folders share."""
 
+import gc
 import json
 import os
 import shlex
@@ -15,6 +16,11 @@ from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 
 PARAMETERS = 'profile = "mini"  # which world\ntasks = 3  # how many\nrate = 0.5  # a share\nnames = ["a"]  # which\n'
+
+
+def pytest_collection_finish():
+    """A local model collects garbage before it loads: a second each, over all that was imported."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

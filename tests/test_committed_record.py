@@ -11,19 +11,20 @@ import pandas as pd
 import pytest
 
 from lookuplab import paths
-from lookuplab.cloudapi.dag import ask
+from lookuplab.benchmark import evaluate
+from lookuplab.cloudapi.dag import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import Decoding, load, record
-from lookuplab.models.store import STORE, CompletionStore, elsewhere
+from lookuplab.models.store import STORE_VARIABLE, CompletionStore, elsewhere
 from lookuplab.run import audit
 from lookuplab.stackoverflow.ds1000 import select
 from lookuplab.stackoverflow.grader import Grader, VerdictStore, failing_references
 from lookuplab.toolgen.analysers import JudgementStore
-from lookuplab.toolgen.evaluation import judged_all, most_tokens, test_functions
+from lookuplab.toolgen.evaluation import held_out_functions, judged_all, most_tokens
 from lookuplab.toolgen.functions import Filters, locate_all
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.marking import Marks, marked
+from lookuplab.toolgen.marking import Marks, marked_records
 from lookuplab.toolgen.tool_use import ToolUse
 
 pytestmark = pytest.mark.skipif(not audit.about(), reason="this checkout has no record")
@@ -49,7 +50,8 @@ def test_its_files_have_the_rows_that_it_states_and_fit_into_fifteen_megabytes()
 
 
 def asks_for_calls() -> None:
-    ask(load("mini-small"), load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[:4])
+    tasks = load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[:4]
+    evaluate(load("mini-small"), CloudApiBench(tasks))
 
 
 @cache
@@ -57,7 +59,7 @@ def functions() -> list:
     """Functions of a small repository that the record has marks of."""
     marks = pd.read_parquet(record.folder() / "marks.parquet").about
     filters, tokens = Filters(max_model_tokens=128), most_tokens(["mini-gpt-toolgen"])
-    found = test_functions(locate_all(["nbclient"]), filters, count_tokens=tokens)
+    found = held_out_functions(locate_all(["nbclient"]), filters, count_tokens=tokens)
     return [one for one in found if one.id in set(marks)]
 
 
@@ -71,7 +73,7 @@ def judges_a_function() -> None:
 
 
 def marks_a_function() -> None:
-    marked(functions()[:1], workers=1)
+    marked_records(functions()[:1], workers=1)
 
 
 def runs_programs() -> None:
@@ -94,7 +96,7 @@ def test_rows_made_anew_are_those_of_the_record(stores, make, tmp_path, monkeypa
     """The first questions of a notebook, asked without the record; ``lookuplab audit`` asks many
     more.
     """
-    monkeypatch.setenv(STORE, str(tmp_path / "completions.sqlite"))
+    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "completions.sqlite"))
     monkeypatch.setenv(record.RECORD, "off")
     make()
     with stores() as made:

@@ -1,4 +1,6 @@
-"""A checkpoint out of a download with quantised weights, such as Gemma 3 270M from the package index."""
+"""A checkpoint out of a download with quantised weights, such as Gemma 3 270M from the package
+index.
+"""
 
 import shutil
 from pathlib import Path

@@ -25,8 +25,8 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.paths import file_hash, folder_hash
 
-NAME = "python-sources"
-PINS = paths.DATA / f"{NAME}.txt"
+SOURCES_NAME = "python-sources"
+PINS = paths.DATA / f"{SOURCES_NAME}.txt"
 # What is unpacked from a wheel; the metadata has versions and licences.
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
 # The same wheels on every system: the hashes pin them.
@@ -49,7 +49,7 @@ def folder() -> Path:
 
 
 def _place() -> Path:
-    return paths.DOWNLOADS / NAME / file_hash(PINS)[:12]
+    return paths.DOWNLOADS / SOURCES_NAME / file_hash(PINS)[:12]
 
 
 def is_fetched() -> bool:
@@ -69,7 +69,7 @@ def get() -> Path:
         if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(PINS)):
             raise UserError(
                 f"pip does not bring the sources of {PINS.name}: {said}; mend that, then run "
-                f"`lookuplab data get {NAME}`"
+                f"`lookuplab data get {SOURCES_NAME}`"
             )
         for wheel in sorted(wheels.iterdir()):
             with zipfile.ZipFile(wheel) as content:

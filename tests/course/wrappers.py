@@ -10,7 +10,7 @@ WRAPPERS = {
 from lookuplab.cloudapi.policies import class_rows
 
 def valid_shares(table):
-    rows = class_rows(table.assign(model="", api=range(len(table))), "", {"valid": table.valid})
+    rows = class_rows(table.assign(model="", cluster=range(len(table))), "", {"valid": table.valid})
     return {row["condition"]: row["value"] for row in rows if row["condition"] in set(table.frequency)}""",
         ],
         "auroc": [
@@ -58,7 +58,7 @@ from types import SimpleNamespace
 from lookuplab.toolgen.marking import candidates
 
 def deserves_mark(name, previous, suggestions):
-    before, token = (SimpleNamespace(text=text, is_name=text == name, line=1) for text in (previous or " ", name))
+    before, token = (SimpleNamespace(text=text, line=1) for text in (previous or " ", name))
     return name in suggestions and token in candidates(SimpleNamespace(tokens=[before, token], body_line=1))""",
         ],
         "overruled": [

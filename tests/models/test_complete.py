@@ -11,7 +11,8 @@ from toy_model import SAMPLED, ToyModel, ask, many_prompts
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import CompletionStore, Decoding, Prompt, score
-from lookuplab.models.completions import LOG, NEAR
+from lookuplab.models.completions import LOG
+from lookuplab.models.record import NEAR_TIE_MARGIN
 
 # the package has the function of its name
 complete_module = sys.modules["lookuplab.models.completions"]
@@ -155,7 +156,7 @@ def test_keys_of_stores_that_exist_stay_as_they_were():
 
 
 def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypatch, tmp_path):
-    answer, margins = ToyModel.answer, (NEAR / 5, NEAR, None, 0.0)
+    answer, margins = ToyModel.answer, (NEAR_TIE_MARGIN / 5, NEAR_TIE_MARGIN, None, 0.0)
     monkeypatch.setattr(ToyModel, "answer", lambda *a: replace(answer(*a), margin=margins[a[2]]))
     monkeypatch.setenv(LOG, str(tmp_path / "log"))
     decoding = Decoding(n=4, temperature=1.0)

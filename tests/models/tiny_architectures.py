@@ -12,9 +12,11 @@ from transformers import (
 )
 
 CORPUS = [
-    'import boto3\nclient = boto3.client("s3")\nresponse = client.put_object(Bucket="my-bucket", Key="k")\n',
+    'import boto3\nclient = boto3.client("s3")\nresponse = client.put_object(Bucket="my-bucket", '
+    'Key="k")\n',
     "def read(path):\n    with open(path) as file:\n        return file.read()\n",
-    "# naïve 名前（仮） — “q” 🦜\nclient.get_waiter('x').wait(timeout=30)\nfor item in items:\n    print(item)\n",
+    "# naïve 名前（仮） — “q” 🦜\nclient.get_waiter('x').wait(timeout=30)\nfor item in items:\n    "
+    "print(item)\n",
 ]
 VOCABULARY = 400
 CONTEXT = 96

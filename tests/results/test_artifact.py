@@ -115,14 +115,13 @@ def test_a_misspelt_condition_or_metric_is_refused_and_one_of_another_run_is_not
     )
 
 
-def test_importing_the_kit_changes_no_option_of_pandas_and_no_style_of_pictures():
+def test_importing_what_makes_tables_and_pictures_changes_no_option_of_pandas_and_no_style():
     script = """
 import importlib, pkgutil, matplotlib, pandas
 before = pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams)
-import lookuplab
-for module in pkgutil.walk_packages(lookuplab.__path__, "lookuplab."):
-    if not module.name.endswith("__main__"):
-        importlib.import_module(module.name)
+from lookuplab import results
+for module in pkgutil.iter_modules(results.__path__, "lookuplab.results."):
+    importlib.import_module(module.name)
 assert before == (pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams))
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -13,8 +13,7 @@ import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.results import claims
-from lookuplab.results.artifact import COLUMNS
+from lookuplab.results.artifact import ARTIFACT_COLUMNS
 from lookuplab.results.claims import (
     COVERS,
     FAILS,
@@ -30,6 +29,7 @@ from lookuplab.results.claims import (
     load,
     questions,
 )
+from lookuplab.run import report
 
 METRIC = "valid_percent"
 AT_LEAST = {"kind": "within", "ranges": {"low": [50, None]}}
@@ -69,7 +69,7 @@ def judged(test, *rows, models="all", changes=(), **more):
 
 
 def verdict(test, *rows, **more):
-    return judged(test, *rows, **more).verdict
+    return judged(test, *rows, **more).direction
 
 
 def quantities(judgement):
@@ -82,7 +82,7 @@ def quantities(judgement):
 def test_a_claim_that_the_papers_own_numbers_contradict_says_so():
     found = [one for one in judge_run(load(), paths.RUNS / "nowhere") if one.reported]
     assert len(found) >= 35
-    contradicted = [one.claim for one in found if {c.verdict for c in one.reported} != {HOLDS}]
+    contradicted = [one.claim for one in found if {c.direction for c in one.reported} != {HOLDS}]
     assert {one.id for one in contradicted} == {
         "capi-name-and-description-do-not-help",
         "capi-dag-size-helps",
@@ -93,14 +93,14 @@ def test_a_claim_that_the_papers_own_numbers_contradict_says_so():
 
 
 def test_one_number_is_judged_once():
-    asked = Counter(
-        (one.paper, one.test["metric"], *ends[1:3])
+    counts = Counter(
+        (one.paper, one.test["metric"], *asked.cells)
         for one in load()
         if one.artifact != "table2_index_lookup"  # one model, by the way; Table 3 has all
-        for ends in questions(one, ["m-small", "m-large"])
-        if one.test["kind"] == "greater" and one.role == "claim" and ends[1][0] == "m-large"
+        for asked in questions(one, ["m-small", "m-large"])
+        if one.test["kind"] == "greater" and one.role == "claim" and asked.subject == "m-large"
     )
-    assert asked and max(asked.values()) == 1, asked.most_common(3)
+    assert counts and max(counts.values()) == 1, counts.most_common(3)
 
 
 # Verdicts
@@ -145,9 +145,9 @@ def test_one_of_many_comparisons_must_be_surer_to_decide_alone():
     [("45, 55", COVERS), ("40, 49", SMALLER), ("51, 55", LARGER)],
 )
 def test_the_size_is_whether_the_interval_covers_the_papers_value(interval, expected):
-    assert judged(AT_LEAST, f"m, low, 50, {interval}").size == expected  # the paper's is 50
+    assert judged(AT_LEAST, f"m, low, 50, {interval}").sizes == {expected: 1}  # the paper's is 50
     printed = judged(AT_LEAST | {"printed": 99}, f"m, low, 50, {interval}")
-    assert printed.size == SMALLER and printed.comparisons[0].paper_value == 99
+    assert printed.sizes == {SMALLER: 1} and printed.comparisons[0].paper_value == 99
 
 
 def test_a_difference_is_decided_by_its_own_interval():
@@ -156,7 +156,7 @@ def test_a_difference_is_decided_by_its_own_interval():
     [one] = judged(HIGH_LOW, *rows).comparisons
     half = math.hypot(10, 4)
     assert (one.value, one.low, one.high) == pytest.approx((12, 12 - half, 12 + half))
-    assert (one.verdict, one.n, one.paper_value) == (HOLDS, "100 + 100", 0)
+    assert (one.direction, one.n, one.paper_value) == (HOLDS, "100 + 100", 0)
     found = [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)]
     assert found == [HOLDS, UNDECIDED, FAILS]
     assert verdict(HIGH_LOW, "m, high, 5", "m, low, 5") == FAILS, "equal is not greater"
@@ -165,12 +165,12 @@ def test_a_difference_is_decided_by_its_own_interval():
 def test_sizes_are_compared_inside_a_family_and_across_families_only_when_asked():
     values = {"b-7B": 5, "b-3B": 2, "o-1B": 9, "o-2B": 10, "single": 1}
     found = judged(SIZES, *(f"{name}, all, {value}" for name, value in values.items()))
-    assert quantities(found) == ["b-7B - b-3B > 0", "o-2B - o-1B > 0"] and found.verdict == HOLDS
+    assert quantities(found) == ["b-7B - b-3B > 0", "o-2B - o-1B > 0"] and found.direction == HOLDS
     values = {"a-7B": 50, "b-7B": 45, "c-15B": 40, "d-20B": 60, "none": 1}
     rows = [f"{name}, all, {value}" for name, value in values.items()]
     across = judged(RISING | {"over": {"size": "all", "across_families": True}}, *rows)
     assert quantities(across) == ["c-15B - b-7B > 0", "d-20B - c-15B > 0"]
-    assert across.verdict == FAILS and verdict(SIZES, *rows) == UNDECIDED
+    assert across.direction == FAILS and verdict(SIZES, *rows) == UNDECIDED
 
 
 def test_claims_about_all_any_and_the_largest_models():
@@ -191,7 +191,7 @@ def test_a_claim_about_frequent_apis_is_not_testable_on_a_model_that_knows_none(
         keys = [(model, condition) for model in models for condition in ("high", "low")]
         table = pd.DataFrame(sum(models.values(), []), columns=["value", "ci_low", "ci_high"])
         table[["model", "condition"]] = keys
-        table = table.assign(metric=METRIC, n=100).reindex(columns=list(COLUMNS))
+        table = table.assign(metric=METRIC, n=100).reindex(columns=list(ARTIFACT_COLUMNS))
         (tmp_path / "cloudapibench").mkdir(exist_ok=True)
         for name in ("table1_base_models", "an_artifact"):
             table.to_csv(tmp_path / "cloudapibench" / f"{name}.csv", index=False)
@@ -199,7 +199,7 @@ def test_a_claim_about_frequent_apis_is_not_testable_on_a_model_that_knows_none(
         ranges = [{name: [50, None]} for name in ("high", "low")]
         tests = [claim({"kind": "within", "ranges": one}) for one in ranges]
         tests = [replace(one, floor=floor) for one in tests]
-        return [(one.verdict, len(one.comparisons)) for one in judge_run(tests, tmp_path)]
+        return [(one.direction, len(one.comparisons)) for one in judge_run(tests, tmp_path)]
 
     assert verdicts(m=m) == [(UNTESTABLE, 1), (FAILS, 1)]
     assert verdicts(m=m, other=other) == [(FAILS, 1), (FAILS, 2)], "the other model decides alone"
@@ -208,23 +208,23 @@ def test_a_claim_about_frequent_apis_is_not_testable_on_a_model_that_knows_none(
 def test_families_are_ordered_by_size():
     granite = [f"ibm-granite/granite-{name}" for name in ("3b-code-base-2k", "20b-code-base-8k")]
     found = by_family([granite[1], "GPT-4o", granite[0], "mini-large", "mini-small"])
-    models = [[model for _, model in members] for members in found.values()]
+    models = [[member.model for member in members] for members in found.values()]
     assert models == [granite, ["GPT-4o"], ["mini-small", "mini-large"]]
 
 
 def test_what_is_missing_is_not_decided(tmp_path):
     row = judged(HIGH_LOW, "m, high, 5")
-    assert row.verdict == UNDECIDED and math.isnan(row.comparisons[0].value)
+    assert row.direction == UNDECIDED and math.isnan(row.comparisons[0].value)
     nothing = judged(AT_LEAST, changes=["m, low, 5"])
-    assert (nothing.verdict, nothing.note) == (UNDECIDED, "no valid_percent to compare")
+    assert (nothing.direction, nothing.note) == (UNDECIDED, "no valid_percent to compare")
     [file] = judge_run([claim(AT_LEAST)], tmp_path)
-    assert file.verdict == UNDECIDED and file.note.endswith("run an_artifact in this profile")
+    assert file.direction == UNDECIDED and file.note.endswith("run an_artifact in this profile")
 
 
 def test_a_metric_of_pairs_of_models_asks_no_single_model():
     test = {"kind": "within", "ranges": {"low": [0, None]}}
     found = judged(test, "b - a, low, 5, 2, 8", changes=["a, low, 1", "b, low, 6"])
-    assert found.verdict == HOLDS and len(found.comparisons) == 1
+    assert found.direction == HOLDS and len(found.comparisons) == 1
 
 
 # Paired changes
@@ -234,10 +234,10 @@ def test_a_change_from_the_base_is_judged_on_its_paired_interval_in_both_directi
     gain = ["m, dag/low, 6, 2, 9"]
     assert verdict(BETTER, BASE, DAG) == UNDECIDED  # the two intervals overlap widely
     [one] = judged(BETTER, BASE, DAG, changes=gain).comparisons
-    assert (one.value, one.low, one.high, one.verdict, one.n) == (6, 2, 9, HOLDS, "100 pairs")
+    assert (one.value, one.low, one.high, one.direction, one.n) == (6, 2, 9, HOLDS, "100 pairs")
     worse = {"kind": "greater", "left": "base/low", "right": "dag/low"}
     [one] = judged(worse | {"by": -5}, BASE, DAG, changes=gain).comparisons
-    assert (one.value, one.low, one.high, one.verdict) == (-6, -9, -2, UNDECIDED)
+    assert (one.value, one.low, one.high, one.direction) == (-6, -9, -2, UNDECIDED)
     assert verdict(worse, BASE, DAG, changes=gain) == FAILS
     # it says nothing about another pair
     other = judged(BETTER | {"right": "base/high"}, "m, base/high, 40", DAG, changes=gain)
@@ -246,8 +246,8 @@ def test_a_change_from_the_base_is_judged_on_its_paired_interval_in_both_directi
 
 @pytest.mark.filterwarnings("error")
 def test_an_estimate_without_an_interval_decides_nothing():
-    assert judged(AT_LEAST, "m, low, 60", clusters=5).verdict == UNDECIDED
-    assert judged(HIGH_LOW, "m, high, 60", LOW, clusters=5).verdict == UNDECIDED
+    assert judged(AT_LEAST, "m, low, 60", clusters=5).direction == UNDECIDED
+    assert judged(HIGH_LOW, "m, high, 60", LOW, clusters=5).direction == UNDECIDED
 
 
 # The file
@@ -274,6 +274,7 @@ def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):
 def test_details_show_every_comparison_and_the_verdict_the_one_that_decides():
     failed = judged(AT_LEAST, "good, low, 60, 55, 65", "bad, low, 30, 25, 35")
     decides = "bad low >= 50: 30 [25, 35], n 100, paper 50; fails (2 comparisons: holds 1, fails 1)"
-    assert f"ours: {decides}" in claims.text([failed]) and "good" not in claims.text([failed])
+    text = report.claims_text([failed])
+    assert f"ours: {decides}" in text and "good" not in text
     said = "- good low >= 50: 60 [55, 65], n 100, paper 50: holds, larger"
-    assert said in claims.text([failed], details=True)
+    assert said in report.claims_text([failed], details=True)

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from lookuplab.models.completions import COLUMNS
+from lookuplab.models.completions import LOG_COLUMNS
 
 HEAD = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,paper_value\n"
 ROWS = ["low,valid,33.3333,20,50,267,30", "high,valid,66.6667,60,70,267,"]
@@ -29,7 +29,7 @@ def write(kit, *rows: str, place: str = "demo/table", svg: str = SVG, **record) 
 
 
 def write_answers(kit, *rows: tuple[str, ...]) -> None:
-    lines = [",".join(row) + "\n" for row in ((*COLUMNS, "notebook"), *rows)]
+    lines = [",".join(row) + "\n" for row in ((*LOG_COLUMNS, "notebook"), *rows)]
     content = gzip.compress("".join(lines).encode(), mtime=0)
     (kit.root / "figures/mini/answers.csv.gz").write_bytes(content)
 

@@ -59,12 +59,12 @@ def pages(shared) -> dict[str, Page]:
 
 
 @cache
-def judged() -> list[claims.Judgement]:
+def judged() -> list[claims.JudgedClaim]:
     return claims.judge_run(claims.load(), paths.FIGURES / "mini")
 
 
 def test_a_paper_s_story_has_a_result_below_each_picture_and_a_verdict_behind_each_claim(pages):
-    verdicts = {one.claim.id: one.verdict for one in judged()}
+    verdicts = {one.claim.id: one.direction for one in judged()}
     for paper in titles():
         story = (paths.NOTEBOOKS / paper / "README.md").read_text(encoding="utf-8")
         text = pages[f"notebooks/{paper}/README.html"].text.replace("’", "'")
@@ -78,6 +78,7 @@ def test_a_paper_s_story_has_a_result_below_each_picture_and_a_verdict_behind_ea
 
 
 def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(pages):
+    words = report.TEMPLATES.get_template("words.j2").module
     for file in (paths.FIGURES / "mini").glob("*/*.csv"):
         page = pages[f"notebooks/{file.parent.name}/README.html"]
         assert file.stem in page.text
@@ -87,8 +88,8 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
         assert report.sentence(file) in page.text.replace("’", "'")
         for one in judged():
             if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
-                verdict, claim = one.marked.replace("*", ""), one.claim
-                said = f"{verdict}{one.shared} (size: {one.size}"
+                claim, said = one.claim, f"{words.direction(one)}{words.shared(one)} (size: "
+                said = f"{said}{words.size(one)}".replace("*", "")
                 # then, perhaps, the verdicts of other runs, but no other claim
                 others = r"[,)](?:(?!\( [a-z]+-[a-z0-9-]+ \)).)*"
                 claimed = f": {claim.statement} ( {claim.id} )"

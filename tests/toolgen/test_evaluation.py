@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from lookuplab.benchmark import judged, written
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.analysers import WorkerLost
-from lookuplab.toolgen.evaluation import judged_all, listed_functions, test_functions
+from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all, listed_functions
 from lookuplab.toolgen.functions import Repository
 from lookuplab.toolgen.rules import PAPER_RULES
 
@@ -56,7 +57,7 @@ def store(tmp_path_factory):
         yield
 
 
-def judged(predictions, workers=None):
+def judgements(predictions, workers=None):
     texts = {one.id: text for one, text in predictions.items()}
     return judged_all(list(predictions), {"": texts}, PAPER_RULES, workers)[""]
 
@@ -78,20 +79,20 @@ def predictions(repositories):
     broken = {"double": "    return nothere(x)", "Box.grow": "    return self.zzz"}
     return {
         one: broken[one.qualified_name] if one.repository == "two" else one.body
-        for one in test_functions(repositories)
+        for one in held_out_functions(repositories)
         if "/boxes.py" in one.id
     }
 
 
 @pytest.fixture(scope="module")
 def frame(predictions):
-    return judged(predictions, workers=1)
+    return judgements(predictions, workers=1)
 
 
 def test_a_limit_is_spread_over_the_repositories_and_a_larger_one_only_adds(repositories):
-    everything, taken = test_functions(repositories), set()
+    everything, taken = held_out_functions(repositories), set()
     for limit, shares in [(2, (1, 1)), (6, (4, 2)), (12, (10, 2)), (24, (22, 2)), (None, (22, 2))]:
-        found = test_functions(repositories, limit=limit)
+        found = held_out_functions(repositories, limit=limit)
         assert tuple(Counter(one.repository for one in found).values()) == shares
         ids = {one.id for one in found}
         assert found == [one for one in everything if one.id in ids] and taken <= ids
@@ -123,7 +124,9 @@ def test_no_function_to_judge_is_one_clear_line(tmp_path):
 
 
 def test_functions_too_long_for_a_model_are_no_test_functions(repositories):
-    short = test_functions(repositories, count_tokens=lambda text: 999 if "helper(" in text else 1)
+    short = held_out_functions(
+        repositories, count_tokens=lambda text: 999 if "helper(" in text else 1
+    )
     assert len(short) == 20 and all("helper(" not in one.body for one in short)
 
 
@@ -156,32 +159,32 @@ def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
 ):
     asked, ask = [], evaluation._ask
     monkeypatch.setattr(evaluation, "_ask", lambda *one: asked.append(one) or ask(*one))
-    pd.testing.assert_frame_equal(judged(predictions), frame)
+    pd.testing.assert_frame_equal(judgements(predictions), frame)
     assert not asked
     # pylint's; the reference is the same
-    judged(predictions | {[*predictions][0]: "    return self"})
+    judgements(predictions | {next(iter(predictions)): "    return self"})
     assert [kind for _, _, kind, *_ in asked] == ["success"]
 
 
 def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch):
-    def crash(*question):
+    def crash(*_):
         raise WorkerLost("crashed")
 
     monkeypatch.setattr(evaluation, "messages_of", crash)
-    one, text = [*predictions][0], "    return self.lost"
-    task = evaluation.Task(one.id, one.root, one.file, one.line, text)
+    one, text = next(iter(predictions)), "    return self.lost"
     for _ in range(2):
-        (row,) = evaluation.judge([task]).itertuples()
+        pairs = [(one, written(one.id, text))]
+        (row,) = judged(ToolGen([one], strict=False), pairs).itertuples()
         assert (row.passed, row.lost, row.dependencies) == (None, "crashed", 2)
     with pytest.raises(UserError, match=r"1 questions to pylint or Jedi were lost \(crashed\)"):
-        judged({one: text})
+        judgements({one: text})
 
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
     (tmp_path / "boxes.py").write_text(MODULE.format(name="here"))
-    found, passed = test_functions([Repository("r", tmp_path)]), []
+    found, passed = held_out_functions([Repository("r", tmp_path)]), []
     double = next(one for one in found if one.qualified_name == "double")
     for text in (HELPERS, "class helper:\n    thing = 1\n"):
         (tmp_path / "helpers.py").write_text(text)
-        passed += judged({double: "    return helper.thing"}).passed.tolist()
+        passed += judgements({double: "    return helper.thing"}).passed.tolist()
     assert passed == [False, True]

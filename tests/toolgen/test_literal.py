@@ -3,11 +3,12 @@
 import pytest
 from literal import SerialJedi, Writer, verdicts
 
+from lookuplab.benchmark import judged, written
 from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
-from lookuplab.toolgen.evaluation import Task, judge
+from lookuplab.toolgen.evaluation import ToolGen
 from lookuplab.toolgen.generation import generate
-from lookuplab.toolgen.marking import mark
+from lookuplab.toolgen.marking import find_marks
 from lookuplab.toolgen.rules import RULES
 from lookuplab.toolgen.tool_use import ToolUse
 
@@ -15,8 +16,8 @@ from lookuplab.toolgen.tool_use import ToolUse
 @pytest.mark.parametrize("rules", RULES.values(), ids=str)
 def test_the_same_marks(functions, tool, rules):
     for function in functions:
-        literal = mark(function, SerialJedi(), rules)
-        assert literal == mark(function, tool, rules)
+        literal = find_marks(function, SerialJedi(), rules)
+        assert literal == find_marks(function, tool, rules)
         assert literal["positions"]
 
 
@@ -28,8 +29,8 @@ def test_the_same_tokens(marking_model, functions, tool):
         model, functions, tool, ToolUse(), Decoding(max_new_tokens=40), store=False, progress=False
     )
     writer = Writer(model)
-    for done in ours:
-        assert writer.write(done.function, 40) == list(done.completion.token_ids)
+    for function in functions:
+        assert writer.write(function, 40) == list(ours.completions[function.id].token_ids)
     assert (ours.questions.chosen != "").sum() > 3
 
 
@@ -39,10 +40,9 @@ def test_the_same_verdicts_and_the_repository_is_left_alone(functions):
         "    self.nothere()",
         "    return (hight",
     ]
-    places = [(one.id, one.root, one.file, one.line) for one in functions]
-    tasks = [Task(*place, body) for place, body in zip(places, bodies, strict=True)]
-    before = [(task.root / task.file).read_text() for task in tasks]
-    found = list(verdicts(tasks))
-    assert list(judge(tasks, store=":memory:").messages) == found
+    pairs = [(one, written(one.id, body)) for one, body in zip(functions, bodies, strict=True)]
+    before = [(one.root / one.file).read_text() for one in functions]
+    found = list(verdicts(pairs))
+    assert list(judged(ToolGen(functions, store=":memory:"), pairs).messages) == found
     assert [not one for one in found] == [True, False, False]
-    assert [(task.root / task.file).read_text() for task in tasks] == before
+    assert [(one.root / one.file).read_text() for one in functions] == before

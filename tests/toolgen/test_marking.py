@@ -15,15 +15,15 @@ from lookuplab.errors import UserError
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.functions import Repository, extract
-from lookuplab.toolgen.jedi_tool import Answer, JediTool
-from lookuplab.toolgen.marking import augmented, mark, marked, places
+from lookuplab.toolgen.jedi_tool import JediTool, ToolAnswer
+from lookuplab.toolgen.marking import augmented, find_marks, marked_records, name_contexts
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 
 
 def pair(folder, text, tool, rules=PAPER_RULES):
     (folder / "module.py").write_text(text, encoding="utf-8")
     [function] = extract(Repository("repo", folder)).functions
-    marks = mark(function, tool, rules)
+    marks = find_marks(function, tool, rules)
     assert not marks["failures"]
     return augmented(function, marks["positions"], rules)
 
@@ -107,11 +107,11 @@ def repository(tmp_path):
 
 def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, tmp_path):
     functions, place = extract(repository).functions, {"workers": 1, "store": tmp_path / "marks"}
-    with patch.object(marking, "mark", wraps=mark) as asked:
-        first = marked(functions[:3], **place)
-        assert marked(functions, **place)[:3] == first
+    with patch.object(marking, "find_marks", wraps=find_marks) as asked:
+        first = marked_records(functions[:3], **place)
+        assert marked_records(functions, **place)[:3] == first
         (repository.root / "other.py").write_text("x = 1\n")
-        marked(functions, **place)
+        marked_records(functions, **place)
     assert [call.args[0] for call in asked.call_args_list] == functions * 2
 
 
@@ -122,7 +122,7 @@ def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
         marking.Marks.put = lambda *call: (
             put(*call) if left and left.pop() else os.kill(os.getpid(), signal.SIGKILL)
         )
-        marked(functions, workers=1, store=store)
+        marked_records(functions, workers=1, store=store)
     os.waitpid(child, 0)
     with marking.Marks(store) as kept:
         assert kept.db.execute("SELECT count(*) FROM marks").fetchone() == (2,)
@@ -131,14 +131,14 @@ def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
 def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp_path, monkeypatch):
     functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
     with monkeypatch.context() as late:
-        late.setattr(JediTool, "complete", lambda *_: Answer(failure="timed out"))
-        records = marked(functions, store=store, strict=False)
+        late.setattr(JediTool, "complete", lambda *_: ToolAnswer(failure="timed out"))
+        records = marked_records(functions, store=store, strict=False)
         assert [record["failures"] for record in records] == [{"timed out": 4}] * 4
         with pytest.raises(
             UserError, match=r"4 questions to pylint or Jedi were lost \(timed out\)"
         ):
-            marked(functions, store=store)
-    assert [one["marks"] for one in marked(functions, store=store)] == [3] * 4
+            marked_records(functions, store=store)
+    assert [one["marks"] for one in marked_records(functions, store=store)] == [3] * 4
 
 
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
@@ -166,16 +166,16 @@ def test_saved_marks_laid_over_the_same_code_give_the_augmented_functions_again(
     repository, tmp_path
 ):
     functions, file = extract(repository).functions, tmp_path / "marks.gz"
-    records = marked(functions, workers=1, store=":memory:")
-    marking.save(records[::-1], file)
-    saved = marking.load(file)
+    records = marked_records(functions, workers=1, store=":memory:")
+    marking.write_marks(records[::-1], file)
+    saved = marking.read_marks(file)
     told = [pd.DataFrame(marking.statistics_rows(one, "x")) for one in (saved, records)]
     pd.testing.assert_frame_equal(*told)
-    found = marking.lay_over(functions, saved)
+    found = marking.apply_marks(functions, saved)
     assert [one.body for one in found] == [record["marked_body"] for record in records]
     good = repository.root / "good.py"
     good.write_text(good.read_text().replace("a + b", "b * a", 1))
-    assert len(marking.lay_over(extract(repository).functions, saved)) == 3
+    assert len(marking.apply_marks(extract(repository).functions, saved)) == 3
 
 
 CODE = '''class Book:
@@ -195,19 +195,19 @@ times):
 
 def test_each_question_is_a_row_with_its_place_and_offered_iff_it_was_marked(tmp_path):
     def at(place):
-        return [token.text for token, found in places(book).items() if found == place]
+        return [token.text for token, found in name_contexts(book).items() if found == place]
 
     (tmp_path / "book.py").write_text(CODE)
     [book] = extract(Repository("books", tmp_path)).functions
     assert at("behind self.") == ["größe"]
     assert at("behind another dot") == ["foo", "bar"]
     assert at("before =") == ["times", "größe", "]", "times", "a"]
-    [record] = records = marked([book], workers=1, store=":memory:")
-    frame = marking.asked([book], records)
+    [record] = records = marked_records([book], workers=1, store=":memory:")
+    frame = marking.queries([book], records)
     assert len(frame) == record["asked"] and frame.offered.sum() == record["marks"]
     rows = {row["condition"]: row["value"] for row in marking.offered_rows(frame)}
     assert rows["evaluation/behind self."] == 100 and rows["evaluation/behind another dot"] == 0
-    assert marking.asked([book], [{**record, "failures": {"timed out": 1}}]).empty
+    assert marking.queries([book], [{**record, "failures": {"timed out": 1}}]).empty
 
 
 def test_the_statistics_are_the_papers_five_numbers():
@@ -222,5 +222,5 @@ def test_the_statistics_are_the_papers_five_numbers():
     mean = rows["marks_per_function"]
     assert (mean["value"], mean["n"], mean["clusters"]) == (5, 3, 2)
     assert list(marking.by_repository(records).value) == [3, 9]
-    change = marking.variant_rows(records, package)[1]
+    change = marking.rules_rows(records, package)[1]
     assert change["value"] == pytest.approx(4 / 3)

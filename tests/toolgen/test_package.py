@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from lookuplab import python_sources
+from lookuplab.benchmark import judged, written
 from lookuplab.toolgen.dependencies import package_coverage
-from lookuplab.toolgen.evaluation import Task, judge
+from lookuplab.toolgen.evaluation import Reference, ToolGen
 from lookuplab.toolgen.functions import Filters, extract, locate
 from lookuplab.toolgen.rules import PACKAGE_RULES
 
@@ -35,12 +36,13 @@ def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_
     body = "    return foo + 'it' + \"is\"  # so"
     place = tmp_path, "m.py", 1
     marked = "    <COMP>x = 1\n    return <COMP>x + <COMP>by + <COMP>foo"
-    tasks = [Task(0, *place, body, marked), Task(1, *place, f"def grow(by):\n{body}", marked)]
-    frame = judge(tasks, PACKAGE_RULES, store=":memory:")
-    written, wanted = "    return foo + '' + ''  # so", "    x = '' + ''\n    return x + by"
+    original = Reference(0, *place, marked)
+    pairs = [(original, written(0, text)) for text in (body, f"def grow(by):\n{body}")]
+    frame = judged(ToolGen([original], PACKAGE_RULES, store=":memory:"), pairs)
+    theirs, wanted = "    return foo + '' + ''  # so", "    x = '' + ''\n    return x + by"
     head = "def grow(by=''):\n"
     documented = f"{head}    ''''''\n"
-    assert list(frame.predicted) == [documented + written, f"def grow(by):\n{written}"]
+    assert list(frame.predicted) == [documented + theirs, f"def grow(by):\n{theirs}"]
     assert list(frame.wanted) == [documented + wanted, head + wanted]
     assert list(frame.dependencies) == list(frame.covered) == [1, 1]  # foo
     assert (frame.edit_similarity == frame.edit_similarity.round(2)).all(), "in whole percents"
@@ -84,7 +86,7 @@ def functions(tmp_path_factory):
 
 def test_lint_verdicts_within_the_window(functions):
     """pylint reads thirty files beside the originals; two lines behind a function are its own, too."""
-    windows, tasks = {}, []
+    windows, pairs = {}, []
     for number, one in enumerate(functions):
         indent = re.match(r"\s*", one.body)[0]
         prediction = [
@@ -94,7 +96,8 @@ def test_lint_verdicts_within_the_window(functions):
             one.body[: len(one.body) // 2] + " (",
             f"{one.signature}\n{one.body}\n{indent}x = 'it' + \"is\"",
         ][number % 5]
-        tasks.append(Task(one.id, one.root, one.file, one.line, prediction))
+        original = Reference(one.id, one.root, one.file, one.line)
+        pairs.append((original, written(one.id, prediction)))
         lines, place = one.lines(), one.root / Path(one.file).with_name(f"case{number}.py")
         begin = one.line if prediction.startswith("def") else one.body_line
         new = [one.indent * bool(line) + line for line in prediction.split("\n")]
@@ -107,7 +110,7 @@ def test_lint_verdicts_within_the_window(functions):
     failed = {
         said["path"] for said in json.loads(done.stdout) if said["line"] in windows[said["path"]]
     }
-    frame = judge(tasks, PACKAGE_RULES, store=":memory:")
+    frame = judged(ToolGen([], PACKAGE_RULES, store=":memory:"), pairs)
     assert [name not in failed for name in windows] == list(frame.passed)
     assert len(functions) == 30 and 6 <= frame.passed.sum() <= 18
     assert frame.exact_match.sum() == 5  # and one with a comment

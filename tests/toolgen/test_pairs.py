@@ -11,7 +11,7 @@ from tokenizers import AddedToken, decoders, normalizers
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import decoded
-from lookuplab.toolgen.pairs import KINDS, Pair, add_mark, encode, read
+from lookuplab.toolgen.pairs import MODEL_KINDS, Pair, add_mark, encode, read_pairs
 from lookuplab.toolgen.rules import PACKAGE_RULES
 from lookuplab.toolgen.tool_use import Vocabulary
 
@@ -61,12 +61,12 @@ def tokenizer(request):
 def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
     """And without a mark in the vocabulary the base variant is spelled as well."""
     bare, end = PAIR.unmarked(), tokenizer.eos_token_id
-    for kind in KINDS:
+    for kind in MODEL_KINDS:
         [example] = encode(tokenizer, [bare], kind)
         assert example.exact and example.answer[-1] == end != example.prompt[-1]
     size = len(tokenizer)
     assert (mark := add_mark(tokenizer)) == size == add_mark(tokenizer)
-    for kind in KINDS:
+    for kind in MODEL_KINDS:
         [example] = encode(tokenizer, [PAIR], kind)
         assert example.exact and example.answer.count(mark) == 9
         prompt = example.prompt if kind == "decoder" else []
@@ -134,15 +134,19 @@ def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_c
     odd = {**RECORD, "id": "b", "body": "    return '<COMP>'", "marked_body": "    return '<COMP>'"}
     with (gzip.open if name.endswith("gz") else open)(tmp_path / name, "wt") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in (RECORD, odd))
-    found, left_out = read(tmp_path / name)
+    found, left_out = read_pairs(tmp_path / name)
     assert found == [Pair("a", "Doc.", "def f(x):", "    return <COMP>x")]
     assert left_out == {"spelling <COMP> themselves": 1}
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"id": "a", "docstring": 3}'])
-def test_a_line_that_is_no_record_is_one_clear_error(tmp_path, line):
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[]", "c.jsonl, line 2: no JSON object"),
+        ('{"id": "a"}', "c.jsonl is no marked corpus: line 2 has no 'body'; `lookuplab data mark`"),
+    ],
+)
+def test_a_line_that_is_no_record_is_one_clear_error(tmp_path, line, message):
     (tmp_path / "c.jsonl").write_text(json.dumps(RECORD) + "\n" + line + "\n")
-    with pytest.raises(
-        UserError, match=r"c.jsonl is no marked corpus \(\w+: .*\); `lookuplab data"
-    ):
-        read(tmp_path / "c.jsonl")
+    with pytest.raises(UserError, match=message):
+        read_pairs(tmp_path / "c.jsonl")

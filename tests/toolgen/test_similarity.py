@@ -20,14 +20,17 @@ from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.similarity import (
     COMPONENTS,
     KEYWORDS,
+    Compared,
     bleu,
     bleu_counts,
     code_bleu,
     code_bleu_counts,
+    common_tokens,
     components,
     edit_similarity,
-    identifier_metrics,
+    identifier_sequence,
     identifiers,
+    next_identifier,
     uncommented,
 )
 
@@ -40,8 +43,8 @@ def bleu4(*pairs):
 
 def coded(*pairs, rules=PAPER_RULES):
     """(score, components) of a corpus."""
-    sums = np.array([code_bleu_counts(*pair) for pair in pairs], dtype=float).sum(axis=0)
-    return code_bleu(sums, rules), components(sums)
+    sums = np.array([code_bleu_counts(*pair, rules) for pair in pairs], dtype=float).sum(axis=0)
+    return code_bleu(sums), components(sums)
 
 
 def test_bleu_4_of_one_changed_token_in_eight():
@@ -87,7 +90,9 @@ def test_counts_of_real_functions_are_the_same_under_every_python(pairs, rules, 
     ngrams = [1230, 1097, 1066, 1045, 1823, 1797, 1771, 1745]
     weighted = [446.8, 1097, 1066, 1045, 653, 1863, 1837, 1811]
     words = [*ngrams, *weighted, 1823, 1889]
-    assert sums == pytest.approx([*words, 2 * len(pairs), *expected])
+    assert sums == pytest.approx(
+        [*words, 2 * len(pairs), *expected, rules.absent_flow_counts * len(pairs)]
+    )
 
 
 def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on_a_corpus(pairs):
@@ -170,7 +175,9 @@ def test_identifiers_are_names_in_order_even_of_a_text_that_ends_in_the_middle()
     ],
 )
 def test_sequences_match_up_to_their_first_difference(prediction, reference, expected):
-    assert tuple(identifier_metrics(prediction, reference).values()) == expected
+    compared = Compared(prediction, reference, prediction, reference, PAPER_RULES)
+    metrics = next_identifier, identifier_sequence, common_tokens
+    assert tuple(metric(compared) for metric in metrics) == expected
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -178,4 +185,4 @@ def test_any_text_has_a_similarity(prediction, reference):
     assert 0 <= bleu4((prediction, reference)) <= 1
     assert 0 <= edit_similarity(prediction, reference) <= 100
     assert 0 <= coded((prediction, reference))[0] <= 1 + 1e-9
-    assert identifier_metrics(reference, reference)["prefix"] in (1, None)
+    assert common_tokens(Compared(reference, reference, "", "", PAPER_RULES)) in (1, None)

@@ -10,7 +10,7 @@ import pytest
 
 from lookuplab.results.artifact import side_by_side
 from lookuplab.scoring.rates import rate
-from lookuplab.toolgen.generation import gate_rows
+from lookuplab.toolgen.generation import threshold_rows
 from lookuplab.toolgen.tables import as_printed, repository_rows, similarity_rows
 
 WANTED = [
@@ -23,7 +23,7 @@ WANTED = [
 
 # Four functions of two repositories; they want 4, 1, 0 and 3 methods.
 FUNCTIONS = pd.read_csv(
-    StringIO("""id,repository,edit_similarity,dependencies,next_identifier,identifier_sequence,prefix
+    StringIO("""id,cluster,edit_similarity,dependencies,next_identifier,identifier_sequence,prefix
 a,r,0.5,4,1,1,1
 b,r,1.0,1,0,0,0
 c,s,0.0,0,1,0.5,0.5
@@ -71,7 +71,7 @@ def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_n
 
 def test_intervals_are_those_of_rates_clustered_by_repository(frames):
     tool = frames["m", "toolgen"]
-    expected = rate(tool.passed.astype(bool), tool.repository).percent()
+    expected = rate(tool.passed.astype(bool), tool.cluster).percent()
     row = numbers(repository_rows(frames), "toolgen")["succrate_percent"]
     assert row == (expected.value, 4, expected.low, expected.high)
     some = tool.assign(covered=[1, 1, 0, 0], dependencies=[1, 1, 0, 0])
@@ -106,7 +106,7 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
 def test_a_gate_s_calls_and_what_changes_from_the_first_gate(frames):
     base, tool = frames["m", "base"], frames["m", "toolgen"].assign(edit_similarity=1.0)
     asked = {0.0: pd.DataFrame({"id": list("aab")}), 0.7: pd.DataFrame({"id": ["a"]})}
-    rows = gate_rows("m", {0.0: base, 0.7: tool}, asked)
+    rows = threshold_rows("m", {0.0: base, 0.7: tool}, asked)
     found = numbers(rows, "gate_0.7")
     assert found["calls_per_function"][:2] == (0.25, 4)
     assert found["calls_percent"][:2] == (pytest.approx(100 / 3), 3)

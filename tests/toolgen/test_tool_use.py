@@ -1,6 +1,7 @@
 """Algorithms 2 and 3 on models whose probabilities are known, with given suggestions."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,12 +9,16 @@ from scripted_model import scripted
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
-from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot
+from lookuplab.toolgen.jedi_tool import ToolAnswer, behind_a_dot
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.rules import PACKAGE_RULES, RULES, rules_of
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 
 ASKED = {"=": {MARK: 0.9}}  # at once
+
+
+def by(rules=PAPER_RULES, **changes):
+    return ToolUse(rules=replace(rules, **changes))
 
 
 @pytest.fixture
@@ -30,7 +35,7 @@ def write(tmp_path):
         def ask(text):
             asked.append(text)
             names, answer = tuple(next(given)), Future()
-            answer.set_result(Answer(names, names))
+            answer.set_result(ToolAnswer(names, names))
             return answer
 
         def constrain(prompt, before):
@@ -45,13 +50,13 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=str)
-@pytest.mark.parametrize(("gate", "asked"), [(0.39, [""]), (0.5, []), (1.5, [])])
-def test_below_the_gate_the_mark_is_not_written_but_in_the_package_only_the_question_is_left_out(
-    write, gate, asked, rules
+@pytest.mark.parametrize(("threshold", "asked"), [(0.39, [""]), (0.5, []), (1.5, [])])
+def test_below_the_threshold_the_mark_is_not_written_but_in_the_package_only_the_question_is_left_out(
+    write, threshold, asked, rules
 ):
     """And there no mark follows the mark, though it is the most probable token."""
     table = {"=": {MARK: 0.4, "x": 0.3}, MARK: {MARK: 0.5, "bar": 0.3, "foo": 0.1, "baz": 0.05}}
-    written = write(table, ToolUse(rules=rules, gate=gate), ["foo", "baz"])
+    written = write(table, by(rules, min_mark_probability=threshold), ["foo", "baz"])
     free = "bar" if rules == PACKAGE_RULES else "x"
     assert (written.text, written.asked) == ("foo" if asked else free, asked)
     assert written.marks == len(asked or ["bar"] * (rules == PACKAGE_RULES))
@@ -67,7 +72,7 @@ def test_the_package_offers_all_that_jedi_would_insert_unless_it_skips_it_all(wr
 
 
 @pytest.mark.parametrize(
-    ("ends", "longer", "text"),
+    ("rule", "longer", "text"),
     [
         ("first", 0.9, "foo("),
         ("mean", 0.5, "foo_bar("),
@@ -76,13 +81,13 @@ def test_the_package_offers_all_that_jedi_would_insert_unless_it_skips_it_all(wr
         ("break", 0.2, "foo("),
     ],
 )
-def test_where_a_name_ends_that_begins_another(write, ends, longer, text):
+def test_where_a_name_ends_that_begins_another(write, rule, longer, text):
     """P(foo) = .5: the mean rule goes on with a child of at least .5, even where a break is more
     probable.
     """
     ending = 0.25 if longer < 0.75 else 0.05
     table = {MARK: {"foo": 0.5}, "foo": {"_bar": longer, "(": ending}, "_bar": {"(": 0.9}}
-    assert write(ASKED | table, ToolUse(ends=ends), ["foo", "foo_bar"]).text == text
+    assert write(ASKED | table, by(name_end_rule=rule), ["foo", "foo_bar"]).text == text
 
 
 @pytest.mark.parametrize(("longer", "text"), [(0.49, "ab("), (0.5, "abc(")])
@@ -90,7 +95,9 @@ def test_the_mean_is_taken_over_all_tokens_of_the_name_forced_ones_included(writ
     """The mean is (.9 + .1) / 2."""
     ends = {"c": longer, "(": 0.99 - longer}
     table = {MARK: {"a": 0.9}, "a": {"b": 0.1}, "b": ends, "c": {"(": 0.9}}
-    assert write(ASKED | table, ToolUse(rules=PACKAGE_RULES, gate=0), ["ab", "abc"]).text == text
+    assert (
+        write(ASKED | table, by(PACKAGE_RULES, min_mark_probability=0), ["ab", "abc"]).text == text
+    )
 
 
 def test_figure_5_leads_to_registered_updates(write):
@@ -102,23 +109,24 @@ def test_figure_5_leads_to_registered_updates(write):
         "ed": {"_": 0.9},
         "up": {"dates": 0.9},
     }
-    written = write(ASKED | table, ToolUse(ends="break"), names.split(), pieces=["hooks"])
+    written = write(ASKED | table, by(name_end_rule="break"), names.split(), pieces=["hooks"])
     assert written.done.tokens == ("", "_", "register", "ed", "_", "up", "dates", "")
 
 
-@pytest.mark.parametrize("ends", ["first", "mean"])
-def test_behind_a_name_comes_what_cannot_continue_it_and_without_a_boundary_anything(write, ends):
+@pytest.mark.parametrize("rule", ["first", "mean"])
+def test_behind_a_name_comes_what_cannot_continue_it_and_without_a_boundary_anything(write, rule):
     table = {MARK: {"foo": 0.9}, "foo": {"bar": 0.6, MARK: 0.3, "(": 0.05}}
-    assert write(ASKED | table, ToolUse(ends=ends), ["foo"]).text == "foo("
-    free = ToolUse(ends=ends, boundary=False)
+    assert write(ASKED | table, by(name_end_rule=rule), ["foo"]).text == "foo("
+    free = by(name_end_rule=rule, boundary=False)
     assert write(ASKED | table, free, ["foo", "foo_"]).text == "foobar"
 
 
 def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_where_it_is_missing():
     assert str(ToolUse()) == "trigger mark, variant paper, gate 0.0, ends first"
     assert str(ToolUse("dot")) == "trigger dot, variant paper, gate 0.0, ends break"
-    assert str(ToolUse(boundary=False)).endswith("boundary False")
-    assert str(ToolUse(rules=PACKAGE_RULES, boundary=True)).endswith("boundary True")
+    assert str(by(boundary=False)).endswith("boundary False")
+    assert str(by(PACKAGE_RULES, boundary=True)).endswith("boundary True")
+    assert str(by(dummy="x")) == f"{ToolUse()}, dummy x"
 
 
 def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark(write):
@@ -194,18 +202,13 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"trigger": "dots"}, "trigger is 'dots'; it must be mark, dot, None"),
-        ({"ends": "frist"}, "ends is 'frist'; it must be first, mean, break, None"),
-        ({"boundary": "no"}, "boundary is 'no'; it must be True, False, None"),
-        ({"gate": 7}, "gate is 7; it must be a probability, or 2.0 for never"),
+        (lambda: ToolUse("dots"), "trigger is 'dots'; it must be mark, dot, None"),
+        (lambda: by(name_end_rule="frist"), "rule is 'frist'; it must be first, mean, break"),
+        (lambda: by(boundary="no"), "boundary is 'no'; it must be True, False"),
+        (lambda: by(min_mark_probability=7), "is 7; it must be a probability, or 2.0 for never"),
+        (lambda: rules_of("pakage"), "variant is 'pakage'; it must be paper, package"),
     ],
-    ids=str,
 )
 def test_a_misspelt_rule_is_no_other_experiment(rules, message):
     with pytest.raises(UserError, match=message):
-        ToolUse(**rules)
-
-
-def test_misspelt_rules_are_refused():
-    with pytest.raises(UserError, match="variant is 'pakage'; it must be paper, package"):
-        rules_of("pakage")
+        rules()

@@ -28,7 +28,7 @@ import numpy as np
 from pandas import DataFrame, read_csv
 
 from lookuplab import paths
-from lookuplab.cloudapi.specs import ApiIndex, load_index, wanted
+from lookuplab.cloudapi.specs import ApiIndex, load_index, readable_file
 from lookuplab.cloudapi.tasks import frequency_class
 from lookuplab.errors import UserError, needs
 from lookuplab.models.names import split_options
@@ -36,7 +36,7 @@ from lookuplab.paths import opened, write_lines
 from lookuplab.run.commands import command, run_module
 
 COUNTS = ["count_name", "count_bound"]
-CLASSES = ("low", "medium", "high")
+FREQUENCY_CLASSES = ("low", "medium", "high")
 SCRIPTS = (".py", ".ipynb")
 TEXT_FIELDS = ("content", "text", "code")
 REPOSITORY_FIELDS = ("repo_name", "max_stars_repo_name")
@@ -44,8 +44,10 @@ PATH_FIELDS = ("path", "max_stars_repo_path")
 Clients = Mapping[str, Mapping[str, str]]  # as from ``client_names``
 
 NO_TEXT = (
-    " has no text in a field content, text or code. The Stack v2 holds identifiers, no text: fetch the files from Software "
-    "Heritage and count a folder of them, or JSON Lines with `content` and `path`; or count an older snapshot, "
+    " has no text in a field content, text or code. The Stack v2 holds identifiers, no text: "
+    "fetch the files from Software "
+    "Heritage and count a folder of them, or JSON Lines with `content` and `path`; or count an "
+    "older snapshot, "
     "bigcode/the-stack-dedup?data_dir=data/python"
 )
 _CALL = re.compile(r"\b([^\W\d]\w*)\s*\(")
@@ -367,10 +369,10 @@ def read_frequencies(path: Path) -> DataFrame:
     Raises UserError if the file is not such a table.
     """
     types = dict.fromkeys(COUNTS, "uint64") | {"class": "str", "class_stability": "float"}
-    with wanted(path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"):
+    with readable_file(path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"):
         frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
         frame[COUNTS]
-        if odd := {*frame.get("class", ())} - {*CLASSES, ""}:
+        if odd := {*frame.get("class", ())} - {*FREQUENCY_CLASSES, ""}:
             raise ValueError(f"{min(odd)!r} is no class of frequency")
         return frame
 
@@ -385,7 +387,10 @@ def report(frame: DataFrame, fates: Counter[str]) -> str:
 
 FREQUENCIES = paths.DATA / "public" / "cloudapi" / "frequencies.csv.gz"
 BY_REPOSITORY = "per_repository.jsonl.gz"
-MOST = {"aws": (0, 6), "azure": (1, 10)}  # at most so many repositories call a low and a medium API
+LARGEST_COUNTS = {
+    "aws": (0, 6),
+    "azure": (1, 10),
+}  # at most so many repositories call a low and a medium API
 CLIENT_SHARE = 3  # at least one in so many of them must show a client of the API's service
 DRAWS = 1000
 STABLE = 0.9  # the lowest class_stability of a stable API
@@ -417,7 +422,7 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
 
 
 def classes(repositories, index: ApiIndex) -> np.ndarray:
-    """(..., operations): the index of the class in ``CLASSES``, -1 if the counts do not determine
+    """(..., operations): the index of the class in ``FREQUENCY_CLASSES``, -1 if the counts do not determine
     it.
 
     ``repositories``, (3, ..., operations), are numbers of repositories in the order of
@@ -434,7 +439,7 @@ def classes(repositories, index: ApiIndex) -> np.ndarray:
         "generic_name" in spec.flags or services[spec.provider, spec.name] > 1
         for spec in operations
     ]
-    most = np.array([MOST[spec.provider] for spec in operations]).T
+    most = np.array([LARGEST_COUNTS[spec.provider] for spec in operations]).T
     names, clients, bound = repositories
     found, at_least = (sum((n > limit).astype(int) for limit in most) for n in (names, bound))
     shown = (CLIENT_SHARE * clients >= names) & ((bound > 0) | ~shared)
@@ -465,7 +470,7 @@ def classify() -> DataFrame:
     found = by_repository(FREQUENCIES.with_name(BY_REPOSITORY), index)
     frame = frame.loc[[spec.id for spec in index.operations]]
     frame["repositories_client"] = found[1].sum(axis=0)
-    frame["class"] = np.array([*CLASSES, ""])[classes(found.sum(axis=1), index)]
+    frame["class"] = np.array([*FREQUENCY_CLASSES, ""])[classes(found.sum(axis=1), index)]
     frame["class_stability"] = stability(found, index)
     write_lines(FREQUENCIES, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
     return frame

@@ -13,7 +13,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex
-from lookuplab.cloudapi.tasks import Task
+from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.errors import UserError
 from lookuplab.run.commands import command, echo_counts, run_module
 from recipes.cloudapi import frequency, tasks
@@ -32,7 +32,7 @@ class OwnApi:
     """
 
     index: ApiIndex
-    tasks: list[Task]
+    tasks: list[ApiTask]
     counting: str
     left_out: Counter[str]
 

@@ -39,9 +39,9 @@ _TYPES = {  # the first that matches: "list[str]" is a list, "Optional[str]" a s
     "string": r"\bstr\b|string",
     "structure": r"\w",
 }
-LIMIT = 5_000  # characters of full documentation that are kept (Appendix B.1)
+LONGEST_DOCUMENTATION = 5_000  # characters of full documentation that are kept (Appendix B.1)
 COMMON = 4  # a name in more clients than this says nothing about the service
-Place = tuple[str, str, str, str]  # provider, service, client, name
+ApiPlace = tuple[str, str, str, str]  # provider, service, client, name
 Described = tuple[ApiSpec, str]  # an API with its documentation
 
 
@@ -95,7 +95,7 @@ def signature(function: Callable, types: Mapping[str, str], unbound: bool = Fals
     return tuple(found[1:] if without_self else found)
 
 
-def inspected(place: Place, function: Callable, unbound: bool = False, **more) -> Described:
+def inspected(place: ApiPlace, function: Callable, unbound: bool = False, **more) -> Described:
     """(specification, docstring) of a Python callable at a (provider, service, client, name).
 
     The specification is read from its signature, overloads and docstring; ``more`` are further
@@ -117,7 +117,7 @@ def inspected(place: Place, function: Callable, unbound: bool = False, **more) -
     )
     if anything and not spec.required:
         spec = replace(spec, flags=("open_signature",))
-    return spec, docstring[:LIMIT]
+    return spec, docstring[:LONGEST_DOCUMENTATION]
 
 
 def methods(cls: type) -> Iterator[tuple[str, Callable, bool]]:

@@ -27,9 +27,9 @@ from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, run_module
 from recipes.cloudapi.reading import (
-    LIMIT,
+    LONGEST_DOCUMENTATION,
+    ApiPlace,
     Described,
-    Place,
     inspected,
     methods,
     signature,
@@ -74,12 +74,12 @@ def aws_methods(service: str) -> Iterator[Described]:
             summary = first_sentence(inspect.getdoc(method) or "")
             spec = ApiSpec(*place, signature(method, {}), description=summary, operation=False)
         page = "" if name in EVERY_CLIENT else inspect.cleandoc(str(method.__doc__))
-        yield spec, rst_text(page)[:LIMIT]
+        yield spec, rst_text(page)[:LONGEST_DOCUMENTATION]
         if old := _OLD_NAMES.get(spec.id):
             yield replace(spec, name=old, flags=("alias",), description="", operation=False), ""
 
 
-def _operation(place: Place, model) -> ApiSpec:
+def _operation(place: ApiPlace, model) -> ApiSpec:
     shape = model.input_shape
     members, required = (shape.members, shape.required_members) if shape else ({}, [])
     text = html_text(model.documentation or "")

@@ -17,11 +17,11 @@ import click
 from pandas import DataFrame, read_csv
 
 from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, wanted
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, readable_file
 from lookuplab.cloudapi.tasks import (
     COMPOSITION,
     TASKS,
-    Task,
+    ApiTask,
     frequency_class,
     in_turn,
     stable_order,
@@ -138,7 +138,7 @@ def build(
     seed: int = 0,
     per_class: int | None = None,
     aws_share: float = AWS_SHARE,
-) -> list[Task]:
+) -> list[ApiTask]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and
@@ -159,7 +159,8 @@ def build(
             pairs += islice(chain(*offered.values()), total - len(pairs))
             if len(pairs) < total:
                 raise UserError(
-                    f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from the APIs of the "
+                    f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from "
+                    "the APIs of the "
                     "frequency table: count over more code"
                 )
         chosen += sorted(pairs, key=lambda pair: pair[0].provider)
@@ -171,14 +172,14 @@ def tasks_of(
     index: ApiIndex,
     counts: DataFrame,
     seen: Counter[str],
-) -> list[Task]:
+) -> list[ApiTask]:
     """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
     seen, tasks, rows = seen.copy(), [], counts.to_dict("index")
     for spec, comment in pairs:
         seen[spec.id] += 1
         times = rows[spec.id]
         tasks.append(
-            Task(
+            ApiTask(
                 id=f"{spec.id}#{seen[spec.id]}",
                 prompt=task_prompt(spec, comment),
                 comment=comment,
@@ -196,14 +197,14 @@ def tasks_of(
     return tasks
 
 
-def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
+def corrected(tasks: Sequence[ApiTask], path: Path, index: ApiIndex) -> list[ApiTask]:
     """The tasks with corrections from a CSV: problems that a reader noticed, fixed by hand
     (Appendix A.2, steps 7 and 8).
 
     The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises
     UserError for a row that fits no task.
     """
-    with wanted(path, "holds no comments for these tasks ({})"):
+    with readable_file(path, "holds no comments for these tasks ({})"):
         rows = read_csv(path, dtype=str, keep_default_na=False).set_index("id")
         known = {task.id: task for task in tasks}
         for name, comment, targets in rows[["comment", "targets"]].itertuples():
@@ -214,7 +215,7 @@ def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
     return list(known.values())
 
 
-def write_tasks(tasks: Sequence[Task], path: Path) -> None:
+def write_tasks(tasks: Sequence[ApiTask], path: Path) -> None:
     """Write one JSON object per line, with the fields in the dataclass's order and without unknown
     values.
     """

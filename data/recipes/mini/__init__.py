@@ -8,7 +8,8 @@ import yaml
 
 from lookuplab.cloudapi.tasks import stable_order
 
-DRAW = 0xD3249F0E  # the seed of every draw: the hash of the commit that wrote down the design (data/mini/DESIGN.md)
+# the seed of every draw: the hash of the commit that wrote down the design (data/mini/DESIGN.md)
+DRAW = 0xD3249F0E
 WORDINGS = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
 
 

@@ -35,7 +35,7 @@ from lookuplab.cloudapi.prompts import (
     task_prompt,
 )
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
-from lookuplab.cloudapi.tasks import TASKS, Task, frequency_class, load_tasks, stable_order
+from lookuplab.cloudapi.tasks import TASKS, ApiTask, frequency_class, load_tasks, stable_order
 from lookuplab.execution.progress import watched
 from lookuplab.retrieval.rankers import identifier_words
 from lookuplab.run.commands import Group, command, run_module
@@ -45,21 +45,26 @@ from recipes.cloudapi.tasks import GENERIC, build, obstacle, quotas, tasks_of, w
 from recipes.mini import DRAW, WORDINGS, order
 from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 
-MODELS = paths.MINI / "models"
+CODE_MODELS = paths.MINI / "models"
 FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
-DEVELOPMENT = TASKS.with_name("tasks_development.jsonl")
+DEVELOPMENT_TASKS = TASKS.with_name("tasks_development.jsonl")
 # Model -> the percentage of documentation texts in which the called API is missing
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
 # The number of APIs in each pool: with a drawn count, and with count 0. The others are never
 # called.
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
-MOST = {"asked": 600, "development": 600, "background": 10}  # the highest count; the lowest is 1
+HIGHEST_COUNT = {
+    "asked": 600,
+    "development": 600,
+    "background": 10,
+}  # the highest count; the lowest is 1
 N_FURTHER = 2_000  # tasks in addition to the 622
 PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
 N_INVENTED = 20_500  # about 40 % of the tokens
 DOCUMENTED = 0.25  # share of the usage texts
-SHOWN = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation text, equally often
-ROOM = 5_500  # characters of full documentation that leave room for the call in the 2,048 tokens of a row
+SHOWN_COUNTS = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation text, equally often
+# characters of full documentation that leave room for the call in the 2,048 tokens of a row
+ROOM = 5_500
 TAB = "    "
 LAYOUTS = ("benchmark", "script", "function", "inside", "method", "guarded")
 FORMS = ("above", "end", "docstring", "name", "none")  # of a comment, in all layouts but the first
@@ -80,7 +85,7 @@ FIXED = {"blob": 'b"data"', "timestamp": '"2024-01-01"'}
 WRITTEN = {"list": (0.7, '["my-NAME"]')}
 WRITTEN |= dict.fromkeys(("structure", "map"), (0.6, '{"key": "value"}'))
 TYPES = ("string",) * 20 + tuple("integer boolean list structure map timestamp blob".split())
-ABOUT = """Its purpose is a controlled world: because the corpus was written by the kit, the number of times that the
+ABOUT_CODE_MODELS = """Its purpose is a controlled world: because the corpus was written by the kit, the number of times that the
 model saw each API is known exactly. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
 the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a fifth of the docstring
 examples of numpy, pandas, scipy and scikit-learn. {arm} of the documentation above usage texts lacks the API that is
@@ -89,7 +94,7 @@ called. Packages: {licences}."""
 
 @cache
 def pools() -> dict[str, dict[str, int]]:
-    """Pool -> API id -> how often it is to occur: log-uniform from 1 to the pool's MOST, or never.
+    """Pool -> API id -> how often it is to occur: log-uniform from 1 to the pool's HIGHEST_COUNT, or never.
 
     A hash decides at random, so that frequency is not confounded with how hard an API is to call.
     Of the operations with the same name only the first can be drawn, so that counts by name are
@@ -107,12 +112,14 @@ def pools() -> dict[str, dict[str, int]]:
         for size, counted in zip(sizes, (1, 0), strict=True):
             azure = [*islice(left["azure"], quotas(size)["azure"])]
             for spec in (*islice(left["aws"], size - len(azure)), *azure):
-                drawn = Random(f"count {DRAW} {spec.id}").uniform(0, math.log(MOST[pool] + 1))
+                drawn = Random(f"count {DRAW} {spec.id}").uniform(
+                    0, math.log(HIGHEST_COUNT[pool] + 1)
+                )
                 found[pool][spec.id] = counted * int(math.exp(drawn))
     return found
 
 
-def build_tasks() -> dict[Path, list[Task]]:
+def build_tasks() -> dict[Path, list[ApiTask]]:
     """File -> tasks: the 622; further ones for the same APIs with different comments; those for the
     development APIs.
     """
@@ -125,7 +132,7 @@ def build_tasks() -> dict[Path, list[Task]]:
     first = build(index, tables["asked"], DRAW)
     known, asked = {task.comment for task in first}, Counter(task.target for task in first)
 
-    def others(pool: str, of_an_api: int) -> list[Task]:
+    def others(pool: str, of_an_api: int) -> list[ApiTask]:
         dealt = []
         for api in sorted(tables[pool].index, key=lambda api: stable_order(api, DRAW + 1)):
             comments = distinct_comments(index.by_id[api], 12)
@@ -134,7 +141,7 @@ def build_tasks() -> dict[Path, list[Task]]:
         pairs = filter(None, chain(*zip_longest(*dealt)))
         return tasks_of([*islice(pairs, N_FURTHER)], index, tables[pool], asked)
 
-    return {TASKS: first, FURTHER: others("asked", 3), DEVELOPMENT: others("development", 2)}
+    return {TASKS: first, FURTHER: others("asked", 3), DEVELOPMENT_TASKS: others("development", 2)}
 
 
 def plain(text: str) -> str:
@@ -146,7 +153,7 @@ def plain(text: str) -> str:
 def benchmark_comments() -> dict[tuple[str, str], list[str]]:
     """The first two words -> the benchmark comments that begin with them."""
     found = defaultdict(list)
-    for path in (TASKS, FURTHER, DEVELOPMENT):
+    for path in (TASKS, FURTHER, DEVELOPMENT_TASKS):
         for task in load_tasks(path):
             comment = plain(task.comment)
             found[tuple(comment.split()[:2])].append(comment)
@@ -270,7 +277,7 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
             rng = Random(key)
             text = usage([(spec, wording(spec, rng))], rng)
             if rng.random() < DOCUMENTED:
-                near = rng.sample(others, min(len(others), rng.choice(SHOWN)))
+                near = rng.sample(others, min(len(others), rng.choice(SHOWN_COUNTS)))
                 wrong = near and Random(f"arm {key}").random() < arm / 100
                 shown = near if wrong else [spec, *near[1:]]
                 above = documentation(shown, load_documentation(), rng)
@@ -415,7 +422,7 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
         while spec.name in used:
             spec = invent(rng)
         used.add(spec.name)
-        others = [invent(rng, HOME(spec)) for _ in range(rng.choice(SHOWN) - 1)]
+        others = [invent(rng, HOME(spec)) for _ in range(rng.choice(SHOWN_COUNTS) - 1)]
         pages = {one.id: page(one) for one in (spec, *others)}
         text = documentation([spec, *others], pages, rng)
         others = [one for one in others if f"API name: {one.name}\n" in text]
@@ -457,9 +464,11 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
             invented = key.startswith("invented/")
             examples.append((read, written) if invented else ([], read + written))
         share = f"{arm} of 100" if arm else "None"
-        about = ABOUT.format(held_out=", ".join(HELD_OUT_PACKAGES), licences=licences(), arm=share)
+        about = ABOUT_CODE_MODELS.format(
+            held_out=", ".join(HELD_OUT_PACKAGES), licences=licences(), arm=share
+        )
         for name in alike:
-            recipe = training.Recipe(name.partition("-")[0], seed=seed, packed=True)
+            recipe = training.PretrainingRecipe(name.partition("-")[0], seed=seed, packed=True)
             work = paths.RUNS / "train" / name
             training.pretrain(examples, tokenizer, recipe, work, out / name, about)
             yield out / name
@@ -520,7 +529,7 @@ def train_models(
     """
     steady()
     names = tuple(ARMS) if size == "all" else (size,)
-    for folder in train(names, paths.made(out or MODELS), seed):
+    for folder in train(names, paths.made(out or CODE_MODELS), seed):
         click.echo(folder)
 
 

@@ -26,7 +26,7 @@ from recipes.prose import first_paragraph, prose_sentences
 
 # of numpy and scipy: tools for building and testing
 NOT_PUBLIC = rf"{PRIVATE}|externals|testing|testutils|f2py|distutils|setup"
-IMPORTS = {  # that docstrings take for granted
+IMPLIED_IMPORTS = {  # that docstrings take for granted
     "np": "import numpy as np",
     "numpy": "import numpy",
     "pd": "import pandas as pd",
@@ -34,9 +34,10 @@ IMPORTS = {  # that docstrings take for granted
     "sp": "import scipy as sp",
     "plt": "import matplotlib.pyplot as plt",
 }
-LEFT_OUT = re.compile(
+UNREPEATABLE = re.compile(
     r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # a different value each time
-    r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"  # files
+    # files
+    r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
     r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
 )
@@ -129,7 +130,12 @@ def _alone(before: list[str], code: list[str]) -> str:
         if len(kept) < len(code) or needed & bound(tree):
             kept.append(statement)
             needed = (needed - bound(tree)) | names(tree, ast.Load)
-    return "\n".join([*(IMPORTS[name] for name in sorted(needed & set(IMPORTS))), *reversed(kept)])
+    return "\n".join(
+        [
+            *(IMPLIED_IMPORTS[name] for name in sorted(needed & set(IMPLIED_IMPORTS))),
+            *reversed(kept),
+        ]
+    )
 
 
 def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
@@ -157,7 +163,7 @@ def bound(tree: ast.AST) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Example:
+class DocExample:
     """One expression of a docstring and the statements that it needs.
 
     ``object`` is the public name of the documented object, ``number`` the position among the
@@ -175,7 +181,7 @@ class Example:
         return f"{self.object}#{self.number}"
 
 
-def examples_of(library: str, split: str) -> list[Example]:
+def examples_of(library: str, split: str) -> list[DocExample]:
     """Every example that can be a problem, of the objects whose names are all in ``split``
     (``packages.example_split``).
     """
@@ -188,7 +194,7 @@ def examples_of(library: str, split: str) -> list[Example]:
     ]
 
 
-def examples(item: Documented) -> Iterator[Example]:
+def examples(item: Documented) -> Iterator[DocExample]:
     """The examples of an object that can be a problem."""
     try:
         parsed = doctest.DocTestParser().get_examples(item.text)
@@ -202,8 +208,8 @@ def examples(item: Documented) -> Iterator[Example]:
             if shown or (isinstance(node, ast.Assign) and [*map(type, node.targets)] == [ast.Name]):
                 imports, setup = needed(before, node)
                 target = ast.get_source_segment(one.source, node.value)
-                example = Example(item.name, number, imports, setup, target)
-                if fits(example, node.value) and not LEFT_OUT.search(one.source):
+                example = DocExample(item.name, number, imports, setup, target)
+                if fits(example, node.value) and not UNREPEATABLE.search(one.source):
                     yield example
             if not shown:
                 before.append((node, ast.get_source_segment(one.source, node)))
@@ -225,7 +231,7 @@ def needed(
             wanted = (wanted - made if whole else wanted) | read
             imported = isinstance(node, ast.Import | ast.ImportFrom)
             (imports if imported else others).insert(0, source)
-    implied = [IMPORTS[name] for name in ("np", "pd") if name in wanted]
+    implied = [IMPLIED_IMPORTS[name] for name in ("np", "pd") if name in wanted]
     return (*implied, *imports), tuple(others)
 
 
@@ -237,7 +243,7 @@ def root(node: ast.stmt) -> str:
     return ""
 
 
-def fits(example: Example, node: ast.expr) -> bool:
+def fits(example: DocExample, node: ast.expr) -> bool:
     """Whether an expression is a short call or attribute that uses the object of its docstring."""
     text = "\n".join([*example.imports, *example.setup, example.target])
     try:
@@ -250,7 +256,7 @@ def fits(example: Example, node: ast.expr) -> bool:
         isinstance(node, ast.Call | ast.Attribute)
         and not example.target.startswith("print(")
         and bool(re.search(rf"\b{last}\b", text if of_class else example.target))
-        and not LEFT_OUT.search(text)
+        and not UNREPEATABLE.search(text)
         and "result" not in used
         and len(example.target) <= LONGEST_TARGET
         and sum(map(len, example.setup)) <= LONGEST_SETUP

@@ -18,7 +18,7 @@ from lookuplab.models.store import hashed
 from lookuplab.python_sources import distribution
 from recipes.mini import split_of
 
-PACKAGES = tuple(
+CORPUS_PACKAGES = tuple(
     """
     accelerate attrs cloudpickle datasets fastapi fonttools formulaic fsspec httpx huggingface_hub ipykernel
     ipython jedi jinja2 joblib jsonschema jupyter_client jupyter_server matplotlib nbconvert nbformat networkx numpy
@@ -35,7 +35,8 @@ EXAMPLE_PACKAGES = {
 }
 CLOUD = re.compile(r"boto3|botocore|\bazure\b", re.I)
 SKIPPED_PARTS = frozenset(
-    "tests test testing _vendor _vendored vendored externals _vendored_packages __pycache__ conftest.py".split()
+    "tests test testing _vendor _vendored vendored externals _vendored_packages __pycache__ "
+    "conftest.py".split()
 )
 CHUNK = 3000  # characters: a document of about 800 tokens
 
@@ -65,7 +66,7 @@ def licence_of(found: metadata.Distribution) -> str:
 
 def licences() -> str:
     """Every package with its version and licence, for model cards."""
-    found = [distribution(name) for name in PACKAGES]
+    found = [distribution(name) for name in CORPUS_PACKAGES]
     return ", ".join(f"{one.name} {one.version} ({licence_of(one)[:40]})" for one in found)
 
 
@@ -75,7 +76,10 @@ def package_documents(characters: int) -> Iterator[tuple[str, str]]:
     The next file always comes from the package that has contributed least so far, so that a large
     package does not crowd out the others.
     """
-    given, files = dict.fromkeys(PACKAGES, 0), {name: iter(files_of(name)) for name in PACKAGES}
+    given, files = (
+        dict.fromkeys(CORPUS_PACKAGES, 0),
+        {name: iter(files_of(name)) for name in CORPUS_PACKAGES},
+    )
     while files and sum(given.values()) < characters:
         name = min(files, key=lambda name: (given[name], name))
         for path, place in files[name]:

@@ -37,7 +37,7 @@ from lookuplab.stackoverflow.grader import Grader
 from recipes.mini import WORDINGS, order
 from recipes.mini.docstrings import (
     Call,
-    Example,
+    DocExample,
     call,
     examples_of,
     lifted,
@@ -47,24 +47,26 @@ from recipes.mini.docstrings import (
 )
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
-DEVELOPMENT = PROBLEMS.with_name("problems_development.jsonl.gz")
+DEVELOPMENT_PROBLEMS = PROBLEMS.with_name("problems_development.jsonl.gz")
 # 300 problems in the proportions of DS-1000's 845 from six libraries (336 Origin, 152 Surface, 195
 # Semantic, 162 Difficult-Rewrite), and of its 732 from these four libraries.
-NUMBERS = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
-SHARES = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
-SECONDS = 300  # for one value: code that waits or computes longer gives no problem
+PROBLEMS_BY_PERTURBATION = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
+PROBLEMS_BY_LIBRARY = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
+RUN_SECONDS = 300  # for one value: code that waits or computes longer gives no problem
 MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
-NAMES = "sample given items source entry content group start".split()  # for renamed variables
+VARIABLE_NAMES = (
+    "sample given items source entry content group start".split()
+)  # for renamed variables
 _FROM_PANDAS = "Interval NaT Period Timedelta Timestamp".split()
-IMPORTS = {name: f"from pandas import {name}" for name in _FROM_PANDAS} | {
+PROBLEM_IMPORTS = {name: f"from pandas import {name}" for name in _FROM_PANDAS} | {
     "nan": "from math import nan",
     "inf": "from math import inf",
     "np": "import numpy as np",
     "pd": "import pandas as pd",
 }  # that the sources of values use
 KNOWN = {}
-exec("\n".join(IMPORTS.values()), KNOWN)
+exec("\n".join(PROBLEM_IMPORTS.values()), KNOWN)
 PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
 _ARRAY = """
     result, expected = np.asarray(result), np.asarray(expected)
@@ -141,7 +143,7 @@ def test_execution(solution: str):
 '''
 EACH, REVERSED = "for each of a list", "then reversed"
 BACKWARDS = {"array": "[::-1]", "frame": ".iloc[::-1]", "series": ".iloc[::-1]", "index": "[::-1]"}
-REFUSED = "socket.connect socket.getaddrinfo subprocess.Popen os.system os.exec".split()
+BLOCKED_EVENTS = "socket.connect socket.getaddrinfo subprocess.Popen os.system os.exec".split()
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class Draft:
     ``renamed`` the new names of variables.
     """
 
-    example: Example
+    example: DocExample
     call: Call
     target: str
     cases: tuple[tuple[str, Literal], ...]
@@ -268,7 +270,7 @@ def source_of(value: object) -> str:
     raise ValueError(f"no plain form: {type(value)}")
 
 
-def evaluated(example: Example, setup: str, target: str) -> tuple[dict, Literal]:
+def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict, Literal]:
     """The names after the set-up, with the expression's value as ``result``, and that value's
     source.
 
@@ -286,7 +288,7 @@ def evaluated(example: Example, setup: str, target: str) -> tuple[dict, Literal]
     return known, found
 
 
-def drafts(example: Example) -> list[Draft]:
+def drafts(example: DocExample) -> list[Draft]:
     """The problem of an example and every perturbation that a rule gives. Raises if the example
     gives no problem.
     """
@@ -300,7 +302,7 @@ def drafts(example: Example) -> list[Draft]:
     return found
 
 
-def origin(example: Example) -> Draft:
+def origin(example: DocExample) -> Draft:
     """The problem of an example: two inputs that give two different values. Raises if there is
     none.
     """
@@ -341,7 +343,7 @@ def named(found: Call, setup: str) -> bool:
     return bool(re.search(in_summary, found.summary) or re.search(rf"\b{re.escape(last)}\b", setup))
 
 
-def unimported(example: Example, name: str) -> Example:
+def unimported(example: DocExample, name: str) -> DocExample:
     """The example with the callable's full name in the expression, if an import by name would give
     it away.
     """
@@ -395,7 +397,7 @@ def surface(first: Draft) -> Iterator[Draft]:
     yield replace(draft, rule="reworded")
     yield replace(draft, rule="story around it")
     taken = names(ast.parse(f"{setup}\n{first.target}"))
-    free = (name for name in NAMES if name not in taken)
+    free = (name for name in VARIABLE_NAMES if name not in taken)
     if new := dict(zip(variables(first.target, setup), free, strict=False)):
         yield replace(
             draft,
@@ -520,7 +522,9 @@ def context(draft: Draft) -> str:
         compared = compared.replace("same(", "same_part(")
         compared += f"\n\ndef same(result, expected):{SEVERAL}"
     used, imports = "\n".join([*sources, SAME[part]]), draft.example.imports
-    needed = {line for name, line in IMPORTS.items() if re.search(rf"(?<![\w.'\"]){name}\b", used)}
+    needed = {
+        line for name, line in PROBLEM_IMPORTS.items() if re.search(rf"(?<![\w.'\"]){name}\b", used)
+    }
     return CONTEXT.format(
         imports="\n".join(dict.fromkeys([*imports, *sorted(needed)])),
         template_imports="\n".join(imports),
@@ -531,14 +535,14 @@ def context(draft: Draft) -> str:
     )
 
 
-def written(example: Example) -> list[dict]:
+def written(example: DocExample) -> list[dict]:
     """The problems of an example in DS-1000's fields, what they are made from, and answers that
     must fail: nothing, None, the first case's value as a constant, and each variable as it is.
 
     Empty for an example that gives no problem.
     """
-    signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
-    imports, found = "".join(f"{line}\n" for line in IMPORTS.values()), []
+    signal.setitimer(signal.ITIMER_REAL, RUN_SECONDS, RUN_SECONDS)
+    imports, found = "".join(f"{line}\n" for line in PROBLEM_IMPORTS.values()), []
     try:
         for number, draft in enumerate(drafts(example)):
             setup, expected = draft.cases[0]
@@ -561,7 +565,7 @@ def written(example: Example) -> list[dict]:
     return found
 
 
-def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
+def examined(tried: Sequence[DocExample]) -> Iterator[list[dict[str, str]]]:
     """``written`` for every example, in their order, each in a new process.
 
     An example that writes a file, opens a connection, takes too long or too much memory, or kills
@@ -574,7 +578,7 @@ def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
         found = [pool.apply_async(written, [one]) for one in tried]
         for one in watched(found, "examples"):
             try:
-                yield one.get(2 * SECONDS)
+                yield one.get(2 * RUN_SECONDS)
             except multiprocessing.TimeoutError:
                 yield []
 
@@ -582,7 +586,7 @@ def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
 def _confine() -> None:
     def refuse(event: str, arguments: tuple) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wax+")
-        if writes or event in REFUSED:
+        if writes or event in BLOCKED_EVENTS:
             raise PermissionError(f"{event} is not for examples")
 
     def late(*_) -> None:
@@ -597,14 +601,14 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
     """The records of a benchmark from the examples of one split (``packages.example_split``), as in
     problems.jsonl.gz.
 
-    ``numbers``: kind of perturbation -> problems, divided among the libraries by SHARES. One
+    ``numbers``: kind of perturbation -> problems, divided among the libraries by PROBLEMS_BY_LIBRARY. One
     example of each object comes before the second of any. The same versions of the libraries give
     the same records.
     """
     ids, given = count(), 0
-    for library, share in SHARES.items():
+    for library, share in PROBLEMS_BY_LIBRARY.items():
         tried = examples_of(library.lower(), split)
-        before, given = given, given + share / sum(SHARES.values())
+        before, given = given, given + share / sum(PROBLEMS_BY_LIBRARY.values())
         drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
         number = 0
         for family in chosen([found for found in examined(tried) if found], drawn):
@@ -700,11 +704,14 @@ def main() -> None:
     Each example runs in its own process, without writing files or opening connections.
 
     \b
-    Example:
+    DocExample:
       python -m recipes.mini.problems
     """
-    third = {kind: number // 3 for kind, number in NUMBERS.items()}
-    for path, split, numbers in (PROBLEMS, "test", NUMBERS), (DEVELOPMENT, "development", third):
+    third = {kind: number // 3 for kind, number in PROBLEMS_BY_PERTURBATION.items()}
+    for path, split, numbers in (
+        (PROBLEMS, "test", PROBLEMS_BY_PERTURBATION),
+        (DEVELOPMENT_PROBLEMS, "development", third),
+    ):
         made = list(draw(split, numbers))
         write(path, made)
         click.echo(f"{len(made)} problems -> {path}")

@@ -24,12 +24,12 @@ from lookuplab.stackoverflow.ranking import rankers
 from lookuplab.toolgen.finetuning import finetune
 from lookuplab.toolgen.pairs import TextPair
 from recipes.mini import order
-from recipes.mini.docstrings import Example, examples_of
+from recipes.mini.docstrings import DocExample, examples_of
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
-from recipes.mini.problems import DEVELOPMENT, PROBLEMS, called, examined
+from recipes.mini.problems import DEVELOPMENT_PROBLEMS, PROBLEMS, called, examined
 
-WORK = paths.RUNS / "train" / "questions"
-MODELS = paths.MINI / "questions"
+QUESTION_WORK = paths.RUNS / "train" / "questions"
+QUESTION_MODELS = paths.MINI / "questions"
 # how many of the 7,551 open examples are run, the first by a hash of their names: takes a quarter
 # of an hour
 EXAMPLES = 4000
@@ -37,13 +37,13 @@ PER_EXAMPLE = 3  # problems of one docstring example, at most: the original and 
 RANKER = "ensemble-0.4"  # as in the test
 MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
 END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
-ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
+ABOUT_QUESTION_MODELS = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
 `python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
 one of its references."""
-RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # lower for larger models
+QUESTION_RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # lower for larger models
 # LoRA on all projections: three whole models would not fit into the checkout's 60 MB
-RECIPE = Recipe(
+QUESTION_RECIPE = Recipe(
     epochs=1,
     batch_size=32,
     seed=0,
@@ -58,7 +58,7 @@ RECIPE = Recipe(
 )
 
 
-def open_examples() -> list[Example]:
+def open_examples() -> list[DocExample]:
     """EXAMPLES examples of the objects for training, in the order of a hash."""
     found = (one for name in EXAMPLE_PACKAGES.values() for one in examples_of(name, "training"))
     return sorted(found, key=lambda one: order(one.id))[:EXAMPLES]
@@ -71,7 +71,10 @@ def pairs() -> list[TextPair]:
     Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out.
     The result is the same for the same versions of the libraries; it takes a quarter of an hour.
     """
-    held_out = [*ds1000.load(PROBLEMS), *ds1000.load(DEVELOPMENT)]
+    held_out = [
+        *ds1000.load_problems(PROBLEMS),
+        *ds1000.load_problems(DEVELOPMENT_PROBLEMS),
+    ]
     references, problems = {one.reference.strip() for one in held_out}, []
     for made in examined(open_examples()):
         made.sort(key=lambda one: (one["rule"] != "", order(one["id"])))
@@ -81,8 +84,8 @@ def pairs() -> list[TextPair]:
             if is_open and one["reference_code"] not in references:
                 texts = one["id"], one["prompt"], one["reference_code"], *[""] * 5
                 problems.append(Problem(*texts, one["object"], tuple(one["expressions"])))
-    snippets = [one for one in corpus.load("mini") if example_split(object_of(one)) == "training"]
-    ranker = rankers(snippets, corpus.MINI / "words", corpus.MINI / "encoder", [RANKER])[RANKER]
+    snippets = [one for one in corpus.load_snippets("mini") if example_split(object_of(one)) == "training"]
+    ranker = rankers(snippets, corpus.CORPUS_FOLDER / "words", corpus.CORPUS_FOLDER / "encoder", [RANKER])[RANKER]
     shown, learned = look_up(ranker, snippets, problems, MOST_SHOWN), []
     for one in problems:
         found = shown[one.id][: int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)]
@@ -94,8 +97,11 @@ def pairs() -> list[TextPair]:
 def train() -> Iterator[Path]:
     """Train an adapter for each mini model, unless it exists, and yield its folder."""
     learned = pairs()
-    for size, rate in RATES.items():
-        target, recipe = MODELS / f"questions-{size}", replace(RECIPE, learning_rate=rate)
+    for size, rate in QUESTION_RATES.items():
+        target, recipe = (
+            QUESTION_MODELS / f"questions-{size}",
+            replace(QUESTION_RECIPE, learning_rate=rate),
+        )
         if not target.exists():
             finetune(
                 f"mini-{size}",
@@ -104,8 +110,8 @@ def train() -> Iterator[Path]:
                 recipe,
                 marked=False,
                 half=True,
-                work=WORK / size,
-                about=ABOUT,
+                work=QUESTION_WORK / size,
+                about=ABOUT_QUESTION_MODELS,
                 licence="apache-2.0",
             )
         yield target
@@ -122,7 +128,7 @@ def main() -> None:
     repeat the command to resume it.
 
     \b
-    Example:
+    DocExample:
       python -m recipes.mini.questions
     """
     steady()

@@ -3,7 +3,7 @@ fine-tuning.
 
 CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small
 scale. No training uses the code of a held-out repository, or of the classes and functions that are
-held out from every other one (``split_of``). What already exists in the folders WORK and MODELS is
+held out from every other one (``split_of``). What already exists in the folders TOOLGEN_WORK and TOOLGEN_MODELS is
 not made again.
 """
 
@@ -45,25 +45,27 @@ from recipes import mini
 from recipes.mini import order, training
 from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first_line, parsed
 
-WORK = paths.RUNS / "train" / "toolgen"
-MODELS = paths.MINI / "toolgen"
+TOOLGEN_WORK = paths.RUNS / "train" / "toolgen"
+TOOLGEN_MODELS = paths.MINI / "toolgen"
 MAX_TOKENS = 256  # of prompt and answer in pre-training, of signature and body in fine-tuning
 # for functions to fine-tune on; functions to ask for pass the replication package's filters
 LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
 COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not used for training
 UNMARKED = ("accelerate", "transformers")  # Jedi needs a minute for ten of their functions
 PER_REPOSITORY = 400  # functions, so that no package outweighs the others
-SHARE = 20  # one in so many classes and functions is held out for tests, and one for development
+HELD_OUT_ONE_IN = (
+    20  # one in so many classes and functions is held out for tests, and one for development
+)
 # numbers of functions of seen repositories that are asked for
 HELD_OUT = {"test": 150, "development": 100}
 # T5 does not divide the products of queries and keys by the root of their width, and its embeddings
 # begin at a standard deviation of 1: at the other families' rates it did not even learn to copy the
 # signature.
-RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
+TOOLGEN_RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
 # As in the paper (LoRA for the Llama-type, the same loss, batch and seed), except for epochs and
 # rates: these models are a thousand times smaller and saw little in pre-training, and the paper's
 # 5e-6 would hardly change them.
-RECIPE = Recipe(
+TOOLGEN_RECIPE = Recipe(
     epochs=4,
     seed=0,
     learning_rate=1e-3,
@@ -72,10 +74,13 @@ RECIPE = Recipe(
     bf16=True,
     group_by_length=True,
 )
-ADAPTED = replace(RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
-ABOUT = (
-    "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held out: the repositories "
-    f"{', '.join(HELD_OUT_PACKAGES)}, and from the others two in {SHARE} of all classes and functions."
+ADAPTED = replace(TOOLGEN_RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
+ABOUT_TOOLGEN_MODELS = (
+    "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held "
+    "out: the repositories "
+    f"{', '.join(HELD_OUT_PACKAGES)}, and from the others two in {HELD_OUT_ONE_IN} of all "
+    "classes and "
+    "functions."
 )
 
 
@@ -84,7 +89,7 @@ def split_of(id: str) -> str:
 
     All parts of a top-level class or function have the same split.
     """
-    return mini.split_of(re.match(r"[^:]*:[^.#]*", id)[0], SHARE)
+    return mini.split_of(re.match(r"[^:]*:[^.#]*", id)[0], HELD_OUT_ONE_IN)
 
 
 def packages() -> list[str]:
@@ -162,8 +167,10 @@ def code_hash(one: Pair | Function) -> bytes:
 
 
 def tokenizer():
-    """The tokenizer of all three families, trained on every third function and kept in WORK."""
-    if not (place := WORK / "tokenizer").exists():
+    """The tokenizer of all three families, trained on every third function and kept in
+    TOOLGEN_WORK.
+    """
+    if not (place := TOOLGEN_WORK / "tokenizer").exists():
         learned = training_functions()[::3]
         texts = (f"{one.docstring}\n{one.signature}\n{one.body}" for one in learned)
         training.train_tokenizer(texts).save_pretrained(place)
@@ -173,9 +180,9 @@ def tokenizer():
 def pretrained(family: str) -> Path:
     """The folder of the pre-trained model of one family.
 
-    That of the Llama-type is in MODELS, because its fine-tuned models are adapters on top of it.
+    That of the Llama-type is in TOOLGEN_MODELS, because its fine-tuned models are adapters on top of it.
     """
-    target = (MODELS if family == "llama" else WORK / "pretrained") / family
+    target = (TOOLGEN_MODELS if family == "llama" else TOOLGEN_WORK / "pretrained") / family
     if not target.exists():
         spelled, kind = tokenizer(), "encoder-decoder" if family == "t5" else "decoder"
         examples = [  # a decoder also learns the prompt, which is code like the answer
@@ -183,8 +190,10 @@ def pretrained(family: str) -> Path:
             for one in encode(spelled, training_functions(), kind)
             if len(one.prompt) + len(one.answer) <= MAX_TOKENS
         ]
-        recipe = training.Recipe(family, **RATES.get(family, {}))
-        training.pretrain(examples, spelled, recipe, WORK / family, target, ABOUT)
+        recipe = training.PretrainingRecipe(family, **TOOLGEN_RATES.get(family, {}))
+        training.pretrain(
+            examples, spelled, recipe, TOOLGEN_WORK / family, target, ABOUT_TOOLGEN_MODELS
+        )
     return target
 
 
@@ -227,26 +236,26 @@ def learned_functions() -> list[Function]:
 def held_out_functions(split: str) -> list[Function]:
     """Functions of seen repositories that no training uses, in the order of a hash."""
     found = (one for one in usable_functions(Filters()) if split_of(one.id) == split)
-    return list(islice(chosen(found, PER_REPOSITORY // SHARE), HELD_OUT[split]))
+    return list(islice(chosen(found, PER_REPOSITORY // HELD_OUT_ONE_IN), HELD_OUT[split]))
 
 
 def write_held_out() -> None:
-    """Write the ids of the held-out functions, one per line, to MODELS/seen_SPLIT.txt, unless these
+    """Write the ids of the held-out functions, one per line, to TOOLGEN_MODELS/seen_SPLIT.txt, unless these
     files exist.
     """
     for split in HELD_OUT:
-        if not (file := MODELS / f"seen_{split}.txt").exists():
+        if not (file := TOOLGEN_MODELS / f"seen_{split}.txt").exists():
             write_lines(file, [one.id for one in held_out_functions(split)])
 
 
 def marked_pairs() -> list[Pair]:
-    """The pairs of ``learned_functions`` with the marks in MODELS/marks.jsonl.gz, which is written
+    """The pairs of ``learned_functions`` with the marks in TOOLGEN_MODELS/marks.jsonl.gz, which is written
     if it does not exist.
     """
-    functions, kept = learned_functions(), MODELS / "marks.jsonl.gz"
+    functions, kept = learned_functions(), TOOLGEN_MODELS / "marks.jsonl.gz"
     if not kept.exists():
-        marking.save(marking.marked(functions), kept)
-    found = marking.lay_over(functions, marking.load(kept))
+        marking.write_marks(marking.marked_records(functions), kept)
+    found = marking.apply_marks(functions, marking.read_marks(kept))
     if len(found) < len(functions):
         raise UserError(f"{kept} does not fit the sources; delete it to mark them again")
     return found
@@ -254,17 +263,17 @@ def marked_pairs() -> list[Pair]:
 
 def finetuned(family: str, variant: str, learned: Sequence[Pair]) -> Path:
     """MODELS/FAMILY-VARIANT, fine-tuned from the pre-trained model."""
-    base, target = pretrained(family), MODELS / f"{family}-{variant}"
+    base, target = pretrained(family), TOOLGEN_MODELS / f"{family}-{variant}"
     if not target.exists():
         finetune(
             base,
             learned,
             target,
-            ADAPTED if family == "llama" else RECIPE,
+            ADAPTED if family == "llama" else TOOLGEN_RECIPE,
             marked=variant == "toolgen",
             half=True,
-            work=WORK / target.name,
-            about=ABOUT,
+            work=TOOLGEN_WORK / target.name,
+            about=ABOUT_TOOLGEN_MODELS,
             licence="apache-2.0",
         )
     return target

@@ -38,7 +38,8 @@ ARCHITECTURES = yaml.safe_load(Path(__file__).with_name("architectures.yaml").re
 VOCABULARY = 4096
 EOS, PAD, IGNORED = 0, 1, -100
 SHORT, LONG = 512, 2048  # tokens of a packed row
-LONG_SHARE = 0.08  # at least this share of an epoch's tokens is in long rows, so that late positions are trained
+# at least this share of an epoch's tokens is in long rows, so that late positions are trained
+LONG_SHARE = 0.08
 LOG_EVERY = 20  # steps
 PIECES = "|".join(
     [
@@ -52,7 +53,7 @@ PIECES = "|".join(
         r"[^\S\r\n]+(?= \S)|[^\S\r\n]+",
     ]
 )
-CARD = """---
+MINI_CARD = """---
 license: apache-2.0
 library_name: transformers
 tags: [code, lookuplab]
@@ -69,11 +70,11 @@ in nats a token; `tokens` are those of an epoch, `sha256` is over all of them:
 ```
 """
 
-Example = tuple[Sequence[int], Sequence[int]]
+TrainingExample = tuple[Sequence[int], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PretrainingRecipe:
     """Everything that determines the weights, besides examples and tokenizer.
 
     Muon trains the matrices between embedding and head, AdamW the rest. ``packed``: several
@@ -143,7 +144,7 @@ def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
     return model
 
 
-def optimizers(model: PreTrainedModel, recipe: Recipe) -> list[Optimizer]:
+def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimizer]:
     """Muon and AdamW; a group's ``rate`` is what the schedule scales."""
     inner, others = [], []
     for name, weight in model.named_parameters():
@@ -158,13 +159,13 @@ def optimizers(model: PreTrainedModel, recipe: Recipe) -> list[Optimizer]:
     return [muon, AdamW(rest, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0, fused=True)]
 
 
-def rate(step: int, steps: int, recipe: Recipe) -> float:
+def rate(step: int, steps: int, recipe: PretrainingRecipe) -> float:
     """The factor on the learning rates: warm-up, constant, linear cool-down to zero."""
     up, down = max(1, recipe.warmup * steps), max(1, recipe.cooldown * steps)
     return min(1.0, (step + 1) / up, (steps - step) / down)
 
 
-def batches(sizes: np.ndarray, recipe: Recipe) -> list[list[list[int]]]:
+def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]]]:
     """Every step's batch: rows of numbers of examples, with each example once per epoch.
 
     Rows of similar length come together, with ``batch_tokens`` tokens at most, including padding.
@@ -211,7 +212,9 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
     return rows
 
 
-def tensors(rows: Sequence[Sequence[Example]], encoder_decoder: bool) -> dict[str, torch.Tensor]:
+def tensors(
+    rows: Sequence[Sequence[TrainingExample]], encoder_decoder: bool
+) -> dict[str, torch.Tensor]:
     """A batch as Transformers' models take it, padded on the right."""
     inputs, labels = [], []
     for row in rows:
@@ -228,9 +231,9 @@ def tensors(rows: Sequence[Sequence[Example]], encoder_decoder: bool) -> dict[st
 
 
 def pretrain(
-    examples: Sequence[Example],
+    examples: Sequence[TrainingExample],
     tokenizer: PreTrainedTokenizerFast,
-    recipe: Recipe,
+    recipe: PretrainingRecipe,
     work: Path,
     out: Path,
     about: str,
@@ -301,7 +304,7 @@ def pretrain(
         shutil.copyfile(work / "log.csv", part / "log.csv")
         text = json.dumps(facts, indent=1)
         (part / "card.json").write_text(text + "\n", encoding="utf-8")
-        card = CARD.format(name=out.name, about=about, facts=text)
+        card = MINI_CARD.format(name=out.name, about=about, facts=text)
         (part / "README.md").write_text(card, encoding="utf-8")
         shutil.rmtree(out, ignore_errors=True)
         part.rename(out)  # complete or not at all

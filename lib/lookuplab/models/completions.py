@@ -22,16 +22,16 @@ from typing import Literal, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.execution.progress import Progress
-from lookuplab.models.record import NEAR
+from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
-SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
+PROCESS_SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the launcher ends all
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
 # the columns of that file, which has one line for each use of an answer
-COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
+LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Model(Protocol):
 
 
 Store = CompletionStore | str | os.PathLike | Literal[False] | None
-Asked = tuple[Prompt, str, int]  # a prompt, the continuation to score, the sample
+CompletionRequest = tuple[Prompt, str, int]  # a prompt, the continuation to score, the sample
 
 
 def complete(
@@ -191,7 +191,7 @@ def score(
 
 def answered(
     model: Model,
-    asked: Sequence[Asked],
+    asked: Sequence[CompletionRequest],
     decoding: Decoding | None,
     store: Store,
     progress: bool = True,
@@ -211,7 +211,8 @@ def answered(
     def require_logprobs(logprobs: Iterable[object]) -> None:
         if requires_logprobs and None in logprobs:
             raise UserError(
-                f"{model.name} gives no log-probabilities, which are needed here (confidence, perplexity); "
+                f"{model.name} gives no log-probabilities, which are needed here (confidence, "
+                "perplexity); "
                 "use a local model or an endpoint that gives them (vLLM does)"
             )
 
@@ -251,14 +252,14 @@ def answered(
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
             for (_, question), one in zip(keyed, answers, strict=True):
-                near = one.margin is not None and one.margin < NEAR
+                near = one.margin is not None and one.margin < NEAR_TIE_MARGIN
                 told = digest(one.text)[:8], f"{one.margin:.0e}" if near else ""
                 write((model.name, one.id, one.sample, question, *told))
     return answers
 
 
 def keys_of(
-    identity: dict[str, str], decoding: Decoding | None, asked: Sequence[Asked]
+    identity: dict[str, str], decoding: Decoding | None, asked: Sequence[CompletionRequest]
 ) -> Iterator[tuple[str, str]]:
     """For each request, the key of its answer and a short digest of the question, which is
     independent of the model.
@@ -308,5 +309,5 @@ def _is_mine(key: str) -> bool:
 
     The result depends only on the key, so processes that look up at different times agree.
     """
-    number, count = os.environ.get(SHARE, "0/1").split("/")
+    number, count = os.environ.get(PROCESS_SHARE, "0/1").split("/")
     return int(key.split("/")[1], 16) % int(count) == int(number)

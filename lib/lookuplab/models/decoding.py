@@ -72,7 +72,8 @@ def written(
                 raise
             if len(batch) == 1:
                 raise UserError(
-                    f"{model.name}: not enough memory for a single prompt; use shorter prompts, fewer "
+                    f"{model.name}: not enough memory for a single prompt; use shorter prompts, "
+                    "fewer "
                     "new tokens, a smaller dtype or a larger device"
                 ) from error
             budget = len(batch) // 2 * longest

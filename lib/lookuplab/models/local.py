@@ -29,7 +29,7 @@ from lookuplab.models.names import (
 from lookuplab.models.tokens import TAIL, continuations
 
 DTYPES = ("float32", "bfloat16", "float16")
-ROWS = 128  # per batch, at most
+BATCH_ROWS = 128  # per batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 
 
@@ -72,7 +72,7 @@ class LocalModel:
         chat: bool = False,
         dtype: str | None = None,
         device_map: str | dict[str, str | int] | None = None,
-        batch_size: int = ROWS,
+        batch_size: int = BATCH_ROWS,
         context: int | None = None,
     ) -> None:
         folder = Path(place).expanduser()
@@ -174,14 +174,16 @@ class LocalModel:
         )
         if report["missing_keys"]:
             raise UserError(
-                f"checkpoint {self.name} lacks weights ({min(report['missing_keys'])} ...); is it complete, "
+                f"checkpoint {self.name} lacks weights ({min(report['missing_keys'])} ...); is "
+                "it complete, "
                 "and of the architecture that its config.json names?"
             )
         devices = set(map(str, getattr(module, "hf_device_map", {}).values()))
         chosen = self.device_map == "cpu" or isinstance(self.device_map, dict)
         if torch.cuda.is_available() and not chosen and devices & {"cpu", "disk"}:
             raise UserError(
-                f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would run on the "
+                f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would "
+                "run on the "
                 "CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
             )
         if self.adapter:
@@ -211,8 +213,10 @@ class LocalModel:
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise UserError(
-                f"cannot load model {self.name}: {said} (it must be a complete folder that save_pretrained "
-                "wrote, or the name of one on the hub that is cached or can be reached; private ones: hf auth login)"
+                f"cannot load model {self.name}: {said} (it must be a complete folder that "
+                "save_pretrained "
+                "wrote, or the name of one on the hub that is cached or can be reached; private "
+                "ones: hf auth login)"
             ) from error
 
     @cached_property
@@ -353,7 +357,8 @@ class LocalModel:
             return ids
         if not cut:
             raise UserError(
-                f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; shorten it "
+                f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; "
+                "shorten it "
                 "or cut its beginning (truncation 'left')"
             )
         first = ids[:1] if ids[0] == self.tokenizer.bos_token_id else []

@@ -50,7 +50,8 @@ def split_revision(name: str) -> tuple[str, str | None]:
         return name, None
     if not split[2]:
         raise UserError(
-            f"model {name!r} names no revision after the @; write OWNER/NAME@REVISION, or leave it out"
+            f"model {name!r} names no revision after the @; write OWNER/NAME@REVISION, or leave "
+            "it out"
         )
     return split[1], split[2]
 

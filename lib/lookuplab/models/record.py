@@ -28,12 +28,12 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 AUDIT, RECORD = "LOOKUPLAB_AUDIT", "LOOKUPLAB_RECORD"
-LEAST = 50  # rows of each model and kind in an audit, or all where there are fewer
+LEAST_AUDITED = 50  # rows of each model and kind in an audit, or all where there are fewer
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and logs
 # have its margin. Between vector extensions of processors, the mini models' log-probabilities
 # differ by at most 2e-5 and their margins by 3e-5.
-NEAR = 1e-4
-ROWS = 20_000  # of a row group, which is read as a whole
+NEAR_TIE_MARGIN = 1e-4
+GROUP_ROWS = 20_000  # of a row group, which is read as a whole
 ANSWER = ("id", "sample", "text", "finish_reason", "prompt_tokens", "prompt_dropped", "margin")
 
 
@@ -159,7 +159,7 @@ def write(name: str, answers: Mapping[str, Any], target: Path) -> None:
     options = {
         "compression": "zstd",
         "compression_level": 19,
-        "row_group_size": ROWS,
+        "row_group_size": GROUP_ROWS,
         "use_dictionary": [field for field in table.column_names if field not in floats],
         "use_byte_stream_split": [
             path for field, path in floats.items() if field in table.column_names
@@ -178,7 +178,8 @@ def _columns(keys: Sequence[str], answers: Mapping[str, dict]):
         exact = np.array_equal(numbers.astype(np.float32).astype(float), numbers)
         if not exact or one["token_logprobs"] is None or "".join(one["tokens"]) != one["text"]:
             raise UserError(
-                f"{one['model']}, {one['id']} ({key}): only answers of local models in float32 fit into the record"
+                f"{one['model']}, {one['id']} ({key}): only answers of local models in float32 "
+                "fit into the record"
             )
     types = {
         "sample": pyarrow.uint16(),
@@ -259,7 +260,7 @@ def sampled(name: str, share: float, seed: str) -> dict[str, str]:
 def _sampled(name: str, share: float, seed: str, _: _File | None) -> dict[str, str]:
     chosen = {}
     for kind, keys in kinds(name).items():
-        size = min(len(keys), max(LEAST, math.ceil(share * len(keys))))
+        size = min(len(keys), max(LEAST_AUDITED, math.ceil(share * len(keys))))
         keys = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
         chosen.update(dict.fromkeys(keys[:size], kind))
     return chosen
@@ -268,7 +269,7 @@ def _sampled(name: str, share: float, seed: str, _: _File | None) -> dict[str, s
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
     """How an answer made anew differs from the record's, and whether it was a near tie.
 
-    Log-probabilities and margins may differ by ``NEAR``: their last digits depend on the processor
+    Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the processor
     and on the batch, and a sample is not written in the batches of the record. Everything else must
     be equal.
     """
@@ -283,6 +284,6 @@ def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
             pairs = {field: (was, now)}
         for at, (one, other) in pairs.items():
             floats = isinstance(one, float) and isinstance(other, float)
-            if one != other and not (floats and abs(one - other) < NEAR):
+            if one != other and not (floats and abs(one - other) < NEAR_TIE_MARGIN):
                 said.append(f"{at} {json.dumps(one)} -> {json.dumps(other)}")
-    return said, bool(said) and old["margin"] is not None and old["margin"] < NEAR
+    return said, bool(said) and old["margin"] is not None and old["margin"] < NEAR_TIE_MARGIN

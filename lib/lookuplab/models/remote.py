@@ -62,8 +62,10 @@ class RemoteModel:
             url, self.name, chat = OPENAI_URL, place.removeprefix(OPENAI), True
         if not (re.fullmatch(ADDRESS, url) and self.name and parallel >= 1):
             raise UserError(
-                "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, with options after it "
-                "(?chat=true&parallel=32) and no user, password or key in it: the key comes from the variable "
+                "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, with options "
+                "after it "
+                "(?chat=true&parallel=32) and no user, password or key in it: the key comes from "
+                "the variable "
                 f"{key_variable}"
             )
         for option, given in ("chat", chat), ("logprobs", logprobs):
@@ -89,7 +91,8 @@ class RemoteModel:
         """The tokenizer of the local model named for it."""
         if not self._tokenizer:
             raise UserError(
-                f"{self.name}: to count tokens, name a model with the same ones: ?tokenizer=OWNER/NAME"
+                f"{self.name}: to count tokens, name a model with the same ones: "
+                "?tokenizer=OWNER/NAME"
             )
         from lookuplab.models.local import named
 
@@ -107,7 +110,8 @@ class RemoteModel:
         """
         if any(prompt.choices for prompt, _ in requests):
             raise UserError(
-                f"{self.name}: an endpoint cannot be held to given names (choices); use a local model"
+                f"{self.name}: an endpoint cannot be held to given names (choices); use a local "
+                "model"
             )
         failures = []
 
@@ -156,14 +160,16 @@ class RemoteModel:
         # the answer may be a web page, say: the client returns text unchanged
         if not getattr(response, "choices", None):
             raise UserError(
-                f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the address (it "
+                f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the "
+                "address (it "
                 "usually ends with /v1)"
             )
         return response.choices[0], response.usage.prompt_tokens if response.usage else 0
 
     def _without_logprobs(self) -> UserError:
         return UserError(
-            f"{self.name} at {self.base_url} gives no log-probabilities; if none are needed (confidence and "
+            f"{self.name} at {self.base_url} gives no log-probabilities; if none are needed "
+            "(confidence and "
             "perplexity need them), add the option logprobs=false to its name"
         )
 

@@ -24,7 +24,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record
 
-STORE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
+STORE_VARIABLE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
 USES = "LOOKUPLAB_USES"  # a file for how many answers were found where; set by the runner
 SCHEMA = 3  # a file with another number is refused
 PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
@@ -56,7 +56,8 @@ class AnswerStore(contextlib.AbstractContextManager):
             # a foreign file is left as it is
             if version != SCHEMA and (version or tables):
                 raise UserError(
-                    f"{self.path} is no store of {self.name}, or another version of lookuplab wrote it; "
+                    f"{self.path} is no store of {self.name}, or another version of lookuplab "
+                    "wrote it; "
                     "name another file (LOOKUPLAB_STORE)"
                 )
             if self.name not in tables:
@@ -65,7 +66,8 @@ class AnswerStore(contextlib.AbstractContextManager):
                     self.db.execute("PRAGMA journal_mode = WAL")
                 self.db.execute(f"PRAGMA user_version = {SCHEMA}")
                 self.db.execute(
-                    f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
+                    f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) "
+                    "WITHOUT ROWID"
                 )
 
     @classmethod
@@ -138,7 +140,8 @@ class AnswerStore(contextlib.AbstractContextManager):
                 with self.db:
                     return self.db.execute(
                         f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} "
-                        "WHERE ?1 = '[]' OR json_extract(json, '$.model') IN (SELECT value FROM json_each(?1))",
+                        "WHERE ?1 = '[]' OR json_extract(json, '$.model') IN (SELECT value FROM "
+                        "json_each(?1))",
                         [json.dumps(models)],
                     ).rowcount
             finally:
@@ -170,13 +173,14 @@ class CompletionStore(AnswerStore):
     def default_path(cls) -> Path:
         # a relative path means one file for all: a kernel works in its notebook's folder, $PWD is
         # where the user was
-        stated = Path(os.environ.get(STORE) or paths.STORE).expanduser()
+        stated = Path(os.environ.get(STORE_VARIABLE) or paths.STORE).expanduser()
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
     def held(self) -> list[tuple[str, int, int]]:
         """(model, number of answers, their size in bytes) for each model."""
         return self.db.execute(
-            "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions GROUP BY 1 ORDER BY 1"
+            "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions "
+            "GROUP BY 1 ORDER BY 1"
         ).fetchall()
 
 

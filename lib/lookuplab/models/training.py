@@ -39,7 +39,8 @@ from lookuplab.models.local import LocalModel
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
-POOL = 50  # batches whose pairs are sorted together: a larger pool saves padding but makes batches less random
+# batches whose pairs are sorted together: a larger pool saves padding but makes batches less random
+POOL = 50
 CARD = """---
 license: {licence}
 library_name: {library}
@@ -218,7 +219,8 @@ def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
     """The rows to train on, and those for validation."""
     if recipe.validation >= len(rows):
         raise UserError(
-            f"{len(rows)} pairs are too few for {recipe.validation} of validation; lower it (-s validation=0)"
+            f"{len(rows)} pairs are too few for {recipe.validation} of validation; lower it (-s "
+            "validation=0)"
         )
     chance = torch.Generator().manual_seed(recipe.seed)
     order = torch.randperm(len(rows), generator=chance).tolist()
@@ -260,7 +262,8 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
     parts = arguments.world_size * max(1, arguments.n_gpu) * recipe.accumulation
     if recipe.batch_size % parts:
         raise UserError(
-            f"a batch of {recipe.batch_size} does not divide into {parts} parts (processes x accumulation); change batch "
+            f"a batch of {recipe.batch_size} does not divide into {parts} parts (processes x "
+            "accumulation); change batch "
             "size or accumulation"
         )
     arguments.per_device_train_batch_size = recipe.batch_size // parts

@@ -2,17 +2,20 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-ANSWERS = "answers.csv.gz"
+ANSWERS_FILE = "answers.csv.gz"
 
 
 def read_answers(content: bytes) -> pd.DataFrame:
-    """The rows of such a file: ``complete.COLUMNS`` and the notebook, all as text."""
+    """The rows of such a file, all as text: model, prompt, sample, question, answer and margin (as
+    ``models.completions`` logs them), and the notebook.
+    """
     return texts(io.BytesIO(content), compression="gzip")
 
 
-def texts(source: Path | io.BytesIO, **options: object) -> pd.DataFrame:
+def texts(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
     """A table whose cells are all text."""
     return pd.read_csv(source, dtype=str, keep_default_na=False, **options)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from IPython.display import Markdown
     from matplotlib.figure import Figure
 
-KEY = ("paper", "artifact", "model", "condition", "metric")
+ROW_KEY = ("paper", "artifact", "model", "condition", "metric")
 _NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
-COLUMNS = (*KEY, *_NUMBERS)
+ARTIFACT_COLUMNS = (*ROW_KEY, *_NUMBERS)
 REQUIRED = {"model", "condition", "metric", "value"}
 
 
@@ -44,7 +44,7 @@ class Artifact:
 
     @property
     def place(self) -> Path:
-        """``figures/<profile>/<paper>/<name>``, below ``$LOOKUPLAB_FIGURES`` if the runner sets it."""
+        """``figures/<profile>/<paper>/<name>``, below ``$LOOKUPLAB_FIGURES`` if it is set."""
         figures = Path(os.environ.get("LOOKUPLAB_FIGURES") or paths.FIGURES)
         return figures / self.profile / self.paper / self.name
 
@@ -71,20 +71,20 @@ class Artifact:
         swapped.
         """
         table = self._checked(frame)
-        own = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
+        of_notebook = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
         record = {
             "paper": self.paper,
             "artifact": self.name,
             "profile": self.profile,
             "timed": timed,
             "seeds": seeds,
-            "parameters": provenance.relative(own | dict(parameters or {})),
+            "parameters": provenance.relative(of_notebook | dict(parameters or {})),
             **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2),
         }
         paths.write_lines(self.place.with_suffix(".csv"), [to_csv(table).removesuffix("\n")])
-        told = json.dumps(record, indent=1, sort_keys=True)
-        paths.write_lines(self.place.with_suffix(".json"), [told])
+        text = json.dumps(record, indent=1, sort_keys=True)
+        paths.write_lines(self.place.with_suffix(".json"), [text])
         return table
 
     def read(self) -> pd.DataFrame:
@@ -122,25 +122,28 @@ class Artifact:
         one, whatever numbers it contains (``gate_0.8``).
         """
         saved = self.read()
-        found = saved[(saved.condition == condition) & (saved.metric == metric)]
-        found = found[found.model == table_name(model)] if model else found
-        if found.empty:
+        matches = saved[(saved.condition == condition) & (saved.metric == metric)]
+        if model:
+            matches = matches[matches.model == table_name(model)]
+        if matches.empty:
             committed = sorted(paths.FIGURES.glob(f"*/{self.paper}/{self.name}.csv"))
-            tables = [saved, *map(read_csv, committed)]
+            tables = pd.concat([saved, *map(read_csv, committed)])
             for column, name in ("condition", condition), ("metric", metric):
-                there = {one: None for table in tables for one in table[column]}
-                if len(saved) and _form(name) not in map(_form, there):
-                    check_choice(f"{self.paper}/{self.name}: the quoted {column}", name, there)
+                names = tables[column].unique()
+                if len(saved) and _form(name) not in map(_form, names):
+                    check_choice(f"{self.paper}/{self.name}: the quoted {column}", name, names)
             return "not measured"
-        one = found.iloc[-1]
-        if pd.isna(one.ci_low) and one.value % 1 == 0:
-            digits = 0
+        row = matches.iloc[-1]
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
-        interval = f" [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
-        text = f"{one.value:,.{digits}f}{unit}" + interval * pd.notna(one.ci_low)
-        if one.n > 1:
-            within = f" ({one.clusters:.0f} clusters)" if one.clusters < one.n else ""
-            self.quoted.append((text, f"{one.n:,.0f}{within}"))
+        if pd.notna(row.ci_low):
+            interval = f" [{row.ci_low:,.{digits}f}, {row.ci_high:,.{digits}f}]"
+        else:
+            interval = ""
+            digits = digits if row.value % 1 else 0
+        text = f"{row.value:,.{digits}f}{unit}{interval}"
+        if row.n > 1:
+            within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
+            self.quoted.append((text, f"{row.n:,.0f}{within}"))
         return text
 
     def tell(self, text: str) -> "Markdown":
@@ -164,20 +167,22 @@ class Artifact:
         return Markdown(text)
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
+        columns = list(ARTIFACT_COLUMNS)
         required = REQUIRED if len(frame) else set()  # rows of nothing have no columns
-        wrong = set(frame.columns) - set(COLUMNS) or required - set(frame.columns)
+        wrong = set(frame.columns) - set(columns) or required - set(frame.columns)
         if wrong:
             raise UserError(
-                f"{self.paper}/{self.name}: columns {', '.join(COLUMNS)}; unknown or missing: {min(wrong)}"
+                f"{self.paper}/{self.name}: columns {', '.join(columns)}; "
+                f"unknown or missing: {min(wrong)}"
             )
-        table = frame.assign(paper=self.paper, artifact=self.name).reindex(columns=list(COLUMNS))
-        table = table.reset_index(drop=True)
-        twice = table.duplicated(list(KEY))
-        wrong = twice | (table.ci_low.astype(float) > table.ci_high.astype(float))
-        if wrong.any():
-            names = " / ".join(map(str, table.loc[wrong.idxmax(), list(KEY[2:])]))
+        table = frame.assign(paper=self.paper, artifact=self.name)
+        table = table.reindex(columns=columns).reset_index(drop=True)
+        twice = table.duplicated(list(ROW_KEY))
+        invalid = table[twice | (table.ci_low.astype(float) > table.ci_high.astype(float))]
+        for row in invalid.itertuples():
             raise UserError(
-                f"{self.paper}/{self.name}: two numbers, or ci_low above ci_high, for {names}"
+                f"{self.paper}/{self.name}: two numbers, or ci_low above ci_high, "
+                f"for {row.model} / {row.condition} / {row.metric}"
             )
         return table
 
@@ -196,19 +201,21 @@ def to_csv(table: pd.DataFrame) -> str:
     written = table.astype(object)
     for column in _NUMBERS:  # + 0.0: no "-0"
         form = "{:.0f}" if column in ("n", "clusters") else "{:.6g}"
-        written[column] = ["" if pd.isna(one) else form.format(one + 0.0) for one in table[column]]
-    return written.to_csv(index=False)
+        numbers = table[column]
+        written[column] = ["" if pd.isna(each) else form.format(each + 0.0) for each in numbers]
+    return str(written.to_csv(index=False))
 
 
 def read_csv(file: Path) -> pd.DataFrame:
     """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks
     the schema.
     """
-    types = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(KEY, str)
-    empty = dict.fromkeys(_NUMBERS, [""])
+    types = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(ROW_KEY, str)
+    empty = {column: [""] for column in _NUMBERS}
+    columns = list(ARTIFACT_COLUMNS)
     try:
         return pd.read_csv(
-            file, usecols=list(COLUMNS), keep_default_na=False, na_values=empty, dtype=types
+            file, usecols=columns, keep_default_na=False, na_values=empty, dtype=types
         )
     except (ValueError, OSError) as error:
         raise UserError(f"{file} is not an artifact's CSV: {error}") from error
@@ -216,7 +223,8 @@ def read_csv(file: Path) -> pd.DataFrame:
 
 def read_record(place: Path) -> dict[str, Any]:
     """Where an artifact's numbers come from, as ``save`` wrote it."""
-    return json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
+    record: dict[str, Any] = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
+    return record
 
 
 def wall_seconds(places: Iterable[Path]) -> float:
@@ -231,16 +239,18 @@ def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
     """
 
     def text(row: Any) -> str:
-        interval = (
-            "" if pd.isna(row.ci_low) else f" [{row.ci_low:.{digits}f}, {row.ci_high:.{digits}f}]"
-        )
-        return f"{row.value:.{digits}f}{interval}" + ("" if pd.isna(row.n) else f" n={int(row.n)}")
+        value, low, high = (f"{end:.{digits}f}" for end in (row.value, row.ci_low, row.ci_high))
+        interval = "" if pd.isna(row.ci_low) else f" [{low}, {high}]"
+        n = "" if pd.isna(row.n) else f" n={row.n:.0f}"
+        return f"{value}{interval}{n}"
 
     return table.apply(text, axis="columns")
 
 
 def side_by_side(
-    rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
+    rows: Iterable[dict[str, Any]] | pd.DataFrame,
+    metrics: Sequence[str] | None = None,
+    digits: int = 1,
 ) -> pd.DataFrame:
     """Rows as text with interval and n: one line per model and condition, one column per metric, in
     the original order.
@@ -253,7 +263,7 @@ def side_by_side(
         table = table[table.metric.isin(metrics)]
     if table.empty:
         return table
-    alone = table.value.map(lambda one: f"{one:.3g}" if one % 1 else f"{one:.0f}")
+    alone = table.value.map(lambda value: f"{value:.3g}" if value % 1 else f"{value:.0f}")
     texts = readable(table, digits).where(table.ci_low.notna(), alone)
     if "paper_value" in table:
         paper = table.paper_value.map(" (paper {:.4g})".format)

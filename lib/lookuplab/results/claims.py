@@ -23,18 +23,20 @@ or the difference of two, on the claimed side of a bound?
 
 *Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no
 printed value*.
+
+Nothing is rendered here: ``run.report`` has the pages.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
 from math import inf, nan
-from operator import attrgetter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
@@ -43,19 +45,22 @@ from scipy.stats import norm
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.results import paper
-from lookuplab.results.artifact import COLUMNS, read_csv
-from lookuplab.scoring.rates import Rate, difference
+from lookuplab.results.artifact import ARTIFACT_COLUMNS, read_csv
+from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
-HOLDS, FAILS, UNDECIDED, UNTESTABLE = "holds", "fails", "not decided", "not testable: floor"
-VERDICTS = HOLDS, FAILS, UNDECIDED, UNTESTABLE
-SIZE_VERDICTS = COVERS, SMALLER, LARGER = "covers", "smaller", "larger"
-UNPRINTED = "no printed value"
-SIDE = 0.025  # the probability that the true value lies beyond a given end of a 95% interval
-NEAR = 1e-9  # an interval that ends exactly at the bound decides nothing
+DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE = (
+    "holds",
+    "fails",
+    "not decided",
+    "not testable: floor",
+)
+COVERS, SMALLER, LARGER, UNPRINTED = "covers", "smaller", "larger", "no printed value"
+ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
-MODELS = ("all", "any", "largest")
-SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
+SCOPES = ("all", "any", "largest")
+MODEL_SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
+Row = dict[str, Any]  # of an artifact, by column
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class Claim:
     place: str
     statement: str
     artifact: str
-    test: dict
+    test: dict[str, Any]
     models: str = "all"
     why: str = ""
     also: tuple[str, ...] = ()
@@ -108,16 +113,58 @@ class Claim:
     floor: Floor | None = None
 
 
+class Cell(NamedTuple):
+    """Where a number of a metric stands in an artifact."""
+
+    model: str
+    condition: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """Does the number of ``first``, or its difference from that of ``second``, lie between two
+    bounds?
+
+    Bounds of a difference are open, those of a single number closed. ``subject`` is the model, or
+    the family of sizes, concerned.
+    """
+
+    subject: str
+    first: Cell
+    second: Cell | None
+    low: float
+    high: float
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [self.first, self.second] if self.second else [self.first]
+
+    @property
+    def quantity(self) -> str:
+        """``high - low > 0``, ``all >= 50``"""
+        if self.second:
+            same_model = self.first.model == self.second.model
+            names = [cell.condition if same_model else cell.model for cell in self.cells]
+            return f"{' - '.join(names)} > {self.low:g}"
+        if self.low == self.high:
+            bounds = f"== {self.low:g}"
+        elif self.low == -inf:
+            bounds = f"<= {self.high:g}"
+        elif self.high == inf:
+            bounds = f">= {self.low:g}"
+        else:
+            bounds = f"in {self.low:g} to {self.high:g}"
+        return f"{self.first.condition} {bounds}"
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """One of our numbers, or the difference of two (``quantity``: ``high - low > 0``), compared
-    with its bound.
+    """The answer to a ``Question``: one of our numbers, or the difference of two.
 
-    ``model`` is the model, or the family of sizes, concerned; ``n`` reads ``205 (124 clusters) +
-    267 (151 clusters)`` for two independent estimates and ``205 pairs (124 clusters)`` for a paired
-    change. ``for_chance`` is the p value under the hypothesis that the claim is false,
-    ``against_chance`` that under the hypothesis that it is true: one-sided, from the interval's
-    half-width on that side.
+    ``model`` is its subject. ``n`` reads ``205 (124 clusters) + 267 (151 clusters)`` for two
+    independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``p_if_false`` is
+    the p value under the hypothesis that the claim is false, ``p_if_true`` that under the
+    hypothesis that it is true: one-sided, from the interval's half-width on that side.
     """
 
     model: str
@@ -127,13 +174,13 @@ class Comparison:
     high: float = nan
     n: str = ""
     paper_value: float = nan
-    for_chance: float = 1.0
-    against_chance: float = 1.0
+    p_if_false: float = 1.0
+    p_if_true: float = 1.0
 
     @property
-    def verdict(self) -> str:
-        """The verdict of this comparison alone."""
-        return _verdict(self.for_chance, self.against_chance)
+    def direction(self) -> str:
+        """The verdict on the direction of this comparison alone."""
+        return _direction(self.p_if_false, self.p_if_true)
 
     @property
     def size(self) -> str:
@@ -151,104 +198,69 @@ class Comparison:
             text += f" [{number(self.low)}, {number(self.high)}]"
         if self.n:
             text += f", n {self.n}"
-        return text + f", paper {number(self.paper_value)}" * (not math.isnan(self.paper_value))
+        return text if math.isnan(self.paper_value) else f"{text}, paper {number(self.paper_value)}"
 
 
 @dataclass(frozen=True)
-class Judgement:
+class JudgedClaim:
     """A claim's comparisons on our numbers.
 
-    ``note``: what is missing. ``floor``: the models asked know too few APIs for a claim about
-    frequent ones.
+    ``note``: what is missing. ``at_floor``: all models are too weak for the claim.
     """
 
     claim: Claim
     comparisons: tuple[Comparison, ...] = ()
     note: str = ""
-    floor: bool = False
+    at_floor: bool = False
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
         """The same test on the paper's own numbers, where it prints them."""
-        paper_name, artifact = self.claim.paper, self.claim.artifact
-        if not (paths.PAPER / paper_name / f"{artifact}.csv").exists():
+        name, artifact = self.claim.paper, self.claim.artifact
+        if not (paths.PAPER / name / f"{artifact}.csv").exists():
             return ()
-        found = _comparisons(self.claim, paper.values(paper_name, artifact))
-        return tuple(one for one in found if not math.isnan(one.value))
+        comparisons = _comparisons(self.claim, paper.values(name, artifact))
+        return tuple(each for each in comparisons if not math.isnan(each.value))
 
     @property
-    def marked(self) -> str:
-        """The verdict in Markdown, with the role if it is not a claim."""
-        role = self.claim.role
-        return f"**{self.verdict}**" + f" ({role})" * (role != "claim")
-
-    @property
-    def verdict(self) -> str:
+    def direction(self) -> str:
         """The verdict on the direction, from all comparisons together."""
         if not self.comparisons:
             return UNDECIDED
-        if self.floor:
+        if self.at_floor:
             return UNTESTABLE
-        for_it = [one.for_chance for one in self.comparisons]
-        against = [one.against_chance for one in self.comparisons]
+        n = len(self.comparisons)
+        if_false = [each.p_if_false for each in self.comparisons]
+        if_true = [each.p_if_true for each in self.comparisons]
         if self.claim.models == "any":
-            return _verdict(len(for_it) * min(for_it), max(against))
-        return _verdict(max(for_it), len(against) * min(against))
+            return _direction(n * min(if_false), max(if_true))
+        return _direction(max(if_false), n * min(if_true))
 
     @property
-    def size(self) -> str:
-        """``covers``, say; if the comparisons differ, the count of each verdict: ``covers 1,
-        smaller 2``.
-        """
-        found = Counter(one.size for one in self.comparisons if one.size != UNPRINTED)
-        if len(found) < 2:
-            return next(iter(found), UNPRINTED)
-        return _counted(found, SIZE_VERDICTS, " ")
+    def directions(self) -> Counter[str]:
+        """How many comparisons have which verdict, each judged by itself."""
+        return Counter(each.direction for each in self.comparisons)
 
     @property
-    def ours(self) -> str:
-        """The comparison that decides, and the verdicts of all (``shared``); without comparisons,
-        what is missing.
-        """
-        if not self.comparisons:
-            return self.note
-        chance = attrgetter("against_chance" if self.verdict == FAILS else "for_chance")
-        one_is_enough = (self.verdict == FAILS) != (self.claim.models == "any")
-        decides = (min if one_is_enough else max)(self.comparisons, key=chance)
-        return f"{decides}" + f"; {self.verdict}{self.shared}" * bool(self.shared)
+    def sizes(self) -> Counter[str]:
+        """How many comparisons with a printed value have which size."""
+        return Counter(each.size for each in self.comparisons if each.size != UNPRINTED)
 
     @property
-    def shared(self) -> str:
-        """If there are several comparisons, how many have which verdict, each judged by itself;
-        otherwise "".
-        """
-        n, found = len(self.comparisons), Counter(one.verdict for one in self.comparisons)
-        if n < 2 or self.floor:
-            return ""
-        if found[self.verdict] == n:
-            return f" in {n} of {n} comparisons"
-        enough = ", one is enough" * (self.claim.models == "any")
-        return f" ({n} comparisons: {_counted(found, VERDICTS, ' ')}{enough})"
+    def deciding(self) -> Comparison:
+        """The comparison that decides the direction."""
+        fails = self.direction == FAILS
+        one_is_enough = fails != (self.claim.models == "any")
 
-    @property
-    def theirs(self) -> str:
-        """The range of the paper's own numbers for the same comparisons, and whether they support
-        the claim.
-        """
-        if not self.reported:
-            return "no printed numbers"
-        found = sorted(one.value for one in self.reported)
-        spread = " to ".join(dict.fromkeys(map(number, (found[0], found[-1]))))
-        if printed := self.claim.test.get("printed"):
-            spread = f"{number(printed)} in the text, {spread}"
-        against = sum(one.verdict != HOLDS for one in self.reported)
-        contrary = f", {against} of them against the claim" if against else ""
-        return f"{spread} in {len(found)} comparison{'s'[: len(found) > 1]}{contrary}"
+        def p_value(comparison: Comparison) -> float:
+            return comparison.p_if_true if fails else comparison.p_if_false
+
+        return (min if one_is_enough else max)(self.comparisons, key=p_value)
 
 
-def _verdict(for_chance: float, against_chance: float) -> str:
-    least = SIDE - NEAR
-    return HOLDS if for_chance < least else FAILS if against_chance < least else UNDECIDED
+def _direction(p_if_false: float, p_if_true: float) -> str:
+    least = TAIL_PROBABILITY - ROUNDING
+    return HOLDS if p_if_false < least else FAILS if p_if_true < least else UNDECIDED
 
 
 def load(file: Path = FILE) -> list[Claim]:
@@ -259,7 +271,8 @@ def load(file: Path = FILE) -> list[Claim]:
         entries = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    claims, floors = {}, {}
+    claims: dict[str, Claim] = {}
+    floors: dict[str, Floor] = {}
     for position, entry in enumerate(entries, 1):
         try:
             if "floor" in entry:
@@ -267,7 +280,7 @@ def load(file: Path = FILE) -> list[Claim]:
                 continue
             claim = Claim(**entry, floor=floors.get(entry["paper"]))
             list(questions(claim, ["any"]))  # has all fields of its kind
-            if claim.id in claims or claim.models not in MODELS or claim.role not in ROLES:
+            if claim.id in claims or claim.models not in SCOPES or claim.role not in ROLES:
                 raise ValueError("its id is another claim's, or its models or role are unknown")
             claims[claim.id] = claim
         except (TypeError, ValueError, KeyError) as error:
@@ -277,23 +290,23 @@ def load(file: Path = FILE) -> list[Claim]:
     return list(claims.values())
 
 
-def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
+def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); undecided
     without the file.
     """
-    judgements = []
+    judged = []
     for claim in claims:
         file = folder / claim.paper / f"{claim.artifact}.csv"
         if file.exists():
-            judgements.append(judge(claim, read_csv(file), at_floor(claim, folder)))
+            judged.append(judge(claim, read_csv(file), weak_models(claim, folder)))
         else:
             note = f"no {file}: run {claim.artifact} in this profile"
-            judgements.append(Judgement(claim, note=note))
-    return judgements
+            judged.append(JudgedClaim(claim, note=note))
+    return judged
 
 
-def at_floor(claim: Claim, folder: Path) -> set[str]:
-    """The models in ``folder`` that are too weak for this claim."""
+def weak_models(claim: Claim, folder: Path) -> set[str]:
+    """The models in ``folder`` that are too weak for this claim: at its floor."""
     floor, named = claim.floor, re.findall(r"\w+", str(claim.test))
     if floor is None or not {*floor.concerns} & {*named}:
         return set()
@@ -305,92 +318,17 @@ def at_floor(claim: Claim, folder: Path) -> set[str]:
     return set(best.index[best < floor.below])
 
 
-def judge(claim: Claim, frame: pd.DataFrame, weak: Iterable[str] = ()) -> Judgement:
+def judge(claim: Claim, frame: pd.DataFrame, weak: Iterable[str] = ()) -> JudgedClaim:
     """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without
     intervals, also work).
 
     ``weak`` models do not count: only the others decide, if there are any.
     """
-    low = frame.model.isin(weak)
-    is_untestable = False
-    if low.any():
-        is_untestable = not frame.model[~low].any()
-        frame = frame if is_untestable else frame[~low]
-    comparisons = _comparisons(claim, frame)
+    strong = frame[~frame.model.isin(weak)]
+    at_floor = len(strong) < len(frame) and not strong.model.any()
+    comparisons = _comparisons(claim, frame if at_floor else strong)
     note = "" if comparisons else f"no {claim.test['metric']} to compare"
-    return Judgement(claim, comparisons, note, is_untestable)
-
-
-def _counted(found: Counter, names: Iterable[str], between: str) -> str:
-    return ", ".join(f"{name}{between}{found[name]}" for name in names if found[name])
-
-
-def text(judgements: list[Judgement], details: bool = False) -> str:
-    """Every claim with its verdict, the deciding number and the paper's; with ``details``, every
-    comparison.
-    """
-    lines = []
-    for one in judgements:
-        claim = one.claim
-        lines.append(f"{one.verdict.upper():<12} {claim.id} ({claim.place}; {claim.artifact})")
-        said = [claim.statement, *claim.also, f"ours: {one.ours}"]
-        said.append(f"paper: {one.theirs}; size: {one.size}")
-        if details:
-            said.append(f"metric {claim.test['metric']}, models: {claim.models}. {claim.why}")
-            said += [f"- {each}: {each.verdict}, {each.size}" for each in one.comparisons]
-        lines += [" " * 13 + each for each in said]
-    return "\n".join([*lines, *summary(judgements)])
-
-
-def markdown(judgements: list[Judgement], seconds: Mapping[str, float]) -> str:
-    """A page with one table per paper: every claim with the paper's numbers, ours, both verdicts,
-    and a command.
-
-    The command makes the artifact again; ``seconds`` maps artifacts (paper/name) to the time it
-    took.
-    """
-    lines = ["- " + line for line in summary(judgements)]
-    for folder, title in paper.titles().items():
-        rows = []
-        for one in judgements:
-            claim = one.claim
-            if claim.paper == folder:
-                said = f"{claim.statement} ({claim.place}; `{claim.id}`)"
-                command = f"`lookuplab run {claim.artifact}`"
-                if took := seconds.get(f"{folder}/{claim.artifact}"):
-                    command += f" ({took:.0f} s)"
-                said = " Also: ".join([said, *claim.also])
-                ours = f"`{claim.test['metric']}` {one.ours}"
-                rows.append([said, one.theirs, ours, one.marked, one.size, command])
-        if rows:
-            heads = ["claim", "paper", "ours", "direction", "size", "command"], ["---"] * 6
-            lines += ["", f"## {title}", ""]
-            for row in (*heads, *rows):
-                lines.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |")
-    return "\n".join(lines)
-
-
-def by_role(judgements: list[Judgement]) -> Iterator[str]:
-    """``72 claims: holds: 40, fails: 6, not decided: 26``, and the same of the checks and the
-    findings.
-    """
-    for role, name in ROLES.items():
-        if asked := [one for one in judgements if one.claim.role == role]:
-            found = Counter(one.verdict for one in asked)
-            yield f"{len(asked)} {name if len(asked) > 1 else role}: {_counted(found, VERDICTS, ': ')}"
-
-
-def summary(judgements: list[Judgement]) -> Iterator[str]:
-    """One line for each role, the sizes, and what chance alone would give."""
-    yield from by_role(judgements)
-    judged = [one for one in judgements if one.claim.role != "check" and one.comparisons]
-    sizes = Counter(each.size for one in judged for each in one.comparisons)
-    printed = ", ".join(f"{name} {sizes[name]}" for name in SIZE_VERDICTS)
-    yield f"sizes of the comparisons with a printed value: {printed}"
-    yield (
-        f"if every true effect lay exactly on its bound, chance would decide at most {2 * SIDE * len(judged):.0f} of the "
-        f"{len(judged)} claims and findings, half of them as holding"
-    )
+    return JudgedClaim(claim, comparisons, note, at_floor)
 
 
 def number(value: float) -> str:
@@ -400,82 +338,83 @@ def number(value: float) -> str:
     return f"{value:.1g}" if 0 < abs(value) < 0.005 else f"{value + 0:.2f}".removesuffix(".00")
 
 
-def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
-    """The comparisons of the claim's test, as (subject, first, second or None, from, to).
-
-    First and second are (model, condition). Bounds of a difference are open, those of a single
-    number closed. The order is by model, or along the sizes if sizes are compared.
-    """
-    test, asked = claim.test, models
+def questions(claim: Claim, models: list[str]) -> Iterator[Question]:
+    """The comparisons of the claim's test, by model, or along the sizes if sizes are compared."""
+    test, subjects = claim.test, models
     if claim.models == "largest":
-        asked = [members[-1][1] for members in by_family(models).values()]
+        subjects = [members[-1].model for members in by_family(models).values()]
     match test["kind"]:
         case "monotone":
             is_rising = {"increasing": True, "decreasing": False}[test["direction"]]
-            for subject, before, after in _steps(test["over"], models, asked):
-                ends = (after, before) if is_rising else (before, after)
-                yield subject, *ends, 0, inf
+            for subject, before, after in _steps(test["over"], models, subjects):
+                first, second = (after, before) if is_rising else (before, after)
+                yield Question(subject, first, second, 0, inf)
         case "greater":
-            sides = (
+            left, right = (
                 [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
             )
-            for model, left, right in product(asked, *sides):
-                yield model, (model, left), (model, right), float(test.get("by", 0)), inf
+            by = float(test.get("by", 0))
+            for model, more, less in product(subjects, left, right):
+                yield Question(model, Cell(model, more), Cell(model, less), by, inf)
         case "within":
-            for model, (condition, ends) in product(asked, test["ranges"].items()):
-                low, high = ends
+            for model, (condition, (low, high)) in product(subjects, test["ranges"].items()):
                 low, high = -inf if low is None else low, inf if high is None else high
-                yield model, (model, condition), None, low, high
+                yield Question(model, Cell(model, condition), None, low, high)
         case kind:
             raise ValueError(f"kind is {kind}, not greater, within or monotone")
 
 
-def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[tuple]:
-    """(subject, (model, condition) before a step, and after it): over conditions, or sizes in or
-    across families.
-    """
+def _steps(
+    over: list[Any] | dict[str, Any], models: list[str], subjects: list[str]
+) -> Iterator[tuple[str, Cell, Cell]]:
+    """(subject, before a step, after it): over conditions, or sizes in or across families."""
     if isinstance(over, list):
         ladders = [over] if isinstance(over[0], str) else over
-        for model, ladder in product(asked, ladders):
+        for model, ladder in product(subjects, ladders):
             for before, after in pairwise(ladder):
-                yield model, (model, before), (model, after)
+                yield model, Cell(model, before), Cell(model, after)
         return
     families = by_family(models)
     if over.get("across_families"):
-        families = {
-            "all sizes": sorted(one for group in families.values() for one in group if one[0])
-        }
+        sized = [each for members in families.values() for each in members if each.size]
+        families = {"all sizes": sorted(sized)}
     for family, members in families.items():
-        for (smaller, before), (larger, after) in pairwise(members):
-            if smaller < larger:
-                yield family, (before, over["size"]), (after, over["size"])
+        for smaller, larger in pairwise(members):
+            if smaller.size < larger.size:
+                cells = Cell(smaller.model, over["size"]), Cell(larger.model, over["size"])
+                yield family, *cells
 
 
-def by_family(models: Iterable[str]) -> dict[str, list[tuple[float, str]]]:
-    """Family name -> (size, model), small to large, of models that differ only in a size (``-3B``,
-    ``-small``).
+class SizedModel(NamedTuple):
+    """``size`` is the number of weights, or 1 + the index in MODEL_SIZES; 0 for a model without
+    one.
+    """
+
+    size: float
+    model: str
+
+
+def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
+    """Family name -> its models, small to large, which differ only in a size (``-3B``, ``-small``).
 
     A model without a size is its own family.
     """
-    families: dict[str, list[tuple[float, str]]] = {}
+    families: dict[str, list[SizedModel]] = {}
     for model in models:
         family, size = _family_and_size(model)
-        families.setdefault(family, []).append((size, model))
+        families.setdefault(family, []).append(SizedModel(size, model))
     return {family: sorted(members) for family, members in families.items()}
 
 
 def _family_and_size(model: str) -> tuple[str, float]:
-    """The size is 0 for a model without one; otherwise the number of weights or 1 + the index in
-    SIZES.
-    """
-    low = model.lower()
-    if digits := re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b", low):
-        size = float(digits[1]) * {"b": 1e9, "m": 1e6}[digits[2]]
-    elif digits := re.search(rf"\b({'|'.join(SIZES)})\b", low):
-        size = 1 + SIZES.index(digits[1])
+    lower = model.lower()
+    if match := re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b", lower):
+        size = float(match[1]) * {"b": 1e9, "m": 1e6}[match[2]]
+    elif match := re.search(rf"\b({'|'.join(MODEL_SIZES)})\b", lower):
+        size = 1 + MODEL_SIZES.index(match[1])
     else:
         return model, 0
-    rest = model[: digits.start()] + model[digits.end() :]
+    rest = model[: match.start()] + model[match.end() :]
     # Granite's names end in the context length, -2k to -8k
     return re.sub(r"-\d+k\b", "", rest).strip("-_ "), size
 
@@ -486,104 +425,96 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     Models that have none of the claim's conditions (a control, say) are skipped.
     """
     metric = claim.test["metric"]
-    names = metric, f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
-    frame = frame.reindex(columns=list(COLUMNS)).fillna({"model": "", "condition": ""})
-    known, points, change = (
-        {(row["model"], row["condition"]): row for row in rows.to_dict("records")}
-        for rows in (frame[frame.metric == name] for name in names)
-    )
-    models, changes = list(dict.fromkeys(model for model, _ in known)), points | change
-    asked = {place[1] for _, *places, _, _ in questions(claim, models) for place in places if place}
+    frame = frame.reindex(columns=list(ARTIFACT_COLUMNS)).fillna({"model": "", "condition": ""})
+
+    def rows_of(*metrics: str) -> dict[Cell, Row]:
+        rows = (row for name in metrics for row in frame[frame.metric == name].to_dict("records"))
+        return {Cell(row["model"], row["condition"]): row for row in rows}
+
+    numbers = rows_of(metric)
+    changes = rows_of(f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change")
+    models = list(dict.fromkeys(cell.model for cell in numbers))
     # also a model that lacks the metric, unless it is one of pairs of models: not measured must not
     # decide the claim
-    there = set(zip(frame.model, frame.condition, strict=True))
-    if any(" - " not in one for one in models):
-        every = dict.fromkeys([*models, *(one for one in frame.model if " - " not in one)])
-        models = [one for one in every if any((one, each) in there for each in asked)] or models
-    printed = claim.test.get("printed", nan)
-    return tuple(_compare(*asked, known, changes, printed) for asked in questions(claim, models))
+    if any(" - " not in model for model in models):
+        single = [model for model in frame.model if " - " not in model]
+        conditions = {cell.condition for each in questions(claim, models) for cell in each.cells}
+        has_one = set(frame.model[frame.condition.isin(conditions)])
+        models = [m for m in dict.fromkeys([*models, *single]) if m in has_one] or models
+    printed = claim.test.get("printed")
+    return tuple(_compare(each, numbers, changes, printed) for each in questions(claim, models))
 
 
 def _compare(
-    subject: str,
-    first: tuple,
-    second: tuple | None,
-    low: float,
-    high: float,
-    known: dict,
-    changes: dict,
-    printed: float,
+    question: Question,
+    numbers: dict[Cell, Row],
+    changes: dict[Cell, Row],
+    printed: float | None,
 ) -> Comparison:
-    quantity, asked = f"{first[1]} in {low:g} to {high:g}", [first]
-    if second:
-        what = int(first[0] == second[0])  # show the conditions of one model, or the two models
-        quantity, asked = f"{first[what]} - {second[what]} > {low:g}", [first, second]
-    elif low == high:
-        quantity = f"{first[1]} == {low:g}"
-    elif low == -inf:
-        quantity = f"{first[1]} <= {high:g}"
-    elif high == inf:
-        quantity = f"{first[1]} >= {low:g}"
-    if any(place not in known or math.isnan(known[place]["value"]) for place in asked):
+    subject, quantity, second = question.subject, question.quantity, question.second
+    rows = [numbers[cell] for cell in question.cells if cell in numbers]
+    if len(rows) < len(question.cells) or any(math.isnan(row["value"]) for row in rows):
         return Comparison(subject, quantity)
-    rows = [known[place] for place in asked]
-    found, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0]["paper_value"]
+    ours, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0]["paper_value"]
     if second:
         theirs -= rows[1]["paper_value"]
-        found, n = _paired(first, second, changes) or (difference(found, _rate(rows[1])), n)
-    if found.low == found.high or low == high:  # exact
-        is_true = low < found.value if second else low <= found.value <= high
+        independent = difference(ours, _rate(rows[1])), n
+        ours, n = _paired(question.first, second, changes) or independent
+    low, high, value = question.low, question.high, ours.value
+    if ours.low == ours.high or low == high:  # exact
+        is_true = low < value if second else low <= value <= high
         chances = (0.0, 1.0) if is_true else (1.0, 0.0)
     else:
-        down, up = found.value - found.low, found.high - found.value
+        down, up = value - ours.low, ours.high - value
         chances = (
-            max(_chance(found.value - low, down), _chance(high - found.value, up)),
-            min(_chance(low - found.value, up), _chance(found.value - high, down)),
+            max(_p_value(value - low, down), _p_value(high - value, up)),
+            min(_p_value(low - value, up), _p_value(value - high, down)),
         )
-    theirs = theirs if math.isnan(printed) else printed
-    return Comparison(subject, quantity, found.value, found.low, found.high, n, theirs, *chances)
+    theirs = theirs if printed is None else printed
+    return Comparison(subject, quantity, value, ours.low, ours.high, n, theirs, *chances)
 
 
-def _chance(distance: float, side: float) -> float:
+def _p_value(distance: float, side: float) -> float:
     """The p value of a number this far beyond a bound if the true value is not beyond it.
 
     ``side`` is the half-width of its 95% interval towards the bound.
     """
     if side == 0 or math.isinf(distance):  # exact, or an open end
         return float(distance <= 0)
-    return float(norm.sf(norm.isf(SIDE) * distance / side))
+    return float(norm.sf(norm.isf(TAIL_PROBABILITY) * distance / side))
 
 
-def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | None:
+def _paired(first: Cell, second: Cell, changes: dict[Cell, Row]) -> tuple[Rate, str] | None:
     """The artifact's paired change between two conditions of one model, or two models under one
     condition.
 
     Its sign is reversed if the artifact has the opposite change.
     """
-    for (model, new), (other, old), sign in ((first, second, 1), (second, first, -1)):
-        names = model, f"{new} - {old}"
-        if model != other:
-            names = f"{model} - {other}", new if new == old else None
-        change = changes.get(names)
-        # a row that names only ``new`` is the change from the base
-        if model == other and old == "/".join(["base", *new.split("/")[1:]]):
-            change = change or changes.get((model, new))
-        if change:
-            found = _rate(change)
-            turned = Rate(-found.value, -found.high, -found.low, 0)
-            return (found if sign > 0 else turned), _count(change, " pairs")
+    for new, old in ((first, second), (second, first)):
+        cells = []
+        if new.model == old.model:
+            cells = [Cell(new.model, f"{new.condition} - {old.condition}")]
+            # a row that names only ``new`` is the change from the base
+            if old.condition == "/".join(["base", *new.condition.split("/")[1:]]):
+                cells.append(new)
+        elif new.condition == old.condition:
+            cells = [Cell(f"{new.model} - {old.model}", new.condition)]
+        for row in (changes[cell] for cell in cells if cell in changes):
+            rate = _rate(row)
+            reverse = Rate(-rate.value, -rate.high, -rate.low, 0)
+            return (rate if new == first else reverse), _count(row, " pairs")
     return None
 
 
-def _rate(row: dict) -> Rate:
-    ends = [row["ci_low"], row["ci_high"]]
+def _rate(row: Row) -> Rate:
+    value, low, high = row["value"], row["ci_low"], row["ci_high"]
     # a count is exact; an estimate without an interval could be anything
-    if math.isnan(row["ci_low"]):
-        ends = [row["value"]] * 2 if math.isnan(row["clusters"]) else [-inf, inf]
-    return Rate(row["value"], *ends, 0)
+    if math.isnan(low):
+        low, high = (value, value) if math.isnan(row["clusters"]) else (-inf, inf)
+    return Rate(value, low, high, 0)
 
 
-def _count(row: dict, of: str = "") -> str:
+def _count(row: Row, of: str = "") -> str:
     n, clusters = row["n"], row["clusters"]
-    within = f" ({clusters:.0f} clusters)" * (clusters < n)
+    within = f" ({clusters:.0f} clusters)" if clusters < n else ""
     return "" if math.isnan(n) else f"{n:.0f}{of}{within}"

@@ -13,9 +13,9 @@ import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.results.artifact import KEY
+from lookuplab.results.artifact import ARTIFACT_COLUMNS, ROW_KEY
 
-COLUMNS = [*KEY, "value", "n", "place", "note"]
+REPORTED_COLUMNS = [*ROW_KEY, "value", "n", "place", "note"]
 
 
 def titles() -> dict[str, str]:
@@ -60,33 +60,36 @@ def attach(
     UserError for a role that the paper does not have.
     """
     if frame.empty:  # rows of nothing have no columns
-        frame = frame.reindex(columns=[*KEY[2:], "value", "ci_low", "ci_high", "n", "clusters"])
+        frame = frame.reindex(columns=list(ARTIFACT_COLUMNS))
     frame, roles = frame.assign(**artifact), dict(roles or {})
     if len(frame) and (problem := unknown_role(roles, set(frame.paper))):
         raise UserError(problem)
-    keys = frame.assign(model=frame.model.fillna("").replace(roles))[[*KEY]].itertuples(
-        index=False, name=None
-    )
+    named = frame.assign(model=frame.model.astype(object).fillna("").replace(roles))
+    keys = named[list(ROW_KEY)].itertuples(index=False, name=None)
     return frame.assign(paper_value=[_numbers().get(key, float("nan")) for key in keys])
 
 
 def unknown_role(roles: Mapping[str, str], papers: Collection[str]) -> str:
-    """Which of the ``roles`` of ``attach`` is not a model of these papers, in words; "" if all are."""
-    known = {key[2] for key in _numbers() if key[0] in papers} if roles else set()
+    """Which of the ``roles`` of ``attach`` is no model of these papers, in words; "" if all are."""
+    if not roles:
+        return ""
+    table = _reported()
+    models = set(table.model[table.paper.isin(papers)])
     for ours, theirs in roles.items():
-        if theirs not in known:
-            said = ", ".join(sorted(filter(None, known))) or "none"
-            return f"role of {ours!r}: the paper has no model {theirs!r}; it has: {said}"
+        if theirs not in models:
+            names = ", ".join(sorted(filter(None, models))) or "none"
+            return f"role of {ours!r}: the paper has no model {theirs!r}; it has: {names}"
     return ""
 
 
 @cache
 def _reported() -> pd.DataFrame:
-    texts = {name: str for name in COLUMNS if name not in ("value", "n")}
+    texts = {name: str for name in REPORTED_COLUMNS if name not in ("value", "n")}
     tables = [pd.read_csv(file, dtype=texts) for file in sorted(paths.PAPER.glob("*/*.csv"))]
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(texts, ""))
 
 
 @cache
 def _numbers() -> dict[tuple[str, ...], float]:
-    return _reported().set_index([*KEY]).value.to_dict()
+    numbers: dict[tuple[str, ...], float] = _reported().set_index(list(ROW_KEY)).value.to_dict()
+    return numbers

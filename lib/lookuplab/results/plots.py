@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import cycle
 from textwrap import fill
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -18,9 +19,11 @@ import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+from numpy.typing import NDArray
 
 from lookuplab.errors import UserError, check_choice
 
@@ -60,15 +63,17 @@ COLOURS = {
 }
 SIZE_COLOURS = {"small": "#d0b3e0", "medium": "#9c6fb8", "large": "#5a2d80"}
 OTHERS = ["#0b3c5d", "#e69f00", "#12967a", "#a3123a", "#8fd0f5", "#7b6ca8"]
-PAPER = {
+Style = dict[str, Any]  # options of a line, by matplotlib's names
+PAPER_STYLE: Style = {
     "marker": "D",
     "linestyle": "none",
     "markerfacecolor": "white",
     "markeredgecolor": DARK,
     "markersize": 6,
 }
-DASHES = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
-NUMBERS = ["value", "ci_low", "ci_high", "n", "paper_value"]
+DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
+DRAWN_NUMBERS = ["value", "ci_low", "ci_high", "n", "paper_value"]
+LEGEND: Style = {"alignment": "left", "frameon": False}
 LONGEST_BIN = 2048  # tokens: where Figure 6 of CloudAPIBench ends
 
 
@@ -111,9 +116,11 @@ def grouped_bars(
     rows = _rows(frame, metric)
     names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
     _present(kinds, rows[bars])
-    width, handles, marks = 0.8 / len(kinds), {}, {}
+    width = 0.8 / len(kinds)
     labels, heading = _labels(rows, bars, kinds)
     figure, axes = canvas(title, ylabel)
+    handles: dict[str, Any] = {}
+    has_paper, has_interval = rows["paper_value"].notna().any(), rows["ci_low"].notna().any()
     for position, (kind, colour) in enumerate(colours(kinds).items()):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
@@ -121,17 +128,10 @@ def grouped_bars(
         if counts:
             axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize=9)
         else:
-            axes.errorbar(
-                x,
-                ours["value"],
-                _whiskers(ours),
-                fmt="none",
-                ecolor=DARK,
-                elinewidth=1,
-                capsize=2.5,
-            )
+            whiskers: Style = {"fmt": "none", "ecolor": DARK, "elinewidth": 1, "capsize": 2.5}
+            axes.errorbar(x, ours["value"], _whiskers(ours), **whiskers)
         if ours["paper_value"].notna().any():
-            (marks["paper"],) = axes.plot(x, ours["paper_value"], **PAPER, zorder=5)
+            axes.plot(x, ours["paper_value"], **PAPER_STYLE, zorder=5)
     if sum(max(map(len, name.split(" "))) for name in names) > 60:  # characters, or they overlap
         axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
     else:
@@ -139,19 +139,12 @@ def grouped_bars(
         ticks = [fill(name, room, break_long_words=False) for name in names]
         axes.set_xticks(range(len(names)), ticks)
     axes.set_ylim(0, top)
-    if not counts and rows["ci_low"].notna().any():
-        marks["95% interval"] = Line2D([], [], color=DARK, marker="|", linestyle="none")
-    handles |= marks
-    axes.legend(
-        handles.values(),
-        handles,
-        title=heading,
-        alignment="left",
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        borderaxespad=0,
-        frameon=False,
-    )
+    if has_paper:
+        handles["paper"] = Line2D([], [], **PAPER_STYLE)
+    if has_interval and not counts:
+        handles["95% interval"] = Line2D([], [], color=DARK, marker="|", linestyle="none")
+    beside: Style = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0}
+    axes.legend(handles.values(), handles, title=heading, **LEGEND, **beside)
     return figure
 
 
@@ -173,8 +166,10 @@ def dots_with_intervals(
     """
     rows = _rows(frame, metric)
     heads, palette = _present(policies, rows["head"]), colours(_present(classes, rows["class"]))
-    named = isinstance(policies, Mapping)
-    labels = [policies[name] if named else name.replace("_", " ") for name in heads]
+    if isinstance(policies, Mapping):
+        labels = [policies[name] for name in heads]
+    else:
+        labels = [name.replace("_", " ") for name in heads]
     height = 1.3 + len(heads) * max(0.5 if len(heads) < 20 else 0.2, 0.2 * len(palette))
     figure, cells = _panels(rows, panels, title, xlabel, "", height)
     for axes, here in cells:
@@ -183,24 +178,19 @@ def dots_with_intervals(
             ours = here[here["class"] == name].set_index("head").reindex(heads)
             beside = (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
             y = np.arange(len(heads)) + beside * several
-            axes.errorbar(
-                ours["value"],
-                y,
-                xerr=_whiskers(ours),
-                fmt="o",
-                color=colour,
-                markersize=5,
-                capsize=2,
-            )
-            axes.plot(ours["paper_value"], y, **PAPER | {"markersize": 4.5}, zorder=5)
+            dot: Style = {"fmt": "o", "color": colour, "markersize": 5, "capsize": 2}
+            axes.errorbar(ours["value"], y, xerr=_whiskers(ours), **dot)
+            axes.plot(ours["paper_value"], y, **PAPER_STYLE | {"markersize": 4.5}, zorder=5)
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.45, -0.55)
         axes.grid(axis="x")
         axes.grid(visible=False, axis="y")
         for between in np.arange(len(labels) - 1) + 0.5:
             axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
-    found, heading = _labels(rows, "class", palette)
-    keys = {found[name]: {"color": colour, "marker": "o"} for name, colour in palette.items()}
+    labels_of, heading = _labels(rows, "class", palette)
+    keys: dict[str, Style] = {
+        labels_of[name]: {"color": colour, "marker": "o"} for name, colour in palette.items()
+    }
     _key(figure, heading, keys, rows, {"marker": "|", "markersize": 9, "markeredgewidth": 1.5})
     return figure
 
@@ -237,8 +227,10 @@ def curves(
     rows = rows[(rows["is_base"] | at.notna()) & rows["class"].isin(shown)]
     palette = colours(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, title, xlabel, ylabel)
-    found, heading = _labels(rows[rows["metric"] == metric], lines, palette)
-    keys = {found[name]: {"color": colour, "linewidth": 2} for name, colour in palette.items()}
+    labels, heading = _labels(rows[rows["metric"] == metric], lines, palette)
+    keys: dict[str, Style] = {
+        labels[name]: {"color": colour, "linewidth": 2} for name, colour in palette.items()
+    }
     if rows["is_base"].any():
         keys["base"] = {"color": GREY, **DASHES}
     if (rows["metric"] == points).any():
@@ -256,7 +248,7 @@ def curves(
             for level in of_line.loc[of_line["is_base"] & (of_line["metric"] == metric), "value"]:
                 axes.axhline(level, color=colour, **DASHES, zorder=1.5)
             # the edge of a diamond has the colour of its line: several may share an x
-            diamond = PAPER | {"markeredgecolor": colour, "markeredgewidth": 1.6}
+            diamond = PAPER_STYLE | {"markeredgecolor": colour, "markeredgewidth": 1.6}
             axes.plot(ours["at"], ours["paper_value"], **diamond, zorder=5)
             sampled = of_line[of_line["metric"] == points]
             axes.plot(sampled["at"], sampled["value"], ".", color=colour, markersize=5, zorder=4)
@@ -269,13 +261,8 @@ def curves(
             else:
                 axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
                 keys[label] = {"color": GREY, "linestyle": ":"}
-    _key(
-        figure,
-        heading,
-        keys,
-        rows[~rows["is_base"]],
-        {"marker": "s", "markersize": 9, "alpha": 0.3},
-    )
+    band: Style = {"marker": "s", "markersize": 9, "alpha": 0.3}
+    _key(figure, heading, keys, rows[~rows["is_base"]], band)
     return figure
 
 
@@ -298,18 +285,9 @@ def length_map(
     valid = valid.where(share > 0)
     texts = valid.map("{:.0f}%".format) + share.map("\nof {:.0f}%".format)
     figure, axes = canvas(title, ylabel, height=1.9 + 0.45 * len(cells))
-    sns.heatmap(
-        valid,
-        annot=texts,
-        fmt="",
-        annot_kws={"fontsize": 8},
-        cmap="cividis",
-        vmin=0,
-        vmax=100,
-        linewidths=1,
-        cbar_kws={"label": "valid (%)", "pad": 0.02},
-        ax=axes,
-    )
+    options: Style = {"vmin": 0, "vmax": 100, "cmap": "cividis", "linewidths": 1, "fmt": ""}
+    bar, small = {"label": "valid (%)", "pad": 0.02}, {"fontsize": 8}
+    sns.heatmap(valid, annot=texts, annot_kws=small, cbar_kws=bar, ax=axes, **options)
     labels = [name.replace("_", "\n") for name in names]
     axes.set_xticks(np.arange(len(names)) + 0.5, labels, fontsize=8, rotation=0)
     axes.set(xlabel="", ylabel=ylabel)
@@ -351,12 +329,12 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     return figure
 
 
-def plain_log(axis: Axis) -> None:
+def plain_log(axis: XAxis | YAxis) -> None:
     """Make an axis logarithmic, with ticks at 1, 2, 5, 10 ... and not only at powers of ten."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
-    axis.set_minor_locator(mpl.ticker.NullLocator())
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_minor_locator(NullLocator())
 
 
 def canvas(title: str, ylabel: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
@@ -410,8 +388,8 @@ def _panels(
 
 
 def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
-    """The rows of some metrics, with all NUMBERS and, from conditions ``<head>/<class>``, ``head``
-    and ``class``.
+    """The rows of some metrics, with all DRAWN_NUMBERS and, from conditions ``<head>/<class>``,
+    ``head`` and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
     """
@@ -420,69 +398,73 @@ def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
     for metric in filter(None, metrics):
         check_choice("the metric", metric, frame["metric"].unique())
     rows = frame[frame["metric"].isin(metrics)]
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *NUMBERS])))
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *DRAWN_NUMBERS])))
     parts = rows["condition"].str.partition("/")
     return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})
 
 
-def _whiskers(rows: pd.DataFrame) -> np.ndarray:
+def _whiskers(rows: pd.DataFrame) -> NDArray[np.float64]:
     """Distances down and up, (2, rows); NaN, which draws nothing, if there is no interval."""
     distances = [rows["value"] - rows["ci_low"], rows["ci_high"] - rows["value"]]
     return np.array(distances, dtype=float).clip(min=0)
 
 
 def _key(
-    figure: Figure, heading: str, keys: Mapping[str, dict], rows: pd.DataFrame, interval: dict
+    figure: Figure,
+    heading: str,
+    styles: Mapping[str, Style],
+    rows: pd.DataFrame,
+    interval: Style,
 ) -> None:
     """One legend of {label: style} for all panels, on their right.
 
     It includes the interval's style and the paper's mark if a row has one.
     """
+    styles = dict(styles)
     if rows["ci_low"].notna().any():
-        keys["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
+        styles["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
     if rows["paper_value"].notna().any():
-        keys["paper"] = PAPER
-    if keys:
-        handles = [Line2D([], [], label=label, **style) for label, style in keys.items()]
-        figure.legend(
-            handles=handles,
-            title=heading,
-            alignment="left",
-            loc="outside right upper",
-            frameon=False,
-        )
+        styles["paper"] = PAPER_STYLE
+    if styles:
+        handles = [Line2D([], [], label=label, **style) for label, style in styles.items()]
+        figure.legend(handles=handles, title=heading, loc="outside right upper", **LEGEND)
 
 
 def _labels(rows: pd.DataFrame, column: str, names: Collection[str]) -> tuple[dict[str, str], str]:
     """{name: name with the n of its rows} for a legend, and its heading, which has the n if all
     names share it.
     """
-    counts = [rows.loc[rows[column] == name, "n"].dropna().unique() for name in names]
-    said = [f"n = {of[0]:,.0f}" if len(of) == 1 else "" for of in counts]
-    first, of_all = next(iter(names), ""), ""
-    if len(set(said)) == 1:  # all names share one n
-        of_all, said = said[0], [""] * len(said)
-    known = {"high": "API frequency", "aws": "provider", "azure": "provider"}
-    heading = known.get(first, "model size" if _size(first) in SIZE_COLOURS else "")
-    labels = [", ".join(filter(None, pair)) for pair in zip(names, said, strict=True)]
-    return dict(zip(names, labels, strict=True)), ", ".join(filter(None, [heading, of_all]))
+    texts = []
+    for name in names:
+        counts = rows.loc[rows[column] == name, "n"].dropna().unique()
+        texts.append(f"n = {counts[0]:,.0f}" if len(counts) == 1 else "")
+    first, shared = next(iter(names), ""), ""
+    if len(set(texts)) == 1:  # all names share one n
+        shared, texts = texts[0], [""] * len(texts)
+    groups = {"high": "API frequency", "aws": "provider", "azure": "provider"}
+    heading = groups.get(first, "model size" if _size(first) in SIZE_COLOURS else "")
+    labels = {
+        name: ", ".join(filter(None, (name, n))) for name, n in zip(names, texts, strict=True)
+    }
+    return labels, ", ".join(filter(None, [heading, shared]))
 
 
 def _size(model: str) -> str:
     return model.partition(" ")[0].rpartition("-")[2] if "-" in model else ""
 
 
-def _present(wanted: Collection[str], found: pd.Series) -> list[str]:
+def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:
     """The ``wanted`` names that occur in the rows, in their order; by default all, in order of
     appearance.
 
     A small run may lack some of them. Raises UserError if it lacks all, or one that looks like a
     name not wanted.
     """
-    found = list(found.unique())
-    present = [name for name in wanted or found if name in found]
-    others = [name for name in found if name not in wanted]
+    names = list(rows.unique())
+    present = [name for name in wanted or names if name in names]
+    others = [name for name in names if name not in wanted]
     for name in wanted:
-        if not present or name not in found and get_close_matches(name, others, cutoff=0.7):
-            check_choice("a name to draw", name, found)
+        is_misspelt = name not in names and get_close_matches(name, others, cutoff=0.7)
+        if not present or is_misspelt:
+            check_choice("a name to draw", name, names)
     return present

@@ -17,16 +17,16 @@ from lookuplab.errors import UserError
 from lookuplab.paths import file_hash, folder_hash
 
 # The packages whose versions can change a number.
-PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
-rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso pylint astroid tree-sitter
-tree-sitter-python rapidfuzz""".split()
+RECORDED_PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy
+scikit-learn statsmodels rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso
+pylint astroid tree-sitter tree-sitter-python rapidfuzz""".split()
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
     """Everything except the run itself. ``models`` have an ``identity`` (or are one); ``data`` are
     files or folders.
     """
-    torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
+    sources = paths.DATA / "python-sources.txt"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
     return {
         "git": {
@@ -38,9 +38,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         "python_sources": file_hash(sources) if sources.is_file() else None,
         "processor": processor(),
         "device": device(),
-        "threads": torch.get_num_threads()
-        if torch
-        else int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+        "threads": threads(),
         "models": [relative(dict(getattr(model, "identity", model))) for model in models],
         "data": {relative(path): content_hash(paths.located(path)) for path in data},
     }
@@ -56,7 +54,7 @@ def git(*arguments: str) -> str | None:
 
 def package_versions() -> dict[str, str]:
     versions = {}
-    for name in PACKAGES:
+    for name in RECORDED_PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions
@@ -69,11 +67,20 @@ def processor() -> str:
     # Linux reports the model and its flags, other systems at most the model
     info = Path("/proc/cpuinfo")
     text = info.read_text(encoding="utf-8") if info.is_file() else ""
-    found = dict(re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE))
-    flags = found.get("flags", found.get("Features", "")).split()
+    entries: dict[str, str] = dict(
+        re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE)
+    )
+    flags = entries.get("flags", entries.get("Features", "")).split()
     widest = [flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags][:1]
-    model = found.get("model name", platform.processor()).strip()
+    model = entries.get("model name", platform.processor()).strip()
     return ", ".join(filter(None, (platform.machine(), model, *widest)))
+
+
+def threads() -> int:
+    """The threads that torch uses, or would use if the run had imported it."""
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
+    return int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
 
 def device() -> str:
@@ -109,7 +116,7 @@ def library_hash() -> str:
 
 
 def relative(value: Any) -> Any:
-    """Make paths inside the checkout relative to it; lists and mappings are converted item by item."""
+    """Make paths inside the checkout relative to it, also those in lists and mappings."""
     if isinstance(value, dict):
         return {name: relative(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

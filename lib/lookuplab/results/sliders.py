@@ -30,7 +30,7 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
 
     def draw(_: object = None) -> None:
         # no settings such as 0.30000000000000004
-        shown.value = page(**{name: round(one.value, 10) for name, one in sliders.items()})
+        shown.value = page(**{name: round(slider.value, 10) for name, slider in sliders.items()})
 
     for slider in sliders.values():
         slider.observe(draw, "value")
@@ -40,4 +40,5 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table with ``heads``; cells are shown as their texts."""
-    return pd.DataFrame(list(rows), columns=heads).to_html(index=False, border=0, justify="left")
+    frame = pd.DataFrame(list(rows), columns=heads)
+    return str(frame.to_html(index=False, border=0, justify="left"))

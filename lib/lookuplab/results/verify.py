@@ -2,7 +2,7 @@
 must be equal.
 
 On a different processor, or with a different number of threads, the last bits of floating-point
-numbers differ. There, numbers may differ by ``TOLERANCE`` or ``NEAR``, and by more only where a
+numbers differ. There, numbers may differ by ``RELATIVE`` or ``ABSOLUTE``, and by more only where a
 near tie (``models.complete``) changed a model's answer; that answer is then listed. Pictures are
 compared only on the same type of processor.
 """
@@ -11,81 +11,187 @@ import csv
 import io
 import json
 import subprocess
-import tarfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from math import isclose
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
+from zipfile import ZipFile
 
 import pandas as pd
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.completions import COLUMNS
-from lookuplab.results.answers import ANSWERS, read_answers
-from lookuplab.results.artifact import KEY
+from lookuplab.results.answers import ANSWERS_FILE, read_answers
+from lookuplab.results.artifact import ROW_KEY
 from lookuplab.results.provenance import relative
 
-TOLERANCE = 1e-4  # relative: CSVs hold six digits, and noise reaches the fifth; one task in 10,000 changes more
-NEAR = 5e-5  # absolute: reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more
+# CSVs hold six digits, and noise reaches the fifth; one task in 10,000 changes more
+RELATIVE = 1e-4
+# reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more
+ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
-ENDS = {"svg": "picture", "png": "picture", "txt": "sentence"}
-KINDS = ("near tie", "explained", "different", "timed, not judged", "processor committed")
-_USE = ["notebook", *COLUMNS[:3]]  # identify an answer; the others are question and text
+PICTURE = "picture"
+DRAWN = {"svg": PICTURE, "png": PICTURE, "txt": "sentence"}
+NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
+TIMED, PROCESSORS = "timed, not judged", "processor committed"
+OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, PROCESSORS
+_USE = ["notebook", "model", "prompt", "sample"]  # identify an answer in the log
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
+Rows = Mapping[tuple[str, ...], Mapping[str, str]]  # of a CSV, by ROW_KEY
 
 
-class Verdict:
-    """The outcome: lines of text by kind, and the counts of equal numbers, artifacts, pictures and
-    answers.
-    """
+class Differences:
+    """Lines of text by outcome, and counts of equal numbers, artifacts, pictures and answers."""
 
     def __init__(self) -> None:
-        self.said: dict[str, list[str]] = {kind: [] for kind in KINDS}
-        self.equal: Counter = Counter()
+        self.texts: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
+        self.equal: Counter[str] = Counter()
 
     def differs(self, line: str) -> None:
-        self.said["different"].append(line)
+        self.texts[DIFFERENT].append(line)
+
+    def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+        """Whether both records have the same processor and threads, on which sums depend."""
+        before, after = (
+            f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)
+        )
+        tolerance = f"floats may differ by {RELATIVE:.2%} or {ABSOLUTE}"
+        rule = "the same: no tolerance" if before == after else tolerance
+        self.texts[PROCESSORS].append(f"{before}; fresh: {after} ({rule})")
+        return before == after
+
+    def compare_answers(
+        self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool
+    ) -> dict[str, set[str]]:
+        """Compare two logs of answers; return the notebooks in which a near tie changed an answer,
+        each with those of its models whose answers are all unchanged.
+
+        Near ties explain the changes of a prompt if at least one question asked on both sides has a
+        changed answer and all such answers were near ties: a question asked on one side only was
+        derived from one of these answers.
+        """
+        sides = old.merge(new, how="outer", on=[*_USE, "question", "answer"], indicator="side")
+        is_equal = sides.side == "both"
+        self.equal["answers"] += int(is_equal.sum())
+        changed = defaultdict(set)
+        for (notebook, model, prompt, sample), group in sides[~is_equal].groupby(_USE):
+            by_question = group.margin_x.fillna(group.margin_y).groupby(group.question)
+            margins = by_question.max()[by_question.size() == 2]  # it was asked on both sides
+            line = f"{notebook} | {model} | {prompt} | sample {sample}: another answer"
+            if is_exact or margins.empty or (margins == "").any():
+                self.differs(line)
+            else:
+                self.texts[NEAR_TIE].append(f"{line}; the margin is {max(margins, key=float)}")
+                changed[notebook].add(model)
+        steady = {}
+        for notebook, models in changed.items():
+            unchanged = set(sides.model[sides.notebook == notebook]) - models
+            families = {*map(_family, unchanged)} - {*map(_family, models)}
+            steady[notebook] = unchanged | families
+        return steady
+
+    def compare_rows(
+        self, name: str, old: Rows, new: Rows, is_exact: bool | None, steady: set[str] | None
+    ) -> None:
+        """Compare two CSVs row by row.
+
+        ``is_exact`` (no tolerance) is None for a timed artifact, whose rows must only exist.
+        ``steady`` are the models whose answers are all unchanged; None if no near tie changed an
+        answer of this notebook.
+        """
+        for key in {**old, **new}:
+            _, _, *parts = key
+            line, was, now = " | ".join((name, *parts)), old.get(key), new.get(key)
+            if was is None or now is None:
+                self.differs(f"{line}: {_moved(now is None)}")
+                continue
+            if is_exact is None:
+                continue
+            changes = {}
+            for column in {**was, **now}:
+                before, after = was.get(column) or "none", now.get(column) or "none"
+                if before != after and (is_exact or not _is_near(column, before, after)):
+                    changes[column] = f"{column} {before} -> {after}"
+            if not changes:
+                self.equal["numbers"] += 1
+                continue
+            model = was["model"]
+            is_explained = steady is not None and model not in steady
+            outcome = EXPLAINED if is_explained and "paper_value" not in changes else DIFFERENT
+            self.texts[outcome].append(f"{line}: {', '.join(changes.values())}")
+
+    def compare_files(
+        self, name: str, old: Files, new: Files, is_exact: bool, has_equal_rows: bool
+    ) -> None:
+        """Compare an artifact's files byte by byte, where its processor allows that."""
+
+        def is_equal(extension: str) -> bool:
+            file = f"{name}.{extension}"
+            return old.get(file) == new.get(file) or not (file in old and file in new)
+
+        if has_equal_rows:
+            self.equal["artifacts"] += 1
+            if is_exact and not is_equal("csv"):
+                self.differs(
+                    f"{name}: the same rows, but another CSV (their order, or a row twice)"
+                )
+        if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it contains the run's wall time
+            self.differs(f"{name}: was not run again; its provenance is the committed one")
+        for extension, what in DRAWN.items():
+            if is_exact and not is_equal(extension):
+                self.differs(f"{name}.{extension}: another {what}")
+        pictures = is_equal("svg") and is_equal("png")
+        if f"{name}.svg" in old and f"{name}.svg" in new and (pictures or not is_exact):
+            self.equal["pictures"] += 1
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.texts[DIFFERENT])
 
     def lines(self) -> list[str]:
-        """What to print: all differences, the processors used, and, in the last line, the counts."""
-        count, equal = {kind: len(self.said[kind]) for kind in KINDS}, self.equal
+        """What to print: all differences, the processors, and, in the last line, the counts."""
+        count = {outcome: len(lines) for outcome, lines in self.texts.items()}
+        failed, equal = "FAILED: " if self.failed else "", self.equal
         return [
-            *(f"{kind}: {line}" for kind in KINDS for line in dict.fromkeys(self.said[kind])),
-            f"verify: {'FAILED: ' * bool(count['different'])}{equal['numbers']:,} numbers in "
-            f"{equal['artifacts']} artifacts equal, {count['different']} different, {count['explained']} changed by "
-            f"{count['near tie']} near ties; {equal['pictures']} pictures and {equal['answers']:,} answers "
-            f"equal; {count['timed, not judged']} artifacts timed, not judged",
+            *(f"{name}: {line}" for name in OUTCOMES for line in dict.fromkeys(self.texts[name])),
+            f"verify: {failed}{equal['numbers']:,} numbers in {equal['artifacts']} artifacts "
+            f"equal, {count[DIFFERENT]} different, {count[EXPLAINED]} changed by "
+            f"{count[NEAR_TIE]} near ties; {equal['pictures']} pictures and "
+            f"{equal['answers']:,} answers equal; {count[TIMED]} artifacts timed, not judged",
         ]
 
 
 def committed(profile: str) -> dict[str, bytes]:
     """A profile's figures in git's HEAD. Raises UserError if there are none."""
     folder = relative(paths.FIGURES / profile)
-    command = ["git", "-C", str(paths.ROOT), "archive", "--format=tar", "HEAD", folder]
+    command = ["git", "-C", str(paths.ROOT), "archive", "--format=zip", "-0", "HEAD", folder]
     archive = subprocess.run(command, capture_output=True)
     if archive.returncode:
-        said = " ".join(archive.stderr.decode().split())
+        reason = " ".join(archive.stderr.decode().split())
         raise UserError(
-            f"git has no figures of profile {profile!r}; commit what a run writes ({said})"
+            f"git has no figures of profile {profile!r}; commit what a run writes ({reason})"
         )
-    with TemporaryDirectory() as place:
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-            tar.extractall(place)
-        return fresh(Path(place, folder))
+    with ZipFile(io.BytesIO(archive.stdout)) as files:
+        names = [name for name in files.namelist() if not name.endswith("/")]
+        return {name.removeprefix(f"{folder}/"): files.read(name) for name in names}
 
 
 def fresh(folder: Path) -> dict[str, bytes]:
     """The figures below a folder. Raises UserError if there are none."""
-    files = (file for file in folder.rglob("[!.]*") if file.is_file())
-    found = {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
-    if not found:
+    files = {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in folder.rglob("[!.]*")
+        if file.is_file()
+    }
+    if not files:
         raise UserError(f"no figures below {folder}; `lookuplab reproduce` makes them")
-    return found
+    return files
 
 
-def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None = None) -> Verdict:
+def compare(
+    old: Files, new: Files, makers: Mapping[str, str], only: str | None = None
+) -> Differences:
     """Compare all files of both sides, or ``only`` those of a paper, a notebook or an artifact,
     named as for ``run``.
 
@@ -99,135 +205,59 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None 
     }
     papers = {file.split("/")[0] for file in old}
 
-    def asked(file: str) -> bool:
+    def is_chosen(file: str) -> bool:
         paper, name = file.split("/")[0], file.split(".")[0]
-        return file == ANSWERS or paper in papers and (only in (None, paper) or name in chosen)
+        in_only = only in (None, paper) or name in chosen
+        return file == ANSWERS_FILE or (paper in papers and in_only)
 
-    old, new = ({file: side[file] for file in sorted(side) if asked(file)} for side in (old, new))
-    if not old.keys() - {ANSWERS}:
+    old, new = ({file: side[file] for file in side if is_chosen(file)} for side in (old, new))
+    if not old.keys() - {ANSWERS_FILE}:
         raise UserError(f"git has no figures of {only!r}")
-    verdict, rules, shaken = Verdict(), {}, {}
+    result = Differences()
     for file in sorted(old.keys() ^ new.keys()):
-        verdict.differs(f"{file}: {_where(file in old)}")
-    both = [file for file in old if file in new]
-    names = [file.removesuffix(".csv") for file in both if file.endswith(".csv")]
+        result.differs(f"{file}: {_moved(file in old)}")
+    both = old.keys() & new.keys()
+    names = sorted(file.removesuffix(".csv") for file in both if file.endswith(".csv"))
+    exact = {}
     for name in names:
         records = [json.loads(side.get(f"{name}.json", b"{}")) for side in (old, new)]
         if any(record.get("timed") for record in records):
-            verdict.said["timed, not judged"].append(name)
-            continue
-        # sums depend on the type of processor and on the number of threads
-        one, other = (f"{at.get('processor')}, threads: {at.get('threads')}" for at in records)
-        tolerance = f"floats may differ by {TOLERANCE:.2%} or {NEAR}"
-        rules[name] = one == other
-        rule = "the same: no tolerance" if rules[name] else tolerance
-        verdict.said["processor committed"].append(f"{one}; fresh: {other} ({rule})")
-    if ANSWERS in both:
-        answers = [read_answers(side[ANSWERS]) for side in (old, new)]
+            result.texts[TIMED].append(name)
+        else:
+            exact[name] = result.compare_processors(*records)
+    steady: dict[str, set[str]] = {}
+    if ANSWERS_FILE in both:
+        before, after = (read_answers(side[ANSWERS_FILE]) for side in (old, new))
         if only:
-            asked_of = {makers[id] for id in chosen}
-            answers = [rows[rows.notebook.isin(asked_of)] for rows in answers]
-        shaken = _compare_answers(*answers, all(rules.values()), verdict)
+            notebooks = {makers[id] for id in chosen}
+            before, after = (log[log.notebook.isin(notebooks)] for log in (before, after))
+        steady = result.compare_answers(before, after, all(exact.values()))
     for name in names:
-        is_same, before = rules.get(name), len(verdict.said["different"])
-        csvs, steady = [side[f"{name}.csv"] for side in (old, new)], shaken.get(makers.get(name))
-        _compare_rows(name, *csvs, is_same, steady, verdict)
-        if is_same is None:
-            continue
-        is_equal = len(verdict.said["different"]) == before
-        verdict.equal["artifacts"] += is_equal
-        if is_same and is_equal and csvs[0] != csvs[1]:
-            verdict.differs(f"{name}: the same rows, but another CSV (their order, or a row twice)")
-        if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it contains the run's wall time
-            verdict.differs(f"{name}: was not run again; its provenance is the committed one")
-        changed = Counter()
-        for end, what in ENDS.items():
-            file = f"{name}.{end}"
-            if is_same and file in both and old[file] != new[file]:
-                verdict.differs(f"{file}: another {what}")
-                changed[what] += 1
-        verdict.equal["pictures"] += f"{name}.svg" in both and not changed["picture"]
-    return verdict
+        rows_before, rows_after = (_rows(side[f"{name}.csv"]) for side in (old, new))
+        differing = len(result.texts[DIFFERENT])
+        result.compare_rows(
+            name, rows_before, rows_after, exact.get(name), steady.get(makers.get(name, ""))
+        )
+        if name in exact:
+            is_equal = differing == len(result.texts[DIFFERENT])
+            result.compare_files(name, old, new, exact[name], is_equal)
+    return result
 
 
-def _where(was_there: bool) -> str:
+def _moved(was_there: bool) -> str:
     return "there -> missing" if was_there else "missing -> there"
 
 
-def _compare_rows(
-    name: str,
-    old: bytes,
-    new: bytes,
-    is_same: bool | None,
-    steady: set[str] | None,
-    verdict: Verdict,
-) -> None:
-    """Compare two CSVs row by row.
-
-    ``is_same`` (same processor and threads) is None for a timed artifact, whose rows must only
-    exist. ``steady`` are the models whose answers are all unchanged; None if no near tie changed an
-    answer of this notebook.
-    """
-    before, after = (
-        {
-            tuple(row[part] for part in KEY): row
-            for row in csv.DictReader(io.StringIO(side.decode()))
-        }
-        for side in (old, new)
-    )
-    for key in {**before, **after}:
-        place, was, now = " | ".join((name, *key[2:])), before.get(key), after.get(key)
-        if was is None or now is None:
-            verdict.differs(f"{place}: {_where(now is None)}")
-        elif is_same is not None:
-            changed = [
-                (at, was.get(at) or "none", now.get(at) or "none")
-                for at in {**was, **now}
-                if was.get(at) != now.get(at)
-            ]
-            changed = [one for one in changed if is_same or not _near(*one)]
-            says = ", ".join(f"{at} {one} -> {other}" for at, one, other in changed)
-            may = steady is not None and key[2] not in steady and "paper_value" not in says
-            if changed:
-                verdict.said["explained" if may else "different"].append(f"{place}: {says}")
-            verdict.equal["numbers"] += not changed
+def _rows(content: bytes) -> Rows:
+    rows = csv.DictReader(io.StringIO(content.decode()))
+    return {tuple(row[column] for column in ROW_KEY): row for row in rows}
 
 
-def _near(column: str, one: str, other: str) -> bool:
-    is_float = column in FLOATS and "none" not in (one, other)
-    return is_float and isclose(float(one), float(other), rel_tol=TOLERANCE, abs_tol=NEAR)
+def _is_near(column: str, old: str, new: str) -> bool:
+    is_float = column in FLOATS and "none" not in (old, new)
+    return is_float and isclose(float(old), float(new), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
 
 
-def _compare_answers(
-    old: pd.DataFrame, new: pd.DataFrame, is_same: bool, verdict: Verdict
-) -> dict[str, set[str]]:
-    """Compare answer by answer; return the notebooks in which a near tie changed an answer, each
-    with those of its models whose answers are all unchanged.
-
-    Near ties explain the changes of a prompt if at least one question asked on both sides has a
-    changed answer and all
-    such answers were near ties: a question asked on one side only was derived from one of these
-    answers.
-    """
-    sides = old.merge(new, how="outer", on=[*_USE, "question", "answer"], indicator="side")
-    verdict.equal["answers"] += int((sides.side == "both").sum())
-    shaken = set()
-    for key, group in sides[sides.side != "both"].groupby(_USE):
-        margins = group.margin_x.fillna(group.margin_y).groupby(group.question).agg(["max", "size"])
-        margins = margins["max"][margins["size"] == 2]  # the question was asked on both sides
-        where = f"{' | '.join(key[:3])} | sample {key[3]}: another answer"
-        if is_same or margins.empty or (margins == "").any():
-            verdict.differs(where)
-        else:
-            verdict.said["near tie"].append(f"{where}; the margin is {max(margins, key=float)}")
-            shaken.add(key[:2])
-    used, found = set(zip(sides.notebook, sides.model, strict=True)), {}
-    for name, _ in shaken:
-        steady = {model for at, model in used - shaken if at == name}
-        # ToolGen's rows name the family of several models: mini-gpt of mini-gpt-base and
-        # mini-gpt-toolgen
-        families = {model.rpartition("-")[0] for model in steady}
-        found[name] = steady | (
-            families - {one.rpartition("-")[0] for at, one in shaken if at == name}
-        )
-    return found
+def _family(model: str) -> str:
+    """What ToolGen's rows name: mini-gpt of mini-gpt-base and mini-gpt-toolgen."""
+    return model.rpartition("-")[0]

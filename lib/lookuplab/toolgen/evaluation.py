@@ -6,21 +6,26 @@ Generated functions are judged in their repositories, by several workers and nev
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import pandas as pd
 
 from lookuplab import paths
+from lookuplab.benchmark import Benchmark, judged, written
 from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
+from lookuplab.models import Completion, Prompt
 from lookuplab.models.loading import load_tokenizer
+from lookuplab.models.local import LocalModel
 from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
-    answered,
-    key,
+    answer_all,
+    judgement_key,
     repository_digest,
     within_imports,
 )
@@ -33,28 +38,26 @@ from lookuplab.toolgen.functions import (
     locate_all,
     without_comments,
 )
+from lookuplab.toolgen.generation import FUNCTION_DECODING, ToolModel
 from lookuplab.toolgen.insertion import (
     Inserted,
-    Place,
+    Location,
     function_of,
     insert,
-    locate,
+    location_of,
     read_source,
 )
-from lookuplab.toolgen.marking import marked
+from lookuplab.toolgen.marking import marked_records
+from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.similarity import (
-    blanked,
-    edit_similarity,
-    identifier_metrics,
-    package_text,
-)
-from lookuplab.toolgen.success import BEYOND, VERSION, messages_of, verdict
+from lookuplab.toolgen.similarity import Compared, blanked, package_text
+from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, Message, messages_of, verdict
+from lookuplab.toolgen.tables import columns_of
 
-LEAST = 5  # functions of each repository, at least: fewer say nothing about it
+LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
 
 
-def test_functions(
+def held_out_functions(
     repositories: Sequence[Repository],
     filters: Filters = Filters(),
     limit: int | None = None,
@@ -70,9 +73,6 @@ def test_functions(
         place.name: extract(place, filters, seen, count_tokens).functions for place in repositories
     }
     return sample(found, limit, seed)
-
-
-test_functions.__test__ = False  # for pytest, which collects by name
 
 
 def listed_functions(
@@ -112,7 +112,7 @@ def sample(
     all.
 
     They are spread over the repositories in proportion to their numbers of functions, but with at
-    least LEAST of each (all, if it has fewer). Within a repository a seeded hash of the ids
+    least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository a seeded hash of the ids
     decides, so a larger limit only adds functions. Raises UserError if no function is left.
     """
     if not any(found.values()) or (limit is not None and limit < 1):
@@ -121,7 +121,7 @@ def sample(
             "other repositories or wider limits"
         )
 
-    least = min(LEAST, limit // len(found)) if limit else 0
+    least = min(LEAST_FUNCTIONS, limit // len(found)) if limit else 0
     turns = []  # (share of its repository up to this function, name, id), the smallest first
     for name, functions in found.items():
         ids = sorted((one.id for one in functions), key=lambda id: hashed(f"{seed}/{id}"))
@@ -145,28 +145,154 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
 
 
 @dataclass(frozen=True)
-class Task:
-    """A generated function and the place that it is for: the `def` on ``line`` of ``file``, below
-    ``root``.
-
-    ``prediction`` is the whole function or its body, without marks; ``marked`` is the reference's
-    body with the marks of the replication package, from which its dependency coverage is computed.
+class Reference:
+    """A function that is known only by its place: the `def` on ``line`` of ``file``, below
+    ``root``. ``marked`` is its body with the marks of the replication package, from which its
+    dependency coverage is computed.
     """
 
     id: str | int
     root: Path
     file: str
     line: int
-    prediction: str
     marked: str = ""
 
-    def inserted(self) -> tuple[str, Place, Inserted]:
-        """The file's text, the function's place in it, and the file with the prediction. Raises
-        UserError.
+    @property
+    def repository(self) -> str:
+        return str(self.root)
+
+
+Original = Function | Reference  # what a generated function replaces
+
+
+def inserted(original: Original, prediction: str) -> tuple[str, Location, Inserted]:
+    """The file's text, the original's place in it, and the file with the prediction there: a whole
+    function or its body, without marks. Raises UserError.
+    """
+    text = read_source(original.root / original.file)
+    place = location_of(text, original.line)
+    return text, place, insert(text, place, prediction)
+
+
+class ToolGen(Benchmark[Original]):
+    """Functions of repositories, to be written anew from their docstrings and signatures.
+
+    A model with the tool is a ``generation.ToolModel``. ``store`` is a file, ":memory:", or None
+    for the one beside the completion store; ``workers``, ``strict`` and ``machines`` (its ``cluster``) are those of
+    ``analysers.answer_all``.
+    """
+
+    decoding = FUNCTION_DECODING
+
+    def __init__(
+        self,
+        tasks: Sequence[Original],
+        rules: Rules = PAPER_RULES,
+        workers: int | None = None,
+        store: Path | str | None = None,
+        machines: Workers | None = None,
+        strict: bool = True,
+    ) -> None:
+        self.tasks, self.rules, self.store, self.strict = tasks, rules, store, strict
+        self.workers, self.machines = workers, machines
+        self.prompts: dict[str, Prompt] = {}
+        self.kind = "decoder"
+
+    def for_model(self, model: Any) -> Self:
+        suited = copy(self)
+        if isinstance(model, ToolModel):
+            suited.prompts = {prompt.id: prompt for prompt in model.prompts()}
+        elif isinstance(model, LocalModel):
+            suited.kind = kind_of(model.config)
+        return suited
+
+    def prompt(self, task: Original) -> Prompt:
+        if isinstance(task, Reference):
+            raise UserError(f"{task.id}: only functions that the kit has extracted can be prompted")
+        return self.prompts.get(task.id) or Prompt(
+            task.id, prompt_text(task, self.kind, self.rules)
+        )
+
+    def cluster(self, task: Original) -> str:
+        return task.repository
+
+    def judge(self, task: Original, completion: Completion) -> dict[str, Any]:
+        """The columns of ``judge_all`` for one function."""
+        return self.judge_all([(task, completion)])[0]
+
+    def judge_all(self, pairs: Sequence[tuple[Original, Completion]]) -> list[dict[str, Any]]:
+        """One row for each written function.
+
+        ``predicted`` and ``wanted``, the texts that are compared: the bodies, or with PACKAGE_RULES
+        those of ``similarity.package_text`` (both include the signature); ``dependencies`` and
+        ``covered``, counts (the package's from the marks); ``passed``, ``messages`` (pylint's, see
+        ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why
+        pylint gave no answer (``passed`` is None then); and the columns of ``tables.METRICS``.
         """
-        text = read_source(self.root / self.file)
-        place = locate(text, self.line)
-        return text, place, insert(text, place, self.prediction)
+        digests = {root: repository_digest(root) for root in {task.root for task, _ in pairs}}
+        marks, cases = self._marks(pairs), []
+        questions: dict[str, tuple[Any, ...]] = {}
+        for task, completion in pairs:
+            digest, (text, place, new) = digests[task.root], inserted(task, completion.text)
+            at = f"{within_imports(task.root / task.file)}:{task.line}"
+            uses = judgement_key("dependencies", at, digest, text=text)
+            check = judgement_key(
+                "success", at, digest, text=new.text, end_line=new.end_line, check=CHECK_VERSION
+            )
+            # a reference's dependencies are found once, whatever was predicted
+            if not self.rules.whole_functions:
+                questions[uses] = task.root, task.file, "dependencies", text, place
+            lines = new.line, new.end_line + BEYOND
+            questions[check] = task.root, task.file, "success", new.text, lines, digest
+            cases.append((task, completion.text, place, new, uses, check))
+        store = JudgementStore(self.store)
+        known, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
+        return [
+            {
+                **self._compared(place, text, known.get(uses), marks.get(task.id, "")),
+                **_verdict(known.get(check), lost.get(check, ""), new, self.rules),
+            }
+            for task, text, place, new, uses, check in cases
+        ]
+
+    def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
+        """The marked bodies, by id, if the rules need them."""
+        if not self.rules.whole_functions:
+            return {}
+        tasks = {task.id: task for task, _ in pairs}.values()
+        functions = [task for task in tasks if isinstance(task, Function)]
+        records = marked_records(functions, self.rules, self.workers) if functions else []
+        own = {task.id: task.marked for task in tasks if isinstance(task, Reference)}
+        return own | {record["id"]: record["marked_body"] for record in records}
+
+    def _compared(
+        self, place: Location, prediction: str, found: list[str] | None, marks: str
+    ) -> dict[str, Any]:
+        """The columns about texts and coverage. ``found``: the dependencies that Jedi found."""
+        whole, body = function_of(place, prediction)
+        text, original, counts = body, place.body, {"dependencies": None, "covered": None}
+        if self.rules.whole_functions:
+            read = whole.startswith(place.header)  # from a model that writes a body
+            text = package_text(place, body, read) if read else blanked(whole)
+            original = package_text(place, without_comments(place.body), read)
+            marks = package_text(place, marks, read)
+            counts = package_coverage(marks, place.signature, text)
+        elif found is not None:
+            counts = {"dependencies": len(found), "covered": covered(found, body)}
+        columns = columns_of(Compared(body, place.body, text, original, self.rules))
+        return {"predicted": text, "wanted": original, **columns, **counts}
+
+
+def _verdict(
+    messages: list[Message] | None, lost: str, new: Inserted, rules: Rules
+) -> dict[str, Any]:
+    against = verdict(messages or (), new, rules)
+    return {
+        "passed": None if messages is None else not against,
+        "lost": lost,
+        "messages": against,
+        "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
+    }
 
 
 def judged_all(
@@ -175,7 +301,7 @@ def judged_all(
     rules: Rules = PAPER_RULES,
     workers: int | None = None,
 ) -> dict[Hashable, pd.DataFrame]:
-    """The rows of ``judge``, in the functions' order, for several models at once.
+    """The frames of ``benchmark.judged``, in the functions' order, for several models at once.
 
     What the analysers read for one model also serves the others. ``predictions``: name -> {id:
     prediction}; if the names are (model, condition), the result is the input of ``tables``. Raises
@@ -183,91 +309,16 @@ def judged_all(
     """
     if not functions:
         raise UserError("there is no function to judge: check the parameters that choose functions")
-    records = marked(functions, rules, workers) if rules.whole_functions else []
-    marks = {one["id"]: one["marked_body"] for one in records}
-    tasks = [
-        Task(one.id, one.root, one.file, one.line, texts[one.id], marks.get(one.id, ""))
-        for texts in predictions.values()
-        for one in functions
+    pairs = [
+        (one, written(one.id, texts[one.id])) for texts in predictions.values() for one in functions
     ]
-    found = judge(tasks, rules, workers, strict=True)
-    found["repository"] = [one.repository for one in functions] * len(predictions)
-    starts = range(0, len(found), len(functions))
-    parts = [found[at:][: len(functions)].reset_index(drop=True) for at in starts]
+    frame = judged(ToolGen(functions, rules, workers), pairs)
+    starts = range(0, len(frame), len(functions))
+    parts = [frame[at:][: len(functions)].reset_index(drop=True) for at in starts]
     return dict(zip(predictions, parts, strict=True))
 
 
-def judge(
-    tasks: Sequence[Task],
-    rules: Rules = PAPER_RULES,
-    workers: int | None = None,
-    store: Path | str | None = None,
-    cluster: Workers | None = None,
-    strict: bool = False,
-) -> pd.DataFrame:
-    """One row for each task, in their order.
-
-    Columns: ``id``, ``repository`` (its folder); ``predicted`` and ``wanted``, the texts that are
-    compared: the bodies, or with PACKAGE_RULES those of ``similarity.package_text`` (both
-    include the signature);
-    ``exact_match`` up to white space; ``edit_similarity`` and those of
-    ``similarity.identifier_metrics``, 0 to 1 or None; ``dependencies`` and ``covered``, counts (the
-    package's from ``Task.marked``); ``passed``, ``messages`` (pylint's, see ``success``) and
-    ``failures``, the ids of these messages joined by blanks; ``lost``, why pylint gave no answer
-    (``passed`` is None then).
-
-    ``store`` is a file, ":memory:", or None for the one beside the completion store; ``workers``,
-    ``cluster`` and
-    ``strict`` are those of ``analysers.answered``.
-    """
-    digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
-    cases, questions = [], {}
-    for task in tasks:
-        digest, (text, place, new) = digests[task.root], task.inserted()
-        at = f"{within_imports(task.root / task.file)}:{task.line}"
-        uses = key("dependencies", at, digest, text=text)
-        success = key("success", at, digest, text=new.text, end_line=new.end_line, check=VERSION)
-        # a reference's dependencies are found once, whatever was predicted
-        if not rules.whole_functions:
-            questions[uses] = task.root, task.file, "dependencies", text, place
-        lines = new.line, new.end_line + BEYOND
-        questions[success] = task.root, task.file, "success", new.text, lines, digest
-        cases.append((task, place, new, uses, success))
-    known, lost = answered(JudgementStore(store), questions, _ask, strict, workers, cluster)
-    rows = []
-    for task, place, new, uses, success in cases:
-        whole, body = function_of(place, task.prediction)
-        if rules.whole_functions:
-            read = whole.startswith(place.header)  # from a model that writes a body
-            predicted = package_text(place, body, read) if read else blanked(whole)
-            wanted = package_text(place, without_comments(place.body), read)
-            marks = package_text(place, task.marked, read)
-            counts = package_coverage(marks, place.signature, predicted)
-        else:
-            predicted, wanted = body, place.body
-            counts = {"dependencies": None, "covered": None}
-            if (found := known.get(uses)) is not None:
-                counts = {"dependencies": len(found), "covered": covered(found, body)}
-        similarity, messages = edit_similarity(predicted, wanted), known.get(success)
-        against = verdict(messages or (), new, rules)
-        row = {
-            "id": task.id,
-            "repository": str(task.root),
-            "predicted": predicted,
-            "wanted": wanted,
-            "exact_match": similarity == 100,
-            "edit_similarity": round(similarity / 100, rules.digits),
-            **counts,
-            "passed": None if messages is None else not against,
-            "lost": lost.get(success, ""),
-            "messages": against,
-            "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
-        }
-        rows.append(row | identifier_metrics(body, place.body))
-    return pd.DataFrame(rows)
-
-
-def _ask(root: Path, file: str, kind: str, *question: object) -> tuple[object, str]:
+def _ask(root: Path, file: str, kind: str, *question: Any) -> tuple[object, str]:
     """(Answer, ""), or (None, why it was lost)."""
     try:
         ask = dependencies_of if kind == "dependencies" else messages_of

@@ -23,13 +23,13 @@ from lookuplab.models import training
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.models.names import folder_of, table_name
-from lookuplab.models.training import Recipe, length
-from lookuplab.results.provenance import device, processor
+from lookuplab.models.training import Recipe
+from lookuplab.results import provenance
 from lookuplab.scoring.rates import average, row
 from lookuplab.toolgen.pairs import (
     IGNORED,
     MARK,
-    Example,
+    EncodedPair,
     Pair,
     TextPair,
     add_mark,
@@ -38,7 +38,6 @@ from lookuplab.toolgen.pairs import (
 )
 from lookuplab.toolgen.tool_use import role_of
 
-WORK = paths.RUNS / "train" / "toolgen"
 # Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated,
 # so they are the Trainer's defaults. Rank 16 on all four projections of CodeLlama-7B is 16.8 of
 # 6,738 million weights, the paper's 0.25 %; on q and v alone it would be half of that.
@@ -72,62 +71,61 @@ def finetune(
 
     ``pairs`` carry their marks for both variants: ``marked=False`` removes them, and a pair whose
     marked form is too long is left out of both, so that both learn the same pairs. ``work``
-    (default: runs/train/toolgen/OUTPUT'S NAME),
-    ``options`` and the card that is returned are those of ``models.training.train``; the card also
-    has ``left_out`` by reason. Raises UserError if no pair is usable, if ``output`` exists, or if
-    the loss diverges.
+    (default: runs/train/toolgen/OUTPUT'S NAME), ``options`` and the card that is returned are those
+    of ``models.training.train``; the card also has ``left_out`` by reason. Raises UserError if no
+    pair is usable, if ``output`` exists, or if the loss diverges.
     """
     output = Path(output)
     checkpoint = training.begin(base, output, recipe)
-    rows, left_out = _rows(checkpoint, pairs, recipe, marked)
-    where = f"{device()} ({processor()})"
+    rows, left_out = training_rows(checkpoint, pairs, recipe, marked)
+    device = f"{provenance.device()} ({provenance.processor()})"
     return training.train(
         checkpoint,
         rows,
         output,
         recipe,
-        work=Path(work or WORK / output.name),
+        work=Path(work or paths.RUNS / "train" / "toolgen" / output.name),
         add_token=add_mark if marked else None,
-        facts={"marked": marked, "left_out": left_out, "device": where},
+        facts={"marked": marked, "left_out": left_out, "device": device},
         **options,
     )
 
 
-def _rows(
+def training_rows(
     checkpoint: LocalModel, pairs: Sequence[Pair | TextPair], recipe: Recipe, marked: bool
-) -> tuple[list[dict], Counter]:
-    """The pairs as ``labelled``, and how many were left out by reason; their marked form decides."""
+) -> tuple[list[dict[str, list[int]]], Counter[str]]:
+    """The pairs as ``labelled``, and how many were left out by reason; the marked form decides."""
+    kind, tokenizer = kind_of(checkpoint.config), copy.deepcopy(checkpoint.tokenizer)
     if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
         raise UserError(
             "no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base"
         )
-    with_mark, kind = copy.deepcopy(checkpoint.tokenizer), kind_of(checkpoint.config)
-    add_mark(with_mark)
+    add_mark(tokenizer)
     limit = min(recipe.max_tokens or math.inf, checkpoint.context or math.inf)
-    left_out, kept = Counter(), []
-    for pair, example in zip(pairs, encode(with_mark, pairs, kind), strict=True):
-        if length(labelled(example, kind)) > limit:
+    left_out, usable = Counter[str](), []
+    for pair, example in zip(pairs, encode(tokenizer, pairs, kind), strict=True):
+        if training.length(labelled(example, kind)) > limit:
             left_out[f"longer than {limit} tokens"] += 1
         elif not example.exact:
             left_out["not spelled by the model's tokenizer"] += 1
         else:
-            kept.append(pair if marked else pair.unmarked())
-    if not kept:
+            usable.append(pair if marked else pair.unmarked())
+    if not usable:
         raise UserError(f"nothing to train on: {len(pairs)} pairs, left out: {dict(left_out)}")
-    examples = encode(with_mark if marked else checkpoint.tokenizer, kept, kind)
+    examples = encode(tokenizer if marked else checkpoint.tokenizer, usable, kind)
     return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
 
 
-def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
+def labelled(example: EncodedPair, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
     """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the
     model does that.
     """
+    prompt, answer = example.prompt, example.answer
     if kind == "encoder-decoder":
-        return {"input_ids": example.prompt, "labels": example.answer}
-    prompt = example.prompt
+        return {"input_ids": prompt, "labels": answer}
     learned = {"answer": 0, "function": example.signature, "all": len(prompt)}[loss_on]
-    labels = prompt[:learned] + [IGNORED] * (len(prompt) - learned) + example.answer
-    return {"input_ids": prompt + example.answer, "labels": labels}
+    ignored = [IGNORED] * (len(prompt) - learned)
+    return {"input_ids": prompt + answer, "labels": prompt[:learned] + ignored + answer}
 
 
 def cards(models: Sequence[str]) -> pd.DataFrame:
@@ -141,15 +139,14 @@ def cards(models: Sequence[str]) -> pd.DataFrame:
     for name in models:
         file, (role, _) = _written(name, "card.json")
         card = json.loads(file.read_text(encoding="utf-8"))
-        recipe = card["recipe"]
-        found = {"model parameters_million": card["parameters"] / 1e6}
-        found["training pairs"] = card["pairs"]
+        recipe, weights = card["recipe"], card["parameters"]
+        values = {"model parameters_million": weights / 1e6, "training pairs": card["pairs"]}
         for metric in ("epochs", "learning_rate", "batch_size", "seed"):
-            found[f"training {metric}"] = recipe[metric]
+            values[f"training {metric}"] = recipe[metric]
         if recipe["lora_rank"] is not None:
-            found |= {"lora rank": recipe["lora_rank"], "lora alpha": recipe["lora_alpha"]}
-            found["lora trainable_percent"] = 100 * card["trainable"] / card["parameters"]
-        rows += [(role, *metric.split(), value) for metric, value in found.items()]
+            values |= {"lora rank": recipe["lora_rank"], "lora alpha": recipe["lora_alpha"]}
+            values["lora trainable_percent"] = 100 * card["trainable"] / weights
+        rows += [(role, *metric.split(), value) for metric, value in values.items()]
     columns = ["model", "condition", "metric"]
     return pd.DataFrame(rows, columns=[*columns, "value"]).drop_duplicates(columns)
 
@@ -164,17 +161,18 @@ def losses(models: Sequence[str]) -> pd.DataFrame:
     for name in models:
         file, (role, condition) = _written(name, "log.csv")
         log = pd.read_csv(file)
-        where = {"model": role, "condition": "step_" + log.step.astype(str) + f"/{condition}"}
-        parts.append(pd.DataFrame(where | {"metric": "loss", "value": log.loss}))
+        steps = "step_" + log.step.astype(str) + f"/{condition}"
+        columns = {"model": role, "condition": steps, "metric": "loss", "value": log.loss}
+        parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 
 def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
     """A file that ``finetune`` wrote, and the model's name and condition (``role_of``)."""
-    place = folder_of(name) / file
-    if not place.is_file():
+    path = folder_of(name) / file
+    if not path.is_file():
         raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
-    return place, role_of(table_name(name))
+    return path, role_of(table_name(name))
 
 
 def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:
@@ -187,23 +185,31 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
     parts = []
     for example in encode(model.tokenizer, pairs, kind):
-        chances = distributions(model.module, example.prompt, example.answer).cpu()
-        columns = {"id": example.id, "marked": [token == mark for token in example.answer]}
-        columns |= {"probability": chances[:, mark], "written": chances.argmax(dim=-1) == mark}
+        probabilities = distributions(model.module, example.prompt, example.answer).cpu()
+        columns = {
+            "id": example.id,
+            "marked": [token == mark for token in example.answer],
+            "probability": probabilities[:, mark],
+            "written": probabilities.argmax(dim=-1) == mark,
+        }
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 
-def mark_rows(model: str, condition: str, found: pd.DataFrame) -> list[dict]:
+def mark_rows(model: str, condition: str, tokens: pd.DataFrame) -> list[dict[str, Any]]:
     """``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and
     ``/unmarked``.
 
     The metrics are ``mark_probability_percent`` and ``mark_written_percent``, with intervals over
     the functions.
     """
-    rows = []
-    for name, part in (("marked", found[found.marked]), ("unmarked", found[~found.marked])):
-        for field in ("probability", "written"):
-            mean = average(100 * part[field].astype(float), part.id)
-            rows.append(row(model, f"{condition}/{name}", f"mark_{field}_percent", mean))
-    return rows
+    return [
+        row(
+            model,
+            f"{condition}/{name}",
+            f"mark_{field}_percent",
+            average(100 * part[field].astype(float), part.id),
+        )
+        for name, part in (("marked", tokens[tokens.marked]), ("unmarked", tokens[~tokens.marked]))
+        for field in ("probability", "written")
+    ]

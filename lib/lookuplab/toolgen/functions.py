@@ -9,7 +9,6 @@ import ast
 import contextlib
 import functools
 import io
-import keyword
 import re
 import tokenize
 import warnings
@@ -17,26 +16,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
-from lookuplab.toolgen.pairs import corpus_lines
+from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import tokens, whole_tokens
 
-_LAYOUT = {
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.COMMENT,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
 # Docstrings, in lower case, that the replication package refuses.
-REFUSED = re.compile(
-    r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$|<img |https://|---| -- |=|[^ ]{26}"
+REFUSED_DOCSTRINGS = re.compile(
+    r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$"
+    r"|<img |https://|---| -- |=|[^ ]{26}"
 )
 MAX_BYTES = 1_000_000  # larger files are not parsed; this limit is ours, not the package's
 _Block = ast.stmt | ast.excepthandler | ast.match_case
@@ -53,8 +45,8 @@ class Repository(NamedTuple):
 class Filters:
     """Limits of the replication package.
 
-    ``rules`` decide about docstrings and ``async def``. ``trained_on`` is a marked corpus: functions whose
-    docstring and signature occur there are left out.
+    ``rules`` decide about docstrings and ``async def``. ``trained_on`` is a marked corpus:
+    functions whose docstring and signature occur there are left out.
 
     ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body, without docstring,
     comments and blank lines; ``max_model_tokens`` limits the same text as counted by a model's
@@ -71,12 +63,11 @@ class Filters:
 
 
 class Token(NamedTuple):
-    """One token of a function, and where it begins in its file. Keywords do not count as names."""
+    """One token of a function, and where it begins in its file."""
 
     line: int
     column: int
     text: str
-    is_name: bool
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,7 @@ class Extraction:
 
     functions: list[Function] = field(default_factory=list)
     files: int = 0
-    left_out: Counter = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
 
 
 class LeftOut(Exception):
@@ -140,18 +131,18 @@ def locate(name: str) -> Repository:
 
 
 def locate_all(names: Iterable[str]) -> list[Repository]:
-    """``locate`` for several names; ``FOLDER/*`` stands for all folders in it that are not hidden."""
-    found = []
+    """``locate`` for several names; ``FOLDER/*`` stands for all its folders that are not hidden."""
+    repositories = []
     for name in names:
-        if not name.endswith("/*"):
-            found.append(locate(name))
-        elif inside := sorted(paths.located(name.removesuffix("/*")).glob("[!.]*/")):
-            found += map(locate, map(str, inside))
-        else:
+        folders: Sequence[Path | str] = [name]
+        if name.endswith("/*"):
+            folders = sorted(paths.located(name.removesuffix("/*")).glob("[!.]*/"))
+        if not folders:
             raise UserError(
                 f"{name!r} names no folder: put the repositories there, one folder each"
             )
-    return found
+        repositories += [locate(str(folder)) for folder in folders]
+    return repositories
 
 
 def python_files(root: Path) -> list[Path]:
@@ -181,7 +172,8 @@ def extract(
     ignored.
     """
     files = python_files(repository.root) if files is None else files
-    result, seen = Extraction(files=len(files)), set() if seen is None else seen
+    seen = set() if seen is None else seen
+    result = Extraction(files=len(files))
     if filters.trained_on:
         seen |= _trained_on(paths.located(filters.trained_on))
     if len(files) > filters.max_files:
@@ -196,7 +188,7 @@ def extract(
         for name, node in definitions(tree):
             try:
                 function = _function(repository, path, lines, tokens, name, node, filters)
-                key = _asked(vars(function))
+                key = _prompt_key(vars(function))
                 code = f"{function.signature}\n{function.body}"
                 if key in seen:
                     raise LeftOut("same docstring and signature as another")
@@ -212,8 +204,9 @@ def extract(
 def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, DEFINITIONS]]:
     """(qualified name, node) of every ``def`` and ``async def`` at any depth, in their order."""
     for child in ast.iter_child_nodes(tree):
-        named = isinstance(child, DEFINITIONS | ast.ClassDef)
-        inner = f"{scope}.{child.name}".lstrip(".") if named else scope
+        inner = scope
+        if isinstance(child, DEFINITIONS | ast.ClassDef):
+            inner = f"{scope}.{child.name}".lstrip(".")
         if isinstance(child, DEFINITIONS):
             yield inner, child
         if isinstance(child, _Block):
@@ -251,10 +244,10 @@ def without_comments(text: str) -> str:
 
 @functools.cache
 def _trained_on(corpus: Path) -> set[tuple[str, str]]:
-    return set(map(_asked, corpus_lines(corpus, ["docstring", "signature"])))
+    return set(map(_prompt_key, corpus_records(corpus, ["docstring", "signature"])))
 
 
-def _asked(function: Mapping) -> tuple[str, str]:
+def _prompt_key(function: Mapping[str, Any]) -> tuple[str, str]:
     """The part of a function that a model is given: docstring and signature, with white space
     normalised.
     """
@@ -303,27 +296,31 @@ def _function(
         raise LeftOut("name begins with test_")
     if all(map(_does_nothing, node.body[1:])):
         raise LeftOut("body does nothing")
-    if node.body[1].lineno <= doc.end_lineno or doc.lineno == node.lineno:
+    body_line = end_of(doc, lines)[0] + 1
+    if node.body[1].lineno < body_line or doc.lineno == node.lineno:
         raise LeftOut("docstring shares its line with code")
     if package and isinstance(node, ast.AsyncFunctionDef):
         raise LeftOut("async")
     start = node.lineno, node.col_offset  # only white space precedes it
-    end = node.end_lineno, column_of(lines[node.end_lineno - 1], node.end_col_offset)
-    body_line = doc.end_lineno + 1
-    own = [token for token in tokens if start <= token.start < end and token.type not in _LAYOUT]
+    end = end_of(node, lines)
+    own = [  # the tokens of layout are white space
+        token
+        for token in tokens
+        if start <= token.start < end and token.string.strip() and token.type != tokenize.COMMENT
+    ]
     code = [token for token in own if not doc.lineno <= token.start[0] < body_line]
     docstring = package_docstring(raw) if package else first_sentence(raw)
     filled = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
-    for what, found, least, most in (
-        ("words of docstring", docstring.split(), 3, 256),
-        ("lines", filled, 2, filters.max_lines),
-        ("Python tokens", code, 0, filters.max_tokens),
+    for what, number, least, most in (
+        ("words of docstring", len(docstring.split()), 3, 256),
+        ("lines", len(filled), 2, filters.max_lines),
+        ("Python tokens", len(code), 0, filters.max_tokens),
     ):
-        if not least <= len(found) <= most:
+        if not least <= number <= most:
             raise LeftOut(f"not {least} to {most} {what}")
     if not re.match("[A-Za-z]", docstring):
         raise LeftOut("docstring does not begin with a letter")
-    if package and REFUSED.search(docstring.lower()):
+    if package and REFUSED_DOCSTRINGS.search(docstring.lower()):
         raise LeftOut("docstring that the package refuses")
     indent = lines[start[0] - 1][: start[1]]
     # Lines that keep their indentation: those inside strings, and those further to the left.
@@ -355,16 +352,15 @@ def _function(
         source=text(start[0], end),
         indent=indent,
         body_line=body_line,
-        tokens=tuple(
-            Token(
-                *token.start,
-                token.string,
-                token.type == tokenize.NAME and not keyword.iskeyword(token.string),
-            )
-            for token in code
-        ),
+        tokens=tuple(Token(*token.start, token.string) for token in code),
         kept=frozenset(kept),
     )
+
+
+def end_of(node: ast.stmt, lines: Sequence[str]) -> tuple[int, int]:
+    """The last line of a statement that ``ast.parse`` has read, and the column behind it."""
+    line, column = cast("tuple[int, int]", (node.end_lineno, node.end_col_offset))
+    return line, column_of(lines[line - 1], column)
 
 
 def _does_nothing(statement: ast.stmt) -> bool:

@@ -9,9 +9,10 @@ answer the questions of all rows.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -21,33 +22,24 @@ from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import Store, complete
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
-from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
+from lookuplab.scoring.rates import average, bare_row, of_number, rate, row
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import VERSION, JediTool, ask
+from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ToolAnswer, ask_tool
 from lookuplab.toolgen.pairs import kind_of, prompt_text
-from lookuplab.toolgen.rules import PAPER_RULES, Rules
+from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
-from lookuplab.toolgen.tables import repository_rows
-from lookuplab.toolgen.tool_use import NEVER, Question, ToolConstraint, ToolUse, Vocabulary
+from lookuplab.toolgen.tables import METRICS, Metric, metric_rows, repository_rows
+from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse, Vocabulary
 
-Requests = Sequence[tuple[Prompt, int]]  # with the number of the sample
-DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, plus marks
-
-
-class Generated(NamedTuple):
-    """One function and its answer, which is None if the prompt does not fit into the model's
-    context.
-    """
-
-    function: Function
-    completion: Completion | None
-
-    @property
-    def prediction(self) -> str:
-        """A body or a whole ``def`` without marks, as ``lookuplab score toolgen`` takes it."""
-        return self.completion.text if self.completion else ""
+# the package's 128 tokens of code, plus marks
+FUNCTION_DECODING = Decoding(max_new_tokens=192)
+QUESTION_COLUMNS = "id repository probability failure names chosen offered right".split()
+Requests = list[tuple[Prompt, int]]  # with the number of the sample
+Row = dict[str, Any]
+CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number)
 
 
+@dataclass(eq=False)
 class ToolModel:
     """A local model with the tool, as a ``models.Model``, so that ``complete`` can store, resume
     and batch.
@@ -56,29 +48,27 @@ class ToolModel:
     endpoint, and if marks are the trigger but the model has none.
     """
 
-    def __init__(
-        self,
-        model: LocalModel,
-        functions: Sequence[Function],
-        tool: JediTool,
-        use: ToolUse = ToolUse(),
-    ) -> None:
-        if not isinstance(model, LocalModel):
+    model: LocalModel
+    functions: Sequence[Function]
+    tool: JediTool
+    use: ToolUse
+
+    def __post_init__(self) -> None:
+        self.name = self.model.name
+        if not isinstance(self.model, LocalModel):
             raise UserError(
-                f"{model.name}: an endpoint cannot ask a tool between two tokens; use a local model"
+                f"{self.name}: an endpoint cannot ask a tool between two tokens; use a local model"
             )
-        self.model, self.functions, self.tool, self.use = model, functions, tool, use
-        self.name = model.name
-        self.kind = kind_of(model.config)  # one of ``pairs.KINDS``
-        self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
-        if use.trigger == "mark" and self.vocabulary.mark is None:
+        self.kind = kind_of(self.model.config)  # one of ``pairs.MODEL_KINDS``
+        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text)
+        if self.use.trigger == "mark" and self.vocabulary.mark is None:
             raise UserError(
                 f"{self.name} has no mark in its vocabulary; fine-tune it on marked functions "
                 "(lookuplab train toolgen), or set the trigger to 'dot'"
             )
 
-    def __reduce__(self) -> tuple:
-        return type(self), (self.model, self.functions, self.tool, self.use)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ToolModel, (self.model, self.functions, self.tool, self.use)
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -86,47 +76,48 @@ class ToolModel:
 
         The repository's content is part of a prompt's ``place``.
         """
-        tool = f"{python_sources.identity('jedi', 'parso')}, answers {VERSION}"
+        tool = f"{python_sources.identity('jedi', 'parso')}, answers {TOOL_VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
 
     def prompts(self) -> list[Prompt]:
         """The prompt for each function; a prompt's id is the function's."""
-        roots = {one.root for one in self.functions}
-        content = {root: self.tool.content(root) for root in roots}
         return [
             Prompt(
-                one.id,
-                prompt_text(one, self.kind, self.use.rules),
-                place=f"{one.id} in {content[one.root]}",
+                function.id,
+                prompt_text(function, self.kind, self.use.rules),
+                place=f"{function.id} in {self.tool.content(function.root)}",
             )
-            for one in self.functions
+            for function in self.functions
         ]
 
     def generate(self, requests: Requests, decoding: Decoding) -> Iterator[list[Completion]]:
         """The answers; if the tool is used, their records are ``tool_use.Question``s."""
         by_id = {function.id: function for function in self.functions}
 
-        def constrain(prompt, before):
-            def asked(written):
-                question = by_id[prompt.id], written, self.kind, self.use.rules
-                return threads.submit(ask, self.tool, *question)
+        def constrain(prompt: Prompt, before: Sequence[int]) -> ToolConstraint:
+            def request(written: str) -> Future[ToolAnswer]:
+                function = by_id[prompt.id]
+                return threads.submit(
+                    ask_tool, self.tool, function, written, self.kind, self.use.rules
+                )
 
-            return ToolConstraint(self.use, self.vocabulary, before, asked)
+            return ToolConstraint(self.use, self.vocabulary, before, request)
 
         with ThreadPoolExecutor(self.tool.workers) as threads, ThreadPoolExecutor(2) as writers:
-            turns = self._turns(requests)
-            batches = [self.model.generate(turn, decoding, constrain) for turn in turns]
-            waiting = {writers.submit(next, each, None): each for each in batches}
+            parts = (
+                self.model.generate(each, decoding, constrain) for each in self._parts(requests)
+            )
+            waiting = {writers.submit(next, part, None): part for part in parts}
             while waiting:
                 done = next(as_completed(waiting))
-                each = waiting.pop(done)
+                part = waiting.pop(done)
                 if batch := done.result():
-                    waiting[writers.submit(next, each, None)] = each
+                    waiting[writers.submit(next, part, None)] = part
                     yield batch
 
-    def _turns(self, requests: Requests) -> Sequence[Sequence]:
+    def _parts(self, requests: Requests) -> Sequence[Requests]:
         """On a CPU, the requests in two parts, so that the model can work on one while the other
-        waits for the tool.
+        waits for the tool (it saves a fifth of the time on two processors).
 
         The batches that the model would form from all requests go to the two parts in turn. With
         one sample per prompt, the model forms the same batches from the parts, so no answer
@@ -137,25 +128,28 @@ class ToolModel:
             return [requests]
         size = {prompt.id: len(self.model.prompt_ids(prompt.text)) for prompt, _ in requests}
         left = sorted(requests, key=lambda request: (-size[request[0].id], request[0].id))
-        now, then = [], []
+        part, other = Requests(), Requests()
         while left:
             rows = max(1, min(self.model.batch_size, CPU_TOKENS // size[left[0][0].id]))
-            now += left[:rows]
-            now, then, left = then, now, left[rows:]
-        return now, then
+            part, other = other, part + left[:rows]
+            left = left[rows:]
+        return part, other
 
 
-class Generations(list):
-    """A list of Generated, with the ``model`` (and tool) that made it."""
+@dataclass(frozen=True)
+class Generations:
+    """What the ``model`` wrote, by function id; a function whose prompt does not fit into its
+    context has no completion.
+    """
 
-    def __init__(self, generated: Sequence[Generated], model: ToolModel) -> None:
-        super().__init__(generated)
-        self.model = model
+    model: ToolModel
+    completions: Mapping[str, Completion]
 
     @property
     def predictions(self) -> dict[str, str]:
-        """Function id -> prediction, as ``evaluation.judged_all`` takes them."""
-        return {one.function.id: one.prediction for one in self}
+        """Function id -> a body or a whole ``def`` without marks, "" without a completion."""
+        texts = {id: completion.text for id, completion in self.completions.items()}
+        return {one.id: texts.get(one.id, "") for one in self.model.functions}
 
     @cached_property
     def questions(self) -> pd.DataFrame:
@@ -169,22 +163,37 @@ class Generations(list):
         that name anywhere, since positions cannot be compared once the two differ.
         """
         rows = []
-        for one in self:
-            answer, wanted = one.completion, set(identifiers(one.function.body))
-            for question in (Question(**asked) for asked in answer.record) if answer else ():
-                start = len("".join(answer.tokens[: question.step + 1]))
-                rest = re.match(r"\w*", answer.text[start:])[0]
+        for function in self.model.functions:
+            completion, original = self.completions.get(function.id), identifiers(function.body)
+            for question in asked_questions(completion):
+                start = len("".join(completion.tokens[: question.step + 1]))
+                rest = _word(completion.text[start:])
                 chosen = question.begun + rest
-                names = [name for name in question.offered if name.startswith(question.begun)]
-                names = [re.match(r"\w*", name)[0] for name in names]  # not the = of ``name=``
-                cut = answer.finish_reason == "length" and start + len(rest) == len(answer.text)
-                offered = chosen in names or not question.choices
-                offered |= cut and any(name.startswith(chosen) for name in names)
-                sure = math.exp(answer.token_logprobs[question.step])
-                place = one.function.id, one.function.repository, sure, question.failure
-                rows.append((*place, len(names), chosen, offered, chosen in wanted))
-        columns = "id repository probability failure names chosen offered right"
-        return pd.DataFrame(rows, columns=columns.split())
+                begun = [name for name in question.offered if name.startswith(question.begun)]
+                names = list(map(_word, begun))  # without the = of ``name=``
+                is_cut = start + len(rest) == len(completion.text)
+                if is_cut and completion.finish_reason == "length":
+                    is_offered = any(name.startswith(chosen) for name in names)
+                else:
+                    is_offered = chosen in names
+                rows.append(
+                    {
+                        "id": function.id,
+                        "repository": function.repository,
+                        "probability": math.exp(completion.token_logprobs[question.step]),
+                        "failure": question.failure,
+                        "names": len(names),
+                        "chosen": chosen,
+                        "offered": is_offered or not question.choices,
+                        "right": chosen in original,
+                    }
+                )
+        return pd.DataFrame(rows, columns=QUESTION_COLUMNS)
+
+
+def asked_questions(completion: Completion | None) -> list[Question]:
+    """What was asked while a completion was written."""
+    return [Question(**fields) for fields in completion.record] if completion else []
 
 
 Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
@@ -195,7 +204,7 @@ def generate(
     functions: Sequence[Function],
     tool: JediTool,
     use: ToolUse = ToolUse(),
-    decoding: Decoding = DECODING,
+    decoding: Decoding = FUNCTION_DECODING,
     store: Store = None,
     progress: bool = True,
 ) -> Generations:
@@ -208,11 +217,11 @@ def generate(
     """
     tooled, context = ToolModel(model, functions, tool, use), model.context or math.inf
     prompts = [one for one in tooled.prompts() if len(model.prompt_ids(one.text)) < context]
-    done = {one.id: one for one in complete(tooled, prompts, decoding, store, progress)}
-    return Generations([Generated(one, done.get(one.id)) for one in functions], tooled)
+    completions = complete(tooled, prompts, decoding, store, progress)
+    return Generations(tooled, {one.id: one for one in completions})
 
 
-def call_rows(written: Written) -> list[dict]:
+def call_rows(written: Written) -> list[Row]:
     """For each (model, condition) that used the tool, how often it was called.
 
     ``calls`` of all functions; ``calls_per_function`` with its interval over repositories;
@@ -220,21 +229,20 @@ def call_rows(written: Written) -> list[dict]:
     ``failed_calls``, which got no answer; the last two out of ``n`` calls.
     """
     rows = []
-    for key, generated in _with_tool(written):
-        functions, asked = generated.model.functions, generated.questions
-        calls = _counts([one.id for one in functions], asked)
-        each = average(calls, [one.repository for one in functions])
-        wrong, failed = len(asked) - asked.offered.sum(), (asked.failure != "").sum()
+    for key, functions, questions in _with_tool(written):
+        calls = _counts([one.id for one in functions], questions)
+        mean = average(calls, [one.repository for one in functions])
+        total, failed = len(questions), (questions.failure != "").sum()
         rows += [
-            bare_row(*key, "calls", len(asked), len(functions)),
-            row(*key, "calls_per_function", each),
-            bare_row(*key, "not_offered_calls", wrong, len(asked)),
-            bare_row(*key, "failed_calls", failed, len(asked)),
+            bare_row(*key, "calls", total, len(functions)),
+            row(*key, "calls_per_function", mean),
+            bare_row(*key, "not_offered_calls", total - questions.offered.sum(), total),
+            bare_row(*key, "failed_calls", failed, total),
         ]
     return rows
 
 
-def offer_rows(written: Written) -> list[dict]:
+def offer_rows(written: Written) -> list[Row]:
     """For each (model, condition) that used the tool, what it offered.
 
     ``answered_percent`` is the share of the calls at which at least one name could be chosen, and
@@ -242,89 +250,93 @@ def offer_rows(written: Written) -> list[dict]:
     repositories.
     """
     rows = []
-    for key, generated in _with_tool(written):
-        asked = generated.questions
-        if len(asked):
-            share = rate(asked.names > 0, asked.repository)
+    for key, _, questions in _with_tool(written):
+        if len(questions):
+            share = rate(questions.names > 0, questions.repository)
             rows.append(row(*key, "answered_percent", share.percent()))
-        if len(some := asked[asked.names > 0]):
+        if len(some := questions[questions.names > 0]):
             rows.append(row(*key, "names_per_call", average(some.names, some.repository)))
     return rows
 
 
-def _with_tool(written: Written) -> list[tuple]:
-    return [(key, generated) for key, generated in written.items() if generated.model.use.trigger]
+def _with_tool(
+    written: Written,
+) -> list[tuple[tuple[str, str], Sequence[Function], pd.DataFrame]]:
+    return [
+        (key, made.model.functions, made.questions)
+        for key, made in written.items()
+        if made.model.use.trigger
+    ]
 
 
-def gated(gate: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """The rules with a different gate on the mark (the replication package's
+def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
+    """The rules with a different ``min_mark_probability`` (the replication package's
     ``lsp_conf``).
 
-    A gate of 1 or more means "never".
+    A threshold of 1 or more means "never".
     """
-    return ToolUse("mark", rules, gate if gate < 1 else NEVER)
+    probability = threshold if threshold < 1 else NEVER
+    return ToolUse("mark", replace(rules, min_mark_probability=probability))
 
 
-def gate_rows(
-    model: str, frames: Mapping[float, pd.DataFrame], asked: Mapping[float, pd.DataFrame]
-) -> list[dict]:
-    """One model's Table III at each gate, with ``editsim_percent``, ``calls_per_function`` and
-    ``calls_percent`` of the calls at the first gate.
+def threshold_rows(
+    model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
+) -> list[Row]:
+    """One model's Table III at each threshold, with ``editsim_percent``, ``calls_per_function`` and
+    ``calls_percent`` of the calls at the first threshold.
 
-    ``frames`` are as from ``evaluation.judged_all``, ``asked`` as from ``Generations.questions``.
-    Conditions are
-    ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the first gate, over
-    the same functions.
+    ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from
+    ``Generations.questions``. Conditions are ``gate_<number>``, and ``gate_<number> -
+    gate_<first>`` for changes from the first threshold, over the same functions.
     """
-    first, *others = frames
-    names = {gate: f"gate_{gate:g}" for gate in frames}
-    known = repository_rows(
-        {(model, names[gate]): frame for gate, frame in frames.items()}, base=names[first]
-    )
-    rows = [each for each in known if "_relative_" not in each["metric"]]
-    calls = {gate: _counts(frame.id, asked[gate]) for gate, frame in frames.items()}
-    texts, total = {gate: one.edit_similarity for gate, one in frames.items()}, len(asked[first])
-    where = frames[first].repository
-    for gate, name in names.items():
-        rows.append(row(model, name, "editsim_percent", rate(texts[gate], where).percent()))
-        rows.append(row(model, name, "calls_per_function", average(calls[gate], where)))
+    names = {threshold: f"gate_{threshold:g}" for threshold in frames}
+    tables = {
+        (model, names[threshold]): frame.assign(calls=_counts(frame.id, questions[threshold]))
+        for threshold, frame in frames.items()
+    }
+    base = next(iter(names.values()))
+    metrics = [*(one for one in METRICS if one.name == "editsim_percent"), CALLS]
+    rows = repository_rows(tables, base)
+    total = len(next(iter(questions.values())))
+    for threshold, name in names.items():
+        rows += metric_rows({(model, name): tables[model, name]}, metrics)
         if total:
-            share = 100 * len(asked[gate]) / total
+            share = 100 * len(questions[threshold]) / total
             rows.append(bare_row(model, name, "calls_percent", share, total))
-    for gate in others:
-        condition = f"{names[gate]} - {names[first]}"
-        similarity = paired_difference(texts[first], texts[gate], where).percent()
-        more = average(calls[gate] - calls[first], where)
-        rows.append(row(model, condition, "editsim_change_points", similarity))
-        rows.append(row(model, condition, "calls_per_function_change", more))
-    return rows
+    rows += [each for each in metric_rows(tables, metrics, base) if " - " in each["condition"]]
+    return [each for each in rows if "_relative_" not in each["metric"]]
 
 
-def removal_rows(model: str, asked: pd.DataFrame, gates: Sequence[float]) -> list[dict]:
-    """For answers generated without a gate: which of their questions to the tool each gate would
-    keep.
+def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> list[Row]:
+    """For answers generated without a threshold: which of their questions to the tool each
+    threshold would keep.
 
     ``kept_right_percent`` and ``kept_wrong_percent`` are the shares of calls with right and with
     wrong names that are kept, ``right_percent`` is the share of right names among the kept calls.
     Under ``marks``, ``auroc`` is how often a right call's mark is more probable than a wrong one's.
 
-    This is exact for the first call that a gate removes from an answer; after it the answer might
-    have continued differently.
+    This is exact for the first call that a threshold removes from an answer; after it the answer
+    might have continued differently.
     """
-    rows, right = [], asked.right.astype(bool)
-    for gate in gates:
-        kept = asked.probability >= gated(gate).gate
+    rows, right = [], questions.right.astype(bool)
+    for threshold in thresholds:
+        kept = (questions.probability >= threshold) & (threshold < 1)
         shares = {"kept_right": kept[right], "kept_wrong": kept[~right], "right": right[kept]}
         for name, flags in shares.items():
             if len(flags):
-                share = rate(flags, asked.repository[flags.index]).percent()
-                rows.append(row(model, f"gate_{gate:g}", f"{name}_percent", share))
-    auroc = auroc_interval(right, asked.probability, asked.repository)
+                share = rate(flags, questions.repository[flags.index]).percent()
+                rows.append(row(model, f"gate_{threshold:g}", f"{name}_percent", share))
+    auroc = auroc_interval(right, questions.probability, questions.repository)
     if not math.isnan(auroc.value):
         rows.append(row(model, "marks", "auroc", auroc))
     return rows
 
 
-def _counts(ids: Sequence[str], asked: pd.DataFrame) -> pd.Series:
+def _counts(ids: Sequence[str], questions: pd.DataFrame) -> pd.Series:
     """How often the tool was asked for each function."""
-    return pd.Series(ids).map(asked.id.value_counts()).fillna(0)
+    return pd.Series(ids).map(questions.id.value_counts()).fillna(0)
+
+
+def _word(text: str) -> str:
+    """The word that ``text`` begins with, "" if it begins with none."""
+    return re.split(r"\W", text, maxsplit=1)[0]

@@ -21,11 +21,11 @@ Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are cluster
 """
 
 import builtins
-import hashlib
 import json
 import keyword
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +33,13 @@ import pandas as pd
 
 from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
-from lookuplab.models.store import AnswerStore
+from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
 from lookuplab.scoring.rates import average, bare_row, rate, row
-from lookuplab.toolgen.analysers import answered, key, repository_digest
+from lookuplab.toolgen.analysers import answer_all, judgement_key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, without_comments
-from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool, cut_off, is_dunder
-from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
+from lookuplab.toolgen.jedi_tool import LOST, TOOL_VERSION, JediTool, cut_off, is_dunder
+from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
@@ -48,9 +48,9 @@ RECEIVERS = frozenset({"self", "cls"})
 _DUNDERS = """annotations class delattr dict dir doc eq format getattribute getstate hash init
     init_subclass module ne new reduce reduce_ex repr setattr setstate sizeof slots str"""
 _FUNCTIONS = """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex
-    delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr
-    hash help hex id input int isinstance issubclass iter len list locals map max memoryview min next
-    object oct open ord pow print property range repr reversed round set setattr slice sorted
+    delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals
+    hasattr hash help hex id input int isinstance issubclass iter len list locals map max
+    memoryview min next object oct open ord pow print property range repr reversed round set setattr slice sorted
     staticmethod str sum super tuple type vars zip"""
 _ERRORS = """Arithmetic Assertion Attribute EOF FloatingPoint Import Indentation Index Key Memory
     Name NotImplemented OS Overflow Reference Runtime Syntax System Tab Type UnboundLocal Unicode
@@ -61,14 +61,19 @@ SKIPPED = frozenset(
     + [f"{name}Error" for name in _ERRORS.split()]
     + ["GeneratorExit", "KeyboardInterrupt", "StopIteration", "SystemExit"]
 )
-PLACES = ("behind self.", "behind another dot", "before =", "elsewhere")
-
-
+# What stands around a name
+CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
+_MEANS = {
+    "docstring_tokens": "docstring_tokens",
+    "function_tokens": "function_tokens",
+    "marks": "marks_per_function",
+}
 Record = dict[str, Any]  # a function of a marked corpus
+Row = dict[str, Any]  # see ``scoring.rates.row``
 
 
 class Marks(AnswerStore):
-    """Key -> what ``mark`` found, in ``marks.sqlite`` next to the completion store."""
+    """Key -> what ``find_marks`` found, in ``marks.sqlite`` next to the completion store."""
 
     name = "marks"
 
@@ -79,11 +84,12 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
     for token in function.tokens:
         text = token.text
         if rules.whatever_fits:
-            wanted = text not in SKIPPED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
+            is_candidate = text not in SKIPPED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
         else:
-            hidden = previous != "." and text in RECEIVERS | BUILTINS
-            wanted = token.is_name and not hidden and not is_dunder(text)
-        if wanted and token.line >= function.body_line:
+            is_builtin = previous != "." and text in RECEIVERS | BUILTINS
+            is_name = text.isidentifier() and not keyword.iskeyword(text)
+            is_candidate = is_name and not is_builtin and not is_dunder(text)
+        if is_candidate and token.line >= function.body_line:
             yield token
         previous = text
 
@@ -96,21 +102,22 @@ def buffer_at(
     return cut_off(before, lines, function, rules)
 
 
-def mark(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> dict:
+def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> dict[str, Any]:
     """Ask the tool at every candidate, and mark the candidate if its exact name is offered.
 
     ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions;
     ``failures``: reason -> how many of them failed, which gives no mark.
     """
-    positions, failures, lines = [], Counter(), function.lines()
-    tokens = list(candidates(function, rules))
+    lines, tokens = function.lines(), list(candidates(function, rules))
+    positions, failures = [], Counter[str]()
     for token in tokens:
-        at = buffer_at(lines, function, token, rules), token.line, token.column
-        answer = tool.complete(function.root, function.file, *at, token.text)
+        caret = token.line, token.column
+        text = buffer_at(lines, function, token, rules)
+        answer = tool.complete(function.root, function.file, text, *caret, token.text)
         if answer.failure:
             failures[answer.failure] += 1
         elif token.text in (answer.inserted if rules.whatever_fits else answer.identifiers):
-            positions.append([token.line, token.column])
+            positions.append([*caret])
     return {"positions": positions, "asked": len(tokens), "failures": dict(failures)}
 
 
@@ -119,17 +126,18 @@ def augmented(
 ) -> Pair:
     """The pair of docstring and augmented function: MARK before each marked token of the body."""
     signature, lines = function.signature, function.body.split("\n")
-    for line, column in sorted(positions, reverse=True):
+    for line, column in sorted(map(tuple, positions), reverse=True):
         number = line - function.body_line
-        at = column - len(function.indent) * (line not in function.kept)
-        lines[number] = lines[number][:at] + MARK + lines[number][at:]
+        if line not in function.kept:
+            column -= len(function.indent)
+        lines[number] = lines[number][:column] + MARK + lines[number][column:]
     body = "\n".join(lines)
     if not rules.comments_in_corpus:
         signature, body = without_comments(signature), without_comments(body)
     return Pair(function.id, function.docstring, signature, body, rules)
 
 
-def marked(
+def marked_records(
     functions: Sequence[Function],
     rules: Rules = PAPER_RULES,
     workers: int | None = None,
@@ -141,26 +149,28 @@ def marked(
 
     Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion
     store) until the repository changes, except for functions with a question that timed out or
-    crashed. ``workers``, ``cluster`` and
-    ``strict`` are those of ``analysers.answered``. Raises UserError if two functions have the same
-    id.
+    crashed. ``workers``, ``cluster`` and ``strict`` are those of ``analysers.answer_all``. Raises
+    UserError if two functions have the same id.
     """
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
-    versions = {"variant": rules.variant, "tool": VERSION, "marking": rules.marking}
-    keys = {one.id: key("marks", one.id, digests[one.root], **versions) for one in functions}
+    versions = {"variant": str(rules), "tool": TOOL_VERSION, "marking": rules.marking}
+    versions |= rules.changes()
+    keys = {
+        one.id: judgement_key("marks", one.id, digests[one.root], **versions) for one in functions
+    }
     if len(keys) < len(functions):
         raise UserError("two repositories have the same name, so ids collide; rename one folder")
     questions = {keys[one.id]: (one.root, one.file, rules, one) for one in functions}
-    found, _ = answered(Marks(store), questions, _marks, strict, workers, cluster)
-    return [_record(one, rules, found[keys[one.id]]) for one in functions]
+    marks, _ = answer_all(Marks(store), questions, _marks, strict, workers, cluster)
+    return [_record(one, rules, marks[keys[one.id]]) for one in functions]
 
 
-def _marks(root: Path, file: str, rules: Rules, function: Function) -> tuple[dict, str]:
-    found = mark(function, JediTool(), rules)
-    return found, " and ".join(LOST & found["failures"].keys())
+def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[dict[str, Any], str]:
+    marks = find_marks(function, JediTool(), rules)
+    return marks, " and ".join(LOST & marks["failures"].keys())
 
 
-def _record(function: Function, rules: Rules, marks: dict) -> Record:
+def _record(function: Function, rules: Rules, marks: dict[str, Any]) -> Record:
     pair = augmented(function, marks["positions"], rules)
     own = ("id", "repository", "file", "line", "docstring", "signature", "body", "source")
     return {
@@ -168,7 +178,7 @@ def _record(function: Function, rules: Rules, marks: dict) -> Record:
         "code": code_hash(function.source),
         "marked_signature": pair.signature,
         "marked_body": pair.body,
-        "variant": rules.variant,
+        "variant": str(rules),
         **marks,
         "marks": len(marks["positions"]),
         "docstring_tokens": len(function.docstring.split()),
@@ -176,51 +186,51 @@ def _record(function: Function, rules: Rules, marks: dict) -> Record:
     }
 
 
-def save(records: Sequence[Record], file: Path) -> None:
+def write_marks(records: Sequence[Record], file: Path) -> None:
     """Write the marks of a corpus without its code, which belongs to others and is available in
     their packages.
 
     The file has one JSON line per function, and the same bytes every time.
     """
     names = ("id", "code", "asked", "failures", "docstring_tokens", "function_tokens")
-    lines = [
-        json.dumps({name: one[name] for name in names} | {"marks": one["positions"]})
-        for one in sorted(records, key=lambda one: one["id"])
-    ]
+    lines = (
+        json.dumps({name: record[name] for name in names} | {"marks": record["positions"]})
+        for record in sorted(records, key=itemgetter("id"))
+    )
     write_lines(file, lines)
 
 
-def load(file: Path) -> list[Record]:
+def read_marks(file: Path) -> list[Record]:
     """The functions of a marked corpus, or of saved marks (``.gz``).
 
     Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and
     ``function_tokens``. Raises UserError for any other file.
     """
-    found = corpus_lines(file, ["id", "code", "marks", *_MEANS])
-    for one in found:
-        one.setdefault("positions", one["marks"])
-        one |= {"repository": one["id"].partition("/")[0], "marks": len(one["positions"])}
-    return found
+    corpus = corpus_records(file, ["id", "code", *_MEANS])
+    for record in corpus:
+        positions = record.setdefault("positions", record["marks"])
+        record |= {"repository": record["id"].partition("/")[0], "marks": len(positions)}
+    return corpus
 
 
-def lay_over(functions: Sequence[Function], saved: Sequence[Record]) -> list[Pair]:
+def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[Pair]:
     """The functions augmented with saved marks, in order, without those that have none or whose
     code has changed since they were marked.
     """
-    known = {(one["id"], one["code"]): one["positions"] for one in saved}
+    positions = {(record["id"], record["code"]): record["positions"] for record in marks}
     return [
-        augmented(one, known[at])
-        for one in functions
-        if (at := (one.id, code_hash(one.source))) in known
+        augmented(function, positions[known])
+        for function in functions
+        if (known := (function.id, code_hash(function.source))) in positions
     ]
 
 
 def code_hash(source: str) -> str:
     """The first sixteen hexadecimal digits of a function's sha256."""
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
+    return hashed(source)[:16]
 
 
-def statistics_rows(records: Sequence[Record], condition: str) -> list[dict]:
+def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
     """The paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
 
     The paper does not say which tokens it counts; ours are Python's, and a docstring's are its
@@ -236,17 +246,11 @@ def statistics_rows(records: Sequence[Record], condition: str) -> list[dict]:
     ]
 
 
-_MEANS = {
-    "docstring_tokens": "docstring_tokens",
-    "function_tokens": "function_tokens",
-    "marks": "marks_per_function",
-}
-
-
-def failure_rows(records: Sequence[Record], condition: str) -> list[dict]:
+def failure_rows(records: Sequence[Record], condition: str) -> list[Row]:
     """``failed_calls``: questions without an answer, out of all that were asked."""
-    failed = sum(sum(one["failures"].values()) for one in records)
-    return [bare_row("", condition, "failed_calls", failed, sum(one["asked"] for one in records))]
+    failed = sum(sum(record["failures"].values()) for record in records)
+    total = sum(record["asked"] for record in records)
+    return [bare_row("", condition, "failed_calls", failed, total)]
 
 
 def by_repository(records: Sequence[Record]) -> pd.DataFrame:
@@ -258,9 +262,9 @@ def by_repository(records: Sequence[Record]) -> pd.DataFrame:
     )
 
 
-def variant_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[dict]:
-    """The package's marks per function, and how many more they are than the paper's on the same
-    functions.
+def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
+    """The marks per function by the package's rules, and how many more they are than by the paper's
+    on the same functions.
     """
     ours, theirs = pd.DataFrame(paper), pd.DataFrame(package).marks
     mean, more = (average(marks, ours.repository) for marks in (theirs, theirs - ours.marks))
@@ -270,53 +274,45 @@ def variant_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[dic
     ]
 
 
-def asked(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
-    """One row for each token at which the tool was asked: id, repository, line, column, name, place
-    (one of PLACES), offered.
+def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
+    """One row for each token at which the tool was asked: id, repository, line, column, name,
+    context (one of CONTEXTS), offered.
 
     Functions with a failed call are left out, because it is not known what the tool would have
     offered.
     """
-    rows = [
-        {
-            "id": one.id,
-            "repository": one.repository,
-            "line": token.line,
-            "column": token.column,
-            "name": token.text,
-            "place": kinds[token],
-            "offered": [token.line, token.column] in record["positions"],
-        }
-        for one, record in zip(functions, records, strict=True)
-        if not record["failures"]
-        for kinds in [places(one)]
-        for token in candidates(one, rules_of(record["variant"]))
-    ]
-    return pd.DataFrame(rows, columns="id repository line column name place offered".split())
-
-
-def offered_rows(frame: pd.DataFrame) -> list[dict]:
-    """The share of identifiers that the tool offers, overall and by place; ``frame`` is that of
-    ``asked``.
-    """
     rows = []
-    for name in ("all", *PLACES):
-        part = frame if name == "all" else frame[frame.place == name]
+    for function, record in zip(functions, records, strict=True):
+        contexts = name_contexts(function)
+        for token in candidates(function, rules_of(record["variant"])):
+            if not record["failures"]:
+                is_offered = [token.line, token.column] in record["positions"]
+                own = function.id, function.repository, *token, contexts[token], is_offered
+                rows.append(own)
+    return pd.DataFrame(rows, columns="id repository line column name context offered".split())
+
+
+def offered_rows(queries: pd.DataFrame) -> list[Row]:
+    """The share of identifiers that the tool offers, overall and by context."""
+    rows = []
+    for name in ("all", *CONTEXTS):
+        part = queries if name == "all" else queries[queries.context == name]
         if len(part):
             share = rate(part.offered, part.repository).percent()
             rows.append(row("", f"evaluation/{name}", "offered_percent", share))
     return rows
 
 
-def places(function: Function) -> dict[Token, str]:
-    """The place of each token of a function, one of PLACES; before ``=`` is a name that is bound,
-    or an argument's.
+def name_contexts(function: Function) -> dict[Token, str]:
+    """The context of each token of a function, one of CONTEXTS; before ``=`` is a name that is
+    bound, or an argument's.
     """
-    texts, found = ["", "", *(token.text for token in function.tokens), ""], {}
+    texts = ["", "", *(token.text for token in function.tokens), ""]
+    contexts = {}
     for at, token in enumerate(function.tokens):
         owner, dot, _, behind = texts[at : at + 4]
         if dot == ".":
-            found[token] = "behind self." if owner in RECEIVERS else "behind another dot"
+            contexts[token] = "behind self." if owner in RECEIVERS else "behind another dot"
         else:
-            found[token] = "before =" if behind == "=" else "elsewhere"
-    return found
+            contexts[token] = "before =" if behind == "=" else "elsewhere"
+    return contexts

@@ -1,7 +1,8 @@
 """Pairs of docstring and function as a model reads and writes them, in text and in tokens (paper,
 Section III-B-2).
 
-The two formats are the replication package's. A decoder-only model continues after signature and docstring::
+The two formats are the replication package's. A decoder-only model continues after signature and
+docstring::
 
     def add(self, *updates):
         '''Register updates.'''
@@ -11,16 +12,14 @@ An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and w
 without its docstring; by the package's ``Rules`` it reads the signature without `def` and colon.
 
 The mark is a single special token of the vocabulary, so that it spells nothing. It is removed from
-a row of tokens by
-its id, never from a text: around the mark a tokenizer splits words differently, and ``in
-<COMP>items`` would become
-``initems``.
+a row of tokens by its id, never from a text: around the mark a tokenizer splits words differently,
+and ``in <COMP>items`` would become ``initems``.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
 MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
-KINDS = ("decoder", "encoder-decoder")
+MODEL_KINDS = ("decoder", "encoder-decoder")
 IGNORED = -100  # the label of a token without a loss
 
 
@@ -76,10 +75,10 @@ class TextPair:
     reply: str
     signature: str = ""
 
-    def prompt(self, kind: str) -> str:
+    def prompt(self, kind: str) -> str:  # noqa: ARG002 (as a Pair has it)
         return self.question
 
-    def answer(self, kind: str) -> str:
+    def answer(self, kind: str) -> str:  # noqa: ARG002
         return self.reply
 
     def unmarked(self) -> "TextPair":
@@ -87,7 +86,7 @@ class TextPair:
 
 
 @dataclass(frozen=True)
-class Example:
+class EncodedPair:
     """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the
     end of text.
 
@@ -103,40 +102,40 @@ class Example:
     signature: int = 0
 
 
-def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
+def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
     """The records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``), with at
     least the fields ``names``.
 
     Raises UserError for any other file.
     """
-    try:
-        found = [record for _, record in records(path)]
-        for one in found:
-            if missing := set(names) - set(one):
-                raise KeyError(min(missing))
-    except (KeyError, UserError) as error:
-        problem = f"{path} is no marked corpus ({type(error).__name__}: {error})"
-        raise UserError(f"{problem}; `lookuplab data mark` writes one") from error
-    return found
+    corpus = []
+    for number, record in records(path):
+        if missing := set(names) - set(record):
+            raise UserError(
+                f"{path} is no marked corpus: line {number} has no {min(missing)!r}; "
+                "`lookuplab data mark` writes one"
+            )
+        corpus.append(record)
+    return corpus
 
 
-def read(path: Path) -> tuple[list[Pair], Counter]:
+def read_pairs(path: Path) -> tuple[list[Pair], Counter[str]]:
     """The augmented functions of a marked corpus, and how many were left out because their own text
     spells the mark.
     """
     own = ("id", "docstring", "signature", "body")
-    records = corpus_lines(path, (*own, "marked_signature", "marked_body"))
-    usable = [one for one in records if not any(MARK in one[name] for name in own)]
     names = ("id", "docstring", "marked_signature", "marked_body")
-    found = [
-        Pair(*(one[name] for name in names), rules_of(one.get("variant", "paper")))
-        for one in usable
+    corpus = corpus_records(path, {*own, *names})
+    pairs = [
+        Pair(*(record[name] for name in names), rules_of(record.get("variant", "paper")))
+        for record in corpus
+        if not any(MARK in record[name] for name in own)
     ]
-    return found, +Counter({f"spelling {MARK} themselves": len(records) - len(usable)})
+    return pairs, +Counter({f"spelling {MARK} themselves": len(corpus) - len(pairs)})
 
 
 def kind_of(config: Any) -> str:
-    """Which of KINDS a Transformers configuration is."""
+    """Which of MODEL_KINDS a Transformers configuration is."""
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
@@ -146,15 +145,15 @@ def prompt_text(function: Any, kind: str, rules: Rules = PAPER_RULES) -> str:
     Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An
     empty docstring is left out together with its heading; the paper's functions all have one.
     """
-    check_choice("kind", kind, KINDS)
+    check_choice("kind", kind, MODEL_KINDS)
     docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
         described = f"### Description:\n{docstring}\n\n" if docstring else ""
         if rules.bare_signatures:
             signature = re.sub(r"^(async\s+)?def\s+", "", signature).strip(" :")
         return f"{described}### Signature:\n{signature}"
-    found = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)
-    indent = found.group(1) if found else "    "
+    first = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)
+    indent = first[1] if first else "    "
     return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
 
 
@@ -174,29 +173,30 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
     known = tokenizer.get_added_vocab().get(text)
     if known is not None and not tokenizer.added_tokens_decoder[known].special:
         state = json.loads(tokenizer.backend_tokenizer.to_str())  # else a plain token stays plain
-        for one in state["added_tokens"]:
-            one["normalized"] &= one["content"] != text
+        for token in state["added_tokens"]:
+            token["normalized"] &= token["content"] != text
         tokenizer._tokenizer = Tokenizer.from_str(json.dumps(state))
     mark = AddedToken(text, special=True, normalized=False, lstrip=False, rstrip=False)
     tokenizer.add_tokens([mark], special_tokens=True)
     if module is not None and module.get_input_embeddings().num_embeddings < len(tokenizer):
         module.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    return tokenizer.convert_tokens_to_ids(text)
+    return int(tokenizer.convert_tokens_to_ids(text))
 
 
-def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[Example]:
+def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[EncodedPair]:
     """The pairs in tokens. Prompt and answer are tokenised separately, as they are when the model
     answers.
 
     Only a decoder's prompt begins with the tokenizer's begin-of-text token, if it has one of its
     own.
     """
-    end, mark, examples = tokenizer.eos_token_id, mark_of(tokenizer), []
+    end, mark = tokenizer.eos_token_id, mark_of(tokenizer)
+    examples = []
     for pair in pairs:
         bare, tail = pair.unmarked(), []
         read = tokenizer(pair.prompt(kind), verbose=False, return_offsets_mapping=True)
-        prompt, offsets = read["input_ids"], read["offset_mapping"]
-        signature = sum(start < len(bare.signature) for start, _ in offsets)
+        prompt = read["input_ids"]
+        signature = sum(start < len(bare.signature) for start, _ in read["offset_mapping"])
         if kind == "decoder":
             if len(prompt) > 1 and prompt[-1] == end:
                 prompt.pop()
@@ -206,7 +206,7 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
         exact = _spells(tokenizer, tail, row, spelled)
         if not exact and (pieces := _in_pieces(tokenizer, tail, text.split(mark))):
             row, exact = pieces, _spells(tokenizer, tail, pieces, spelled)
-        examples.append(Example(pair.id, prompt, [*row, end], exact, signature))
+        examples.append(EncodedPair(pair.id, prompt, [*row, end], exact, signature))
     return examples
 
 

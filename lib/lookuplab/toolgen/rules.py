@@ -5,9 +5,12 @@ it into the object. Every other module asks the object and never compares words.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from lookuplab.errors import check_choice
+from lookuplab.errors import UserError, check_choice
+
+NEVER = 2.0  # higher than any probability
+NameEndRule = Literal["first", "mean", "break"]
 
 
 @dataclass(frozen=True)
@@ -17,8 +20,8 @@ class Rules:
 
     The functions and their texts:
 
-    - ``package_docstrings``: docstrings are shortened by ``functions.package_docstring``; those that
-      ``functions.REFUSED`` matches are left out, and so is ``async def``.
+    - ``package_docstrings``: docstrings are shortened by ``functions.package_docstring``; those
+      that ``functions.REFUSED_DOCSTRINGS`` matches are left out, and so is ``async def``.
     - ``bare_signatures``: an encoder-decoder model reads them without `def` and colon.
     - ``comments_in_corpus``: marked functions keep their comments and blank lines.
 
@@ -28,8 +31,15 @@ class Rules:
       ``marking.SKIPPED``, and the tool offers whatever Jedi would insert. Otherwise both are
       restricted to identifiers.
     - ``dummy``: the name after the caret in an unsaved file (see ``jedi_tool.cut_off``).
-    - ``gate``, ``ends``, ``boundary``: the defaults of ``tool_use.ToolUse``.
-    - ``weak_marks``: a mark below the gate is written, but the tool is not asked.
+    - ``min_mark_probability``: the tool is asked only if the mark is at least this probable (0:
+      wherever it is the most likely token; NEVER: nowhere). A less probable mark is not written,
+      or, with ``weak_marks``, written without asking the tool.
+    - ``name_end_rule``: what happens when one suggestion is complete and longer ones continue it.
+      "first": the name ends there (Algorithm 3). "mean": the name goes on if the most likely next
+      token of a longer one is at least as probable as the name's tokens so far on average.
+      "break": the model chooses between such a token and a break.
+    - ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the
+      name.
     - ``marking``: the version of the marks, part of their keys. Increase it whenever the same
       answers of the tool would give a function different marks.
 
@@ -50,10 +60,10 @@ class Rules:
     comments_in_corpus: bool = True
     whatever_fits: bool = False
     dummy: str = "_"
-    gate: float = 0.0
-    ends: Literal["first", "mean"] = "first"
-    boundary: bool = True
+    min_mark_probability: float = 0.0
     weak_marks: bool = False
+    name_end_rule: NameEndRule = "first"
+    boundary: bool = True
     marking: int = 1
     whole_functions: bool = False
     comments_in_code_bleu: bool = False
@@ -62,8 +72,22 @@ class Rules:
     errors_anywhere: tuple[str, ...] = ("E0001",)
     digits: int = 6
 
+    def __post_init__(self) -> None:
+        check_choice("name_end_rule", self.name_end_rule, get_args(NameEndRule))
+        check_choice("boundary", self.boundary, (True, False))
+        if not 0 <= self.min_mark_probability <= NEVER:
+            raise UserError(
+                f"min_mark_probability is {self.min_mark_probability}; it must be a probability, "
+                f"or {NEVER} for never"
+            )
+
     def __str__(self) -> str:
         return self.variant
+
+    def changes(self) -> dict[str, object]:
+        """What differs from the rules of that name, which alone says nothing of it in a key."""
+        own, named = vars(self), vars(RULES[self.variant])
+        return {name: value for name, value in own.items() if value != named[name]}
 
 
 PAPER_RULES = Rules("paper")
@@ -74,10 +98,10 @@ PACKAGE_RULES = Rules(
     comments_in_corpus=False,
     whatever_fits=True,
     dummy="",
-    gate=0.8,
-    ends="mean",
-    boundary=False,
+    min_mark_probability=0.8,
     weak_marks=True,
+    name_end_rule="mean",
+    boundary=False,
     marking=2,
     whole_functions=True,
     comments_in_code_bleu=True,

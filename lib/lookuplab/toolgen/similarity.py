@@ -10,8 +10,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from operator import itemgetter
-from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +21,9 @@ from parso.tree import Leaf
 from rapidfuzz import fuzz
 from tree_sitter import Language, Node, Parser
 
+from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
-from lookuplab.toolgen.insertion import Place, indented
+from lookuplab.toolgen.insertion import Location, indented
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import tokens
 
@@ -34,6 +35,16 @@ STEPS = set(  # of a data flow: what gives a name a value, or runs twice or not 
     """assignment augmented_assignment default_parameter for_in_clause for_statement if_statement
     while_statement""".split()
 )
+
+
+class Compared(NamedTuple):
+    """A written function and its original: their bodies, and the texts that ``rules`` compare."""
+
+    body: str
+    original_body: str
+    text: str
+    original_text: str
+    rules: Rules
 
 
 def normalized(text: str) -> str:
@@ -50,7 +61,7 @@ def blanked(text: str) -> str:
     return text.strip()
 
 
-def package_text(place: Place, body: str, documented: bool) -> str:
+def package_text(place: Location, body: str, documented: bool) -> str:
     """The function at ``place`` with another body, as the replication package compares it.
 
     Its literals are ``blanked``. After the signature comes the function's own docstring if
@@ -66,6 +77,17 @@ def edit_similarity(prediction: str, reference: str) -> float:
     EditSim is its mean.
     """
     return fuzz.ratio(prediction, reference, processor=normalized)
+
+
+def edit_share(compared: Compared) -> float:
+    """The same from 0 to 1, with the digits that the rules keep."""
+    similarity = edit_similarity(compared.text, compared.original_text)
+    return round(similarity / 100, compared.rules.digits)
+
+
+def is_exact_match(compared: Compared) -> bool:
+    """Whether the texts are equal up to white space."""
+    return normalized(compared.text) == normalized(compared.original_text)
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
@@ -86,20 +108,20 @@ def _common(found: list[Counter], wanted: list[Counter]) -> list[Counter]:
     return [one & other for one, other in zip(wanted, found, strict=True)]
 
 
-def bleu(counts):
+def bleu(counts: Array) -> Array:
     """BLEU-4, 0 to 1, of summed counts (..., 10): the product of ``precision`` and
     ``brevity_penalty``.
     """
     return precision(counts) * brevity_penalty(counts)
 
 
-def precision(counts):
+def precision(counts: Array) -> Array:
     """The geometric mean of the precisions of n-grams, smoothed by +1 on every order."""
     matches, totals = counts[..., :4], counts[..., 4:8]
     return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
 
 
-def brevity_penalty(counts):
+def brevity_penalty(counts: Array) -> Array:
     """The brevity penalty of the whole corpus, from its two lengths, which are the last of the
     counts.
 
@@ -111,8 +133,8 @@ def brevity_penalty(counts):
 
 
 @np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
-def components(sums):
-    """The COMPONENTS (..., 4) of summed counts (..., 23); NaN for a missing data flow."""
+def components(sums: Array) -> Array:
+    """The COMPONENTS (..., 4) of summed counts (..., 24); NaN for a missing data flow."""
     words = []
     for start, lengths in (0, [16, 17]), (8, [16, 18]):
         matches, totals = sums[..., start : start + 4], sums[..., start + 4 : start + 8]
@@ -124,26 +146,25 @@ def components(sums):
     return np.stack([*words, syntax, flow], axis=-1)
 
 
-def code_bleu(sums, rules: Rules = PAPER_RULES):
-    """CodeBLEU (...) of summed counts (..., 23): the mean of its components, without a missing data
+def code_bleu(sums: Array) -> Array:
+    """CodeBLEU (...) of summed counts (..., 24): the mean of its components, without a missing data
     flow.
 
-    With PACKAGE_RULES, a missing data flow counts as 0, as in the replication package. (The
-    package ``codebleu`` of the Python index counts a data flow that is missing or has no match as
-    1.)
+    With PACKAGE_RULES, a missing data flow counts as 0, as in the replication package. (The package
+    ``codebleu`` of the Python index counts a data flow that is missing or has no match as 1.)
     """
     parts = components(sums)
-    return np.nanmean(np.nan_to_num(parts) if rules.absent_flow_counts else parts, axis=-1)
+    return np.nanmean(np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts), axis=-1)
 
 
 def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES) -> list[float]:
-    """The counts that CodeBLEU needs for one pair, (23,).
+    """The counts that CodeBLEU needs for one pair, (24,).
 
     Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow
     leave out comments and docstrings, which PACKAGE_RULES keep. The counts are matches and
     totals of n-grams of orders 1 to 4, the same weighted, both lengths and the length that the
     package uses for a weighted reference, matched and all subtrees of the syntax, matched and all
-    data flows.
+    data flows, and whether a missing data flow counts.
     """
     found, wanted = (
         _analysis(text, rules.comments_in_code_bleu) for text in (prediction, reference)
@@ -165,6 +186,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
         wanted.subtrees.total(),
         (wanted.edges & found.edges).total(),
         wanted.edges.total(),
+        rules.absent_flow_counts,
     ]
 
 
@@ -391,19 +413,25 @@ def identifiers(text: str) -> list[str]:
     return [*_words(text)[0]]
 
 
-def identifier_metrics(prediction: str, reference: str) -> dict[str, float | None]:
-    """Monitor-guided decoding's metrics (Section 5), None if the reference has nothing to match.
-
-    ``next_identifier``: the first identifiers are equal; ``identifier_sequence``: the common prefix
-    of both identifier sequences over the reference's length; ``prefix``: the same over all tokens.
+def next_identifier(compared: Compared) -> bool | None:
+    """Monitor-guided decoding's metric (Section 5): the first identifiers are equal; None if the
+    original has none.
     """
-    names, tokens = zip(_words(prediction), _words(reference), strict=True)
+    written, original = _words(compared.body)[0], _words(compared.original_body)[0]
+    return written[:1] == original[:1] if original else None
 
-    def common(found, wanted):
-        return len(commonprefix([found, wanted])) / len(wanted) if wanted else None
 
-    return {
-        "next_identifier": names[0][:1] == names[1][:1] if names[1] else None,
-        "identifier_sequence": common(*names),
-        "prefix": common(*tokens),
-    }
+def identifier_sequence(compared: Compared) -> float | None:
+    """Theirs, too: the common prefix of both identifier sequences over the original's length."""
+    return _common_share(_words(compared.body)[0], _words(compared.original_body)[0])
+
+
+def common_tokens(compared: Compared) -> float | None:
+    """Their prefix match: the same over all tokens."""
+    return _common_share(_words(compared.body)[1], _words(compared.original_body)[1])
+
+
+def _common_share(written: Sequence[str], original: Sequence[str]) -> float | None:
+    pairs = zip(written, original, strict=False)
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return common / len(original) if original else None

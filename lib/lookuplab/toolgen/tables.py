@@ -1,28 +1,30 @@
-"""Tables II and III from the frames of ``evaluation.judged_all``: their rows (values, intervals,
-ToolGen against base), and how they are shown.
+"""Tables II and III from the frames of ``evaluation.judged_all``: METRICS says what is in them, and
+how each number is computed, with which interval, and where a notebook shows it.
 
-Every metric is a function of sums over functions. Intervals come from leaving out one repository
-after the other (``rates.jackknife``), on both sides of a comparison at once; with few repositories
-(the mini profile has 6) they are wide, as they should be. ``n`` is the number of units that a
-number is a mean over: functions, dependencies, tokens; for a change, that of the side with fewer.
+Intervals come from leaving out one repository after the other (``rates.jackknife``), on both sides
+of a comparison at once; with few repositories (the mini profile has 6) they are wide, as they
+should be. ``n`` is the number of units that a number is a mean over: functions, dependencies,
+tokens; for a change, that of the side with fewer.
 
 Frames are given as {(model, condition): frame}, where all frames of one model have the same
-functions; conditions are
-``base``, ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries as
-``scoring.rates.row`` makes them. The paper's relative changes are found under their condition
-(``toolgen``), the differences under ``toolgen - base``: in percentage points for percentages,
-otherwise in the metric's own unit (``bleu4_change``). A metric without a
-value (coverage if there was nothing to cover) has no row.
+functions; conditions are ``base``, ``toolgen`` and any other, such as ``monitor``. Rows are
+dictionaries as ``scoring.rates.row`` makes them. The paper's relative changes are found under their
+condition (``toolgen``), the differences under ``toolgen - base``: in percentage points for
+percentages, otherwise in the metric's own unit (``bleu4_change``). A metric without a value
+(coverage if there was nothing to cover) has no row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from lookuplab.scoring.rates import (
-    Rate,
+    Array,
+    Kind,
     bare_row,
     jackknife,
     mcnemar,
@@ -36,72 +38,154 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
-# A metric: the counts of each function, (n, k), and a function of their sums, (..., k) -> (...). If
-# k is 2, the second count is the number that the metric is a mean over.
-Metric = tuple[np.ndarray, Callable]
+Split = Callable[[str], Sequence[str]]
+
+
+class Corpus(NamedTuple):
+    """One model's judged functions (``evaluation.judged_all``), and how its tokens are counted."""
+
+    frame: pd.DataFrame
+    split: Split
+    rules: Rules
+
+
+def ratio(sums: Array) -> Array:
+    """The last but one over the last of (..., k); NaN if the last is 0."""
+    part, whole = sums[..., -2], sums[..., -1]
+    return part / np.where(whole > 0, whole, np.nan)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a table. An entry in METRICS is all that a new one needs.
+
+    ``name``: in percent if it ends in ``_percent``. ``group``: the metrics that a notebook shows
+    together (``names``); those of the groups in SIMILARITY are Table II's, the others Table III's.
+
+    A metric is either the mean of a number of each function, or a function of sums over functions:
+
+    - ``each`` computes the number from a function and its original: from 0 to 1, or None. It
+      becomes a ``column`` of the judged frame, by default named like the metric. Without ``each``,
+      the column is one that the judgement already has.
+    - ``counts`` gives the counts of each function, (n, k), and ``value`` maps their sums,
+      (..., k) -> (...). If it is ``ratio``, the last count is the number that the metric is a
+      mean over.
+
+    ``kind``: of its interval. ``relative``: its relative change from the base is reported, too.
+    """
+
+    name: str
+    group: str
+    each: Callable[[similarity.Compared], float | None] | None = None
+    column: str = ""
+    counts: Callable[[Corpus], Array] | None = None
+    value: Callable[[Array], Array] = ratio
+    kind: Kind = of_share
+    relative: bool = False
+
+    @property
+    def short(self) -> str:
+        return self.name.removesuffix("_percent")
+
+    def counted(self, corpus: Corpus) -> Array:
+        """The counts of each function, (n, k)."""
+        if self.counts:
+            return self.counts(corpus)
+        return _means(corpus.frame[self.column or self.short])
+
+
+def _means(values: Any) -> Array:
+    """The (n, 2) counts of a mean of ``values``, (n,), over the functions that have a value."""
+    numbers = np.asarray(values, dtype=float)
+    return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1)
+
+
+def _texts(corpus: Corpus) -> list[tuple[str, str]]:
+    return list(zip(corpus.frame.predicted, corpus.frame.wanted, strict=True))
+
+
+def _words(corpus: Corpus) -> Array:
+    return np.array([similarity.bleu_counts(*map(corpus.split, pair)) for pair in _texts(corpus)])
+
+
+def _code(corpus: Corpus) -> Array:
+    pairs = _texts(corpus)
+    return np.array([similarity.code_bleu_counts(*pair, corpus.rules) for pair in pairs])
+
+
+def _coverage(corpus: Corpus) -> Array:
+    return np.nan_to_num(corpus.frame[["covered", "dependencies"]].to_numpy(float))
+
+
+def _coverages(corpus: Corpus) -> Array:
+    return _means(ratio(corpus.frame[["covered", "dependencies"]].to_numpy(float)))
+
+
+def _component(at: int) -> Callable[[Array], Array]:
+    return lambda sums: similarity.components(sums)[..., at]
+
+
+METRICS = (
+    Metric("bleu4", "scores", counts=_words, value=similarity.bleu, relative=True),
+    Metric("bleu4_precision", "bleu4", counts=_words, value=similarity.precision),
+    Metric("bleu4_brevity_penalty", "bleu4", counts=_words, value=similarity.brevity_penalty),
+    Metric("bleu4_length_ratio", "bleu4", counts=_words, kind=of_number),
+    Metric("codebleu", "scores", counts=_code, value=similarity.code_bleu, relative=True),
+    *(
+        Metric(f"codebleu_{name}", "codebleu", counts=_code, value=_component(at))
+        for at, name in enumerate(similarity.COMPONENTS)
+    ),
+    Metric("editsim_percent", "texts", similarity.edit_share, "edit_similarity", relative=True),
+    Metric("exact_match_percent", "texts", similarity.is_exact_match),
+    Metric("depcov_percent", "repository", counts=_coverage, relative=True),
+    Metric("depcov_per_function_percent", "repository", counts=_coverages),
+    Metric("succrate_percent", "repository", column="passed", relative=True),
+    Metric("next_identifier_percent", "identifiers", similarity.next_identifier),
+    Metric("identifier_sequence_percent", "identifiers", similarity.identifier_sequence),
+    Metric("prefix_percent", "identifiers", similarity.common_tokens),
+)
+SIMILARITY = ("scores", "bleu4", "codebleu", "texts")  # the groups of Table II
+
+
+def names(*groups: str, changes: bool = False) -> list[str]:
+    """The metrics of these groups, or their changes from the base, in the order of METRICS."""
+    chosen = [one for one in METRICS if one.group in groups]
+    return [_change_name(one) if changes else one.name for one in chosen]
+
+
+def columns_of(compared: similarity.Compared) -> dict[str, float | None]:
+    """The columns of METRICS in the row of one judged function."""
+    return {one.column or one.short: one.each(compared) for one in METRICS if one.each}
 
 
 def similarity_rows(
     frames: Frames,
-    tokenize: Mapping[str, Callable] | None = None,
+    tokenize: Mapping[str, Split] | None = None,
     rules: Rules = PAPER_RULES,
     base: str = "base",
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match,
     and their changes from ``base``.
 
     ``tokenize``: model -> a function from a text to the model's tokens, which the paper's BLEU-4
     counts; for other models, the words between blanks are counted. ``rules`` are CodeBLEU's; those
-    of the texts are chosen in
-    ``evaluation.judge``.
+    of the texts are chosen in ``evaluation.judged_all``.
     """
-
-    def metrics(model, frame):
-        split = (tokenize or {}).get(model, str.split)
-        pairs = list(zip(frame.predicted, frame.wanted, strict=True))
-        words = np.array([similarity.bleu_counts(*map(split, pair)) for pair in pairs])
-        code = np.array([similarity.code_bleu_counts(*pair, rules) for pair in pairs])
-        parts = {
-            f"codebleu_{name}": (code, lambda sums, at=at: similarity.components(sums)[..., at])
-            for at, name in enumerate(similarity.COMPONENTS)
-        }
-        return {
-            "bleu4": (words, similarity.bleu),
-            "bleu4_precision": (words, similarity.precision),
-            "bleu4_brevity_penalty": (words, similarity.brevity_penalty),
-            "bleu4_length_ratio": (words[:, -2:], _ratio),
-            "codebleu": (code, partial(similarity.code_bleu, rules=rules)),
-            **parts,
-            "editsim_percent": _mean(frame.edit_similarity),
-            "exact_match_percent": _mean(frame.exact_match),
-        }
-
-    return _rows(frames, metrics, ("bleu4", "codebleu", "editsim_percent"), base)
+    metrics = [one for one in METRICS if one.group in SIMILARITY]
+    return metric_rows(frames, metrics, base, tokenize, rules)
 
 
-def repository_rows(frames: Frames, base: str = "base") -> list[dict]:
+def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     """Table III: dependency coverage (pooled, and per function), success rate, identifiers; changes
     from ``base``.
 
     Also per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had
     an error, which counts as a failure), ``pylint_lost_functions`` (no verdict),
-    ``jedi_lost_functions`` (dependencies unknown) and
-    ``without_dependency_functions``; and per comparison ``succrate_gained_functions``,
-    ``succrate_lost_functions`` and the ``succrate_p`` of McNemar's exact test on the functions with
-    both verdicts.
+    ``jedi_lost_functions`` (dependencies unknown) and ``without_dependency_functions``; and per
+    comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of
+    McNemar's exact test on the functions with both verdicts.
     """
-
-    def metrics(model, frame):
-        covered = frame[["covered", "dependencies"]].to_numpy(float)
-        names = "next_identifier", "identifier_sequence", "prefix"
-        return {
-            "depcov_percent": (np.nan_to_num(covered), _ratio),
-            "depcov_per_function_percent": _mean(_ratio(covered)),
-            "succrate_percent": _mean(frame.passed),
-            **{f"{name}_percent": _mean(frame[name]) for name in names},
-        }
-
-    rows = _rows(frames, metrics, ("depcov_percent", "succrate_percent"), base)
+    rows = metric_rows(frames, [one for one in METRICS if one.group not in SIMILARITY], base)
     for (model, condition), frame in frames.items():
         counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
         counts |= {
@@ -111,8 +195,8 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict]:
             "without_dependency": frame.dependencies == 0,
         }
         rows += [
-            bare_row(model, condition, f"{name}_functions", found.sum(), len(frame))
-            for name, found in counts.items()
+            bare_row(model, condition, f"{name}_functions", flags.sum(), len(frame))
+            for name, flags in counts.items()
         ]
     for model, condition in _compared(frames, base):
         verdicts = [frames[model, one].passed for one in (base, condition)]
@@ -124,72 +208,81 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict]:
     return rows
 
 
-def _mean(values) -> Metric:
-    """The mean of ``values``, (n,), over the functions that have a value."""
-    numbers = np.asarray(values, dtype=float)
-    return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1), _ratio
-
-
-def _ratio(sums):
-    """First over second of (..., 2); NaN if the second is 0."""
-    part, whole = np.moveaxis(sums, -1, 0)
-    return part / np.where(whole > 0, whole, np.nan)
-
-
 def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
     """(model, condition) of every condition that has a base to be compared with."""
     return [key for key in frames if key[1] != base and (key[0], base) in frames]
 
 
-def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) -> list[dict]:
-    """All metrics of all frames, and each model's comparisons; those in ``changes`` also as
-    relative changes.
-
-    A metric without a value has no row.
-    """
-    tables = {key: metrics(key[0], frame) for key, frame in frames.items()}
-    numbers = [
-        (*key, name, _number(name, *metric, frames[key].repository))
-        for key, table in tables.items()
-        for name, metric in table.items()
-    ]
+def metric_rows(
+    frames: Frames,
+    metrics: Sequence[Metric],
+    base: str = "base",
+    tokenize: Mapping[str, Split] | None = None,
+    rules: Rules = PAPER_RULES,
+) -> list[dict[str, Any]]:
+    """All metrics of all frames, and each model's comparisons."""
+    counts: dict[tuple[str, str, str], Array] = {}
+    rows = []
+    for (model, condition), frame in frames.items():
+        corpus = Corpus(frame, (tokenize or {}).get(model, str.split), rules)
+        of_corpus = {}
+        for one in metrics:
+            source = one.counts or one.name
+            if source not in of_corpus:
+                of_corpus[source] = one.counted(corpus)
+            own = counts[model, condition, one.name] = of_corpus[source]
+            rows += _row((model, condition, one.name), one, one.value, own, frame.cluster, one.kind)
     for model, condition in _compared(frames, base):
-        clusters = frames[model, base].repository
-        for name, (before, of) in tables[model, base].items():
-            counts = np.stack([before, tables[model, condition][name][0]], axis=1)  # (n, 2, k)
-            short = name.removesuffix("_percent")
-            unit = f"{short}_change" + "_points" * (short != name)
-            change = _number(unit, counts, partial(_change, of), clusters)
-            numbers.append((model, f"{condition} - {base}", unit, change))
-            if name in changes:
-                unit = f"{short}_relative_change_percent"
-                change = _number(unit, counts, partial(_relative_change, of), clusters)
-                numbers.append((model, condition, unit, change))
-    return [row(*named, number) for *named, number in numbers if not np.isnan(number.value)]
+        clusters = frames[model, base].cluster
+        for one in metrics:
+            both = [counts[model, name, one.name] for name in (base, condition)]
+            pairs = np.stack(both, axis=1)  # (n, 2, k)
+            kind = of_change if one.kind is of_share else one.kind
+            at = model, f"{condition} - {base}", _change_name(one)
+            rows += _row(at, one, partial(_difference, one.value), pairs, clusters, kind)
+            if one.relative:
+                at = model, condition, f"{one.short}_relative_change_percent"
+                relative = partial(_relative_difference, one.value)
+                rows += _row(at, one, relative, pairs, clusters, of_number)
+    return rows
 
 
-def _change(of: Callable, sums):
+def _change_name(metric: Metric) -> str:
+    points = "_points" if metric.name.endswith("_percent") else ""
+    return f"{metric.short}_change{points}"
+
+
+def _difference(value: Callable[[Array], Array], sums: Array) -> Array:
     """From the first to the second of (..., 2, k)."""
-    return np.diff(of(sums))[..., 0]
+    return np.diff(value(sums))[..., 0]
 
 
-def _relative_change(of: Callable, sums):
-    return _ratio(of(sums)[..., ::-1]) - 1
+def _relative_difference(value: Callable[[Array], Array], sums: Array) -> Array:
+    return ratio(value(sums)[..., ::-1]) - 1
 
 
-def _number(name: str, counts: np.ndarray, of: Callable, clusters: pd.Series) -> Rate:
-    """A metric with its interval. The n of a change is that of the smaller side."""
-    kind = of_change if "_change" in name else of_share
-    if "_relative_" in name or "_ratio" in name:
-        kind = of_number
-    whole = counts[..., 1] if counts.shape[-1] == 2 else np.ones(counts.shape[:-1])
+def _row(
+    at: tuple[str, str, str],
+    metric: Metric,
+    value: Callable[[Array], Array],
+    counts: Array,
+    clusters: pd.Series,
+    kind: Kind,
+) -> list[dict[str, Any]]:
+    """The number at (model, condition, name) with its interval, unless it is unknown. The n of a
+    change is that of the smaller side.
+    """
+    whole = counts[..., -1] if metric.value is ratio else np.ones(counts.shape[:-1])
     (number,) = jackknife(
-        lambda weights: of(np.tensordot(weights, counts, 1)),
+        lambda weights: value(np.tensordot(weights, counts, 1)),
         clusters,
         kind,
         whole.reshape(len(counts), -1).min(axis=1, keepdims=True),
     )
-    return number.percent() if name.endswith(("_percent", "_points")) else number
+    if np.isnan(number.value):
+        return []
+    is_percent = at[2].endswith(("_percent", "_points"))
+    return [row(*at, number.percent() if is_percent else number)]
 
 
 def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:

@@ -37,7 +37,7 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
     """
     at, kind, depth, columns, begins = 0, "", 0, [0], True
     while match := TOKEN.match(text, at):
-        kind = match.lastgroup
+        kind = str(match.lastgroup)  # each alternative has a name
         start, end = match.span(kind)
         if begins and kind not in ("comment", "newline"):
             begins, column = False, len(text[at:start].rpartition("\f")[2].expandtabs())

@@ -15,89 +15,62 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import check_choice
 from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
-from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, suggestions
+from lookuplab.toolgen.jedi_tool import ToolAnswer, behind_a_dot, suggestions
 from lookuplab.toolgen.marking import SKIPPED
 from lookuplab.toolgen.pairs import add_mark, mark_of
-from lookuplab.toolgen.rules import PAPER_RULES, Rules
+from lookuplab.toolgen.rules import NEVER, PAPER_RULES, RULES, Rules
 
 if TYPE_CHECKING:
     import torch
 
-NEVER = 2.0  # higher than any probability
-
 
 @dataclass(frozen=True)
 class ToolUse:
-    """When the tool is asked and where a suggestion ends.
+    """When the tool is asked, and by which rules: those of the paper, of the package, or
+    ``dataclasses.replace(PAPER_RULES, ...)``.
 
     ``trigger``: "mark" asks where the model writes the mark, "dot" after a dot that follows an
     expression (monitor-guided decoding: no fine-tuning, any model), None never; a mark that is not
-    the trigger is not written.
+    the trigger is not written. Monitor-guided decoding constrains the model until a break, so for
+    "dot" the name always ends by the rule "break". Raises UserError for any other trigger.
 
-    ``gate``: the tool is asked only if the mark's probability is at least this (0: wherever the
-    mark is the most likely token). A less probable mark is not written; with
-    ``rules.weak_marks`` it is written, but the tool is not asked.
-
-    ``ends``: what happens when one suggestion is complete and longer ones continue it. "first": the
-    name ends there (Algorithm 3). "mean": the name goes on if the most likely next token of a
-    longer one is at least as probable as the name's tokens so far on average. "break": the model
-    chooses between such a token and a break; this is the value for "dot", because monitor-guided
-    decoding constrains the model until a break.
-
-    ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the
-    name.
-
-    None means the default of ``rules``: 0, "first" and a boundary for the paper's; 0.8, "mean" and
-    no boundary for the package's. Anything else raises UserError.
-
-    ``rules`` also decide how the tool is asked (``jedi_tool.unsaved``), how the prompt is
-    written (``pairs.prompt_text``), and what is offered: with the package's whatever Jedi would insert,
-    including keywords,
-    ``__x__`` and ``name=``, unless it is nothing but words of ``marking.SKIPPED``.
+    ``rules`` also decide how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
+    (``pairs.prompt_text``), and what is offered: by the package's whatever Jedi would insert,
+    including keywords, ``__x__`` and ``name=``, unless it is nothing but words of
+    ``marking.SKIPPED``.
     """
 
     trigger: Literal["mark", "dot"] | None = "mark"
     rules: Rules = PAPER_RULES
-    gate: float | None = None
-    ends: Literal["first", "mean", "break"] | None = None
-    boundary: bool | None = None
 
     def __post_init__(self) -> None:
         check_choice("trigger", self.trigger, ("mark", "dot", None))
-        check_choice("ends", self.ends, ("first", "mean", "break", None))
-        check_choice("boundary", self.boundary, (True, False, None))
-        if self.gate is not None and not 0 <= self.gate <= NEVER:
-            raise UserError(f"gate is {self.gate}; it must be a probability, or {NEVER} for never")
-        rules, dot = self.rules, self.trigger == "dot"
-        own = {
-            "gate": rules.gate,
-            "ends": "break" if dot else rules.ends,
-            "boundary": rules.boundary or dot,
-        }
-        for name, value in own.items():
-            if (given := getattr(self, name)) is not None:
-                value = type(value)(given)
-            object.__setattr__(self, name, value)
+        if self.trigger == "dot":
+            rules = replace(self.rules, name_end_rule="break", boundary=True)
+            object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
         """As in the keys of stored answers: the paper's rules have a boundary unless it says
         otherwise.
         """
+        rules = self.rules
         parts = {
             "trigger": self.trigger,
-            "variant": self.rules,
-            "gate": self.gate,
-            "ends": self.ends,
-            "boundary": self.boundary,
+            "variant": rules,
+            "gate": float(rules.min_mark_probability),
+            "ends": rules.name_end_rule,
+            **rules.changes(),
         }
-        if self.rules.boundary and self.boundary:
-            del parts["boundary"]
+        for name in ("min_mark_probability", "name_end_rule", "boundary"):
+            parts.pop(name, None)
+        if not (rules.boundary and RULES[rules.variant].boundary):
+            parts["boundary"] = rules.boundary
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
 
@@ -114,7 +87,7 @@ class Vocabulary(NameTries):
     if it has none.
     """
 
-    def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
+    def __init__(self, tokenizer: Any, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
         self.tokenizer = tokenizer
         has_mark = mark_of(tokenizer) in tokenizer.get_added_vocab()
@@ -141,7 +114,7 @@ class Vocabulary(NameTries):
         tail = (*alone, last) if last == self.mark else (last,)
         rests = [name[len(begun) :] for name in names if name.startswith(begun)]
         paths, closed, _ = self.paths(tail, [rest for rest in rests if rest])
-        return [[]] * ("" in rests) + paths, closed
+        return ([[], *paths] if "" in rests else paths), closed
 
 
 @dataclass
@@ -150,10 +123,9 @@ class Question:
 
     ``step``: the token of the answer, from 0, after which it was asked; ``begun``: the part of a
     name that is written there. ``offered`` are the names of the tool's answer; ``failure`` says why
-    there is none. ``choices``, for each
-    token that was restricted to these names: the ids that were possible, and whether the name could
-    end (with the break after it). It is empty if no offered name begins that way and can be
-    spelled.
+    there is none. ``choices``, for each token that was restricted to these names: the ids that were
+    possible, and whether the name could end (with the break after it). It is empty if no offered
+    name begins that way and can be spelled.
     """
 
     step: int
@@ -174,60 +146,63 @@ class ToolConstraint:
     use: ToolUse
     vocabulary: Vocabulary
     before: Sequence[int]
-    ask: Callable[[str], Future[Answer]]
+    ask: Callable[[str], Future[ToolAnswer]]
     tokens: tuple[int, ...] = ()
     questions: list[Question] = field(default_factory=list)
-    answer: Future[Answer] | None = None  # to the question after the last token, until it is read
+    pending: Future[ToolAnswer] | None = (
+        None  # to the question after the last token, until it is read
+    )
     node: Trie | None = None  # of the suggestions; None where any token may come next
     unanswered: bool = False  # the last token asked for suggestions, and there are none
-    chances: tuple[float, ...] = ()  # of the name's tokens
+    name_probabilities: tuple[float, ...] = ()  # of the name's tokens
 
-    def record(self) -> list[dict]:
+    def record(self) -> list[dict[str, Any]]:
         """The row's questions (see ``Question``), once it is written."""
         self._collect()
         return [vars(question) for question in self.questions]
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         self._collect()
-        use, mark, margin = self.use, self.vocabulary.mark, math.inf
+        rules, mark, margin = self.use.rules, self.vocabulary.mark, math.inf
         if self.node is not None:
-            tokens, may_end = self._choices()
-            if tokens and may_end and use.ends == "mean":
-                sure = _probability(logits, tokens)
-                mean = math.fsum(self.chances) / max(1, len(self.chances))
-                tokens, may_end = (tokens, False) if sure >= mean else ([], True)
-                margin = abs(sure - mean)
-            if tokens or use.boundary:
+            tokens, may_end = self._choices(self.node)
+            if tokens and may_end and rules.name_end_rule == "mean":
+                probability = _probability(logits, tokens)
+                mean = math.fsum(self.name_probabilities) / max(1, len(self.name_probabilities))
+                tokens, may_end = (tokens, False) if probability >= mean else ([], True)
+                margin = abs(probability - mean)
+            if tokens or rules.boundary:
                 return self.vocabulary.only(logits, tokens, may_end), margin
             self.node = None
-        forbidden = self.unanswered or use.trigger != "mark"
-        least = NEVER if forbidden else use.gate
-        if mark is None or least <= 0:
+        forbidden = self.unanswered or self.use.trigger != "mark"
+        threshold = NEVER if forbidden else rules.min_mark_probability
+        if mark is None or threshold <= 0:
             return None if margin == math.inf else (logits, margin)
-        sure = _probability(logits, [mark])
-        if sure < least and (forbidden or not use.rules.weak_marks):
+        probability = _probability(logits, [mark])
+        if probability < threshold and (forbidden or not rules.weak_marks):
             logits = logits.clone()
             logits[mark] = -math.inf
-        return logits, min(margin, abs(sure - least))
+        return logits, min(margin, abs(probability - threshold))
 
     def push(self, token: int, logprob: float) -> None:
-        use = self.use
+        rules, trigger, probability = self.use.rules, self.use.trigger, math.exp(logprob)
         self.tokens += (token,)
         self.unanswered = False
         if self.node is not None:
-            self.questions[-1].choices += (self._choices(),)
+            self.questions[-1].choices += (self._choices(self.node),)
             self.node = self.node.get(token)
             if self.node is not None and not self.node.closed:
-                self.chances += (math.exp(logprob),)
-                free = self.node.terminal and (use.ends == "first" or not self.node)
-                if use.boundary or not free:
+                self.name_probabilities += (probability,)
+                first = rules.name_end_rule == "first"
+                ended = self.node.terminal and (first or not self.node)
+                if rules.boundary or not ended:
                     return
             self.node = None  # the name has ended, or the break was read, alone or in this token
-        marked = use.trigger == "mark" and token == self.vocabulary.mark
-        dot = use.trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token))
-        if marked and use.rules.weak_marks and math.exp(logprob) < use.gate:
-            self.unanswered = True
-        elif marked or dot:
+        if trigger == "mark" and token == self.vocabulary.mark:
+            self.unanswered = rules.weak_marks and probability < rules.min_mark_probability
+            if not self.unanswered:
+                self._ask()
+        elif trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token)):
             self._ask()
 
     def _ask(self) -> None:
@@ -239,30 +214,31 @@ class ToolConstraint:
             return
         self.unanswered = text.endswith(UNFINISHED)  # inside a character
         if not self.unanswered:
-            begun = re.search(r"\w*\Z", text)[0]
-            self.questions.append(Question(len(self.tokens) - 1, begun))
-            self.answer = self.ask(text)
+            self.questions.append(Question(len(self.tokens) - 1, re.split(r"\W", text)[-1]))
+            self.pending = self.ask(text)
 
     def _collect(self) -> None:
         """If an answer is pending, wait for it and enter its trie."""
-        if self.answer is None:
+        if self.pending is None:
             return
-        question, answer, self.answer = self.questions[-1], self.answer.result(), None
+        question, rules, answer = self.questions[-1], self.use.rules, self.pending.result()
+        self.pending = None
         question.failure = answer.failure
-        if not self.use.rules.whatever_fits or self.use.trigger == "dot":
+        if not rules.whatever_fits or self.use.trigger == "dot":
             question.offered = suggestions(answer, self.use.trigger)
         else:
-            left = [one.strip() for one in answer.inserted if one.strip()]
-            if not SKIPPED.issuperset(left):
-                question.offered = tuple(question.begun + one for one in left)
+            inserted = [text.strip() for text in answer.inserted if text.strip()]
+            if not SKIPPED.issuperset(inserted):
+                question.offered = tuple(question.begun + text for text in inserted)
         paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)
-        self.node = Trie.of(paths, closed if self.use.boundary else ()) if paths else None
-        self.unanswered, self.chances = self.node is None, ()
+        self.node = Trie.of(paths, closed if rules.boundary else ()) if paths else None
+        self.unanswered = self.node is None
+        self.name_probabilities = ()
 
-    def _choices(self) -> tuple[list[int], bool]:
+    def _choices(self, node: Trie) -> tuple[list[int], bool]:
         """The tokens of suggestions that may come next, and whether the name may end."""
-        over = self.node.terminal and self.use.ends == "first"
-        return [] if over else sorted(self.node), self.node.terminal
+        over = node.terminal and self.use.rules.name_end_rule == "first"
+        return [] if over else sorted(node), node.terminal
 
 
 def _probability(logits: "torch.Tensor", tokens: list[int]) -> float:

@@ -54,13 +54,15 @@ def test_calls_and_definitions_count_by_name_but_mentions_do_not():
         'boto3.client("s3").put_object()',
         'from boto3 import client\nclient("s3").put_object()',
         'c: object = session.client("s3", region_name="x")\ndef f():\n    return c.put_object()',
-        'def f():\n    return c.put_object()\nc = botocore.session.get_session().create_client("s3")',
+        "def f():\n    return c.put_object()\nc = "
+        'botocore.session.get_session().create_client("s3")',
         "class A:\n    def go(self): self.c.put_object()\n"
         '    def __init__(self): self.c = boto3.client("s3")',
         'if (c := boto3.client("s3")): c.put_object()',
         'c = d = boto3.client("s3")\nlist(map(lambda x: d.put_object(), []))',
         'c = None\nwith boto3.client("s3") as c:\n    c.put_object()',
-        'def f():\n    c = boto3.client("s3")\n    c.put_object()\ndef g():\n    c = boto3.client("kms")',
+        'def f():\n    c = boto3.client("s3")\n    c.put_object()\ndef g():\n    c = '
+        'boto3.client("kms")',
         'class A:\n    c: Any = boto3.client("s3")\n    def go(self): self.c.put_object()',
         'def f(self, c=None):\n    self.c = c or boto3.client("s3")\n    self.c.put_object()',
         'c = boto3.client("s3") if x else None\nd, e = c, 1\nd.put_object()',

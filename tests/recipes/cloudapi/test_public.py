@@ -35,7 +35,7 @@ def named(numbers, flags=(), provider="aws"):
     """The class of one API that so many repositories name, name beside its client, and bind."""
     api = ApiSpec(provider, "s3", "s3", "do_it", (), flags=flags)
     [found] = frequency.classes(np.array(numbers)[:, None], ApiIndex([api]))
-    return [*frequency.CLASSES, ""][found]
+    return [*frequency.FREQUENCY_CLASSES, ""][found]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,9 @@ def test_the_table_is_what_the_counts_by_repository_add_up_to(table):
             sums.update({(provider, name): n for provider, name, n in row["names"]})
     assert [*table.count_name] == [sums[spec.provider, spec.name] for spec in index.operations]
     found = frequency.by_repository(FOLDER / frequency.BY_REPOSITORY, index)
-    names = np.array([*frequency.CLASSES, ""])[frequency.classes(found.sum(axis=1), index)]
+    names = np.array([*frequency.FREQUENCY_CLASSES, ""])[
+        frequency.classes(found.sum(axis=1), index)
+    ]
     assert found.shape[1] == len(pandas.read_csv(FOLDER / "sources.csv")) == 405
     assert (table["class"] == names).all()
     drawn = frequency.stability(found, index, draws=100)

@@ -34,8 +34,8 @@ def test_pools_are_full_share_no_name_and_hold_counts_of_their_range():
     for pool, sizes in corpus.POOLS.items():
         counted = [count for count in found[pool].values() if count]
         assert (len(counted), len(found[pool]) - len(counted)) == sizes
-        assert min(counted) >= 1 and max(counted) <= corpus.MOST[pool]
-    assert corpus.MOST["asked"] == GRID[-1], "the curves end where the counts do"
+        assert min(counted) >= 1 and max(counted) <= corpus.HIGHEST_COUNT[pool]
+    assert corpus.HIGHEST_COUNT["asked"] == GRID[-1], "the curves end where the counts do"
     names = [api.rpartition(".")[2] for pool in found.values() for api in pool]
     assert len(set(names)) == len(names)
 
@@ -46,7 +46,7 @@ def test_the_draw_gives_the_committed_tasks():
 
 
 def test_no_comment_is_asked_twice_and_no_api_for_development_elsewhere():
-    files = corpus.TASKS, corpus.FURTHER, corpus.DEVELOPMENT
+    files = corpus.TASKS, corpus.FURTHER, corpus.DEVELOPMENT_TASKS
     first, further, development = map(load_tasks, files)
     tasks = [*first, *further, *development]
     assert len({(one.target, one.comment) for one in tasks}) == len(tasks)

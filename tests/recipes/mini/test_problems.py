@@ -12,7 +12,7 @@ import pytest
 from lookuplab.paths import records
 from lookuplab.stackoverflow import ds1000
 from recipes.mini import problems, questions
-from recipes.mini.docstrings import Documented, Example, examples, examples_of, options_of
+from recipes.mini.docstrings import DocExample, Documented, examples, examples_of, options_of
 from recipes.mini.packages import example_split
 from recipes.mini.problems import Literal, drafts, examined, literal, prompt
 
@@ -26,7 +26,7 @@ def test_execution(solution):
     assert known["result"] == 3
 """
 ARRAY = ("a = np.array([[10, 7, 4], [3, 2, 1]])",)
-MEDIAN = Example("numpy.median", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
+MEDIAN = DocExample("numpy.median", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,8 @@ def passes(context, answer):
 
 
 def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
-    assert len(ds1000.load(problems.PROBLEMS)) == len(committed) == sum(problems.NUMBERS.values())
+    counts = problems.PROBLEMS_BY_PERTURBATION
+    assert len(ds1000.load_problems(problems.PROBLEMS)) == len(committed) == sum(counts.values())
     facts = pd.DataFrame(record["metadata"] for record in committed)
     is_origin = facts.library_problem_id == facts.perturbation_origin_id
     assert all(is_origin == (facts.perturbation_type == "Origin")) and all(
@@ -109,14 +110,14 @@ def test_no_prompt_names_the_callable_or_a_parameter(committed):
         last = problems.called(record["metadata"]["expressions"][1]).rpartition(".")[2]
         assert f".{last}(" not in question and f"`{last}`" not in question
         assert f"import {last}\n" not in code and f".{last}(" not in code
-    flag = Example("numpy.sum", 0, IMPORT, ARRAY, "np.sum(a, axis=0, keepdims=True)")
+    flag = DocExample("numpy.sum", 0, IMPORT, ARRAY, "np.sum(a, axis=0, keepdims=True)")
     asked = prompt(problems.origin(flag))
     assert "`True`" in asked and "keepdims" not in asked and "axis" not in asked.partition("A:")[2]
 
 
 def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
     lines = ("from scipy.special import comb, factorial",)
-    first = Example("scipy.special.comb", 0, lines, (), "comb(5, 2)")
+    first = DocExample("scipy.special.comb", 0, lines, (), "comb(5, 2)")
     moved = problems.unimported(first, "comb")
     assert moved.imports == ("import scipy.special", "from scipy.special import factorial")
     assert moved.target == "scipy.special.comb(5, 2)"
@@ -140,11 +141,11 @@ def test_an_example_keeps_the_statements_that_its_value_needs():
     """
     setup = ("a = np.ones(3)", "a[0] = 5")
     found = list(examples(Documented(("numpy.shown",), text)))
-    assert found == [Example("numpy.shown", 4, IMPORT, setup, "shown(a)")]
+    assert found == [DocExample("numpy.shown", 4, IMPORT, setup, "shown(a)")]
 
 
 def test_constants_become_variables_and_the_second_input_gives_another_value():
-    draft = problems.origin(Example("numpy.average", 0, IMPORT, (), "np.average([1, 2, 6])"))
+    draft = problems.origin(DocExample("numpy.average", 0, IMPORT, (), "np.average([1, 2, 6])"))
     (first, value), (second, other) = draft.cases
     assert draft.target == "np.average(data)" and first == "data = [1, 2, 6]"
     assert value == Literal("number", "3.0") and second.startswith(first) and other != value
@@ -162,12 +163,12 @@ def test_constants_become_variables_and_the_second_input_gives_another_value():
 )
 def test_what_is_no_problem_is_left_out(setup, target):
     with pytest.raises(Exception):
-        drafts(Example("numpy.x", 0, IMPORT, setup, target))
+        drafts(DocExample("numpy.x", 0, IMPORT, setup, target))
 
 
 def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
     lines = "open('x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))", ""
-    tried = [Example("", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines]
+    tried = [DocExample("", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines]
     assert [bool(found) for found in examined(tried)] == [False, False, True]
 
 

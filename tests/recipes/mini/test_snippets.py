@@ -60,14 +60,16 @@ def test_sentences_are_prose_without_markup():
 
 
 def test_no_two_snippets_have_the_same_code():
-    codes = [snippets._key(one.code) for one in corpus.load("mini")]
+    codes = [snippets._key(one.code) for one in corpus.load_snippets("mini")]
     assert len(codes) > 5000 and len(set(codes)) == len(codes)
 
 
 def test_a_phrasing_neither_repeats_the_summary_nor_names_the_object_in_code():
     text = (
-        "Sort an array.\n\nSort an array. The order is that of the elements. Call np.order(x) for it.\n"
-        "See the guide for more of it.\n\nReturns\n-------\nout : array\n    The array in its new order.\n"
+        "Sort an array.\n\nSort an array. The order is that of the elements. Call np.order(x) "
+        "for it.\n"
+        "See the guide for more of it.\n\nReturns\n-------\nout : array\n    The array in its "
+        "new order.\n"
     )
     item = Documented(("numpy.order",), text)
     assert opening_sentence(sections(item.text)[""]) == "Sort an array."

@@ -55,7 +55,7 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
     monkeypatch.setattr(toolgen, "HELD_OUT_PACKAGES", ("kept",))
     monkeypatch.setattr(toolgen, "PER_REPOSITORY", 200)
-    for name in ("WORK", "MODELS"):
+    for name in ("TOOLGEN_WORK", "TOOLGEN_MODELS"):
         monkeypatch.setattr(toolgen, name, tmp_path / "work-1")  # no package's name
     for name in CACHED:
         monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))
@@ -97,12 +97,12 @@ def test_the_split_is_a_function_of_the_draw_and_of_the_whole_class_or_function(
 
 def test_the_written_list_gives_the_functions_back_in_its_order(world):
     toolgen.write_held_out()
-    asked, file = toolgen.held_out_functions("test"), toolgen.MODELS / "seen_test.txt"
+    asked, file = toolgen.held_out_functions("test"), toolgen.TOOLGEN_MODELS / "seen_test.txt"
     assert listed_functions(file) == asked and listed_functions(file, limit=3) == asked[:3]
 
 
 def test_the_committed_list_is_of_functions_of_the_test_split():
-    file = toolgen.MODELS / "seen_test.txt"
+    file = toolgen.TOOLGEN_MODELS / "seen_test.txt"
     ids = file.read_text().splitlines()
     assert len(ids) == toolgen.HELD_OUT["test"] and ids == sorted(ids, key=toolgen.order)
     assert {toolgen.split_of(id) for id in ids} == {"test"}
@@ -128,7 +128,8 @@ def test_a_list_of_functions_that_are_not_there_is_refused_in_one_line(tmp_path,
 def test_functions_with_and_without_docstring_keep_signature_and_body_apart(tmp_path):
     file = tmp_path / "a.py"
     file.write_text(
-        'class A:\n    def f(self,\n          x=1):\n        """Do it. Now."""\n        if x:\n            return x  # note\n\n'
+        'class A:\n    def f(self,\n          x=1):\n        """Do it. Now."""\n        if x:\n  '
+        "          return x  # note\n\n"
         "    def g(self): return 1\n\n    def h(self):\n        return 2\n"
     )
     first, second = toolgen.file_functions("p/a.py", file)

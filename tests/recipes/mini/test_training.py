@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipes.mini import training
-from recipes.mini.training import IGNORED, Recipe, batches, fitted, tensors
+from recipes.mini.training import IGNORED, PretrainingRecipe, batches, fitted, tensors
 
 EXAMPLES = [([5 + i % 7, 6, 7], [8 + i % 5] * (1 + i % 9) + [0]) for i in range(60)]
 SIZES = np.array([len(read) + len(written) for read, written in EXAMPLES])
@@ -22,7 +22,7 @@ SAMPLE = [
 TOKENIZER = training.train_tokenizer(SAMPLE)
 
 
-RECIPE = Recipe("tiny", epochs=2, packed=True, batch_tokens=128)
+RECIPE = PretrainingRecipe("tiny", epochs=2, packed=True, batch_tokens=128)
 
 
 @pytest.fixture(autouse=True)

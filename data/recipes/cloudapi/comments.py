@@ -58,7 +58,7 @@ _WHETHER = re.compile(
 )
 _THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", re.IGNORECASE)
 _OTHERWISE = re.compile(r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE)
-_SIGNS = re.compile(r"[<>{}\[\]|=\\^~$]|::|\s-\w|\.\.|[:\"]$")
+_SIGNS = re.compile(r"[<>{}\[\]|,=\\^~$]|::|\s-\w|\.\.|[:\"]$")
 DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
     frozenset(_TABLES[name].split()) for name in ("determiners", "nouns", "prepositions", "misfits")
 )
@@ -139,7 +139,8 @@ def _object(words: list[str], is_clause: bool) -> list[str]:
     named = re.search(r"[^s]s$|^[A-Z]|_", noun) or noun in NOUNS
     if named or DETERMINERS & {*plain[:end]}:
         return words
-    return ["the", *words] if plain[end:][:1] == ["of"] and not is_clause else []
+    needs_article = plain[end : end + 1] in ([["is"], ["has"], ["can"]] if is_clause else [["of"]])
+    return ["the", *words] if needs_article else []
 
 
 def purpose(spec: ApiSpec) -> Intent | None:

@@ -297,7 +297,7 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
         changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
         for head, column in (("ours", "value"), ("paper", "paper_value")):
             wide = alone.set_index(["model", "condition", "metric"])[column].unstack(sort=False)
-            numbers = wide.reindex(columns=[metric, changed]).astype(float)
+            numbers = wide.reindex(columns=[metric, changed]).astype(float).astype(object)
             texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
             changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
             cells[heading, head] = texts.fillna("") + changes.fillna("")

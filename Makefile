@@ -9,7 +9,7 @@ JOBS ?=  # notebooks or tests at once: by default as many as there are cores
 # The lessons as students get them: in the bundle, the lessons; in the full checkout, a copy that is made once and kept.
 LESSONS := $(if $(wildcard notebooks/course/bundle.py),runs/course/student,notebooks/course)
 
-.PHONY: help reproduce test lint lab course course-lab clean
+.PHONY: help reproduce test lint mutants lab course course-lab clean
 
 help:  ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 \2/p' Makefile
@@ -29,6 +29,18 @@ lint: $(VENV)/.installed-test  ## checks of code, format, types and spelling
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy lib/lookuplab data/recipes
 	@$(RUN) codespell_lib lib data/recipes docs notebooks tests *.md
+
+# In a copy of the checkout, which takes the last commit.
+mutants: $(VENV)/.installed-mutants  ## which changes of the lines of a package that changed since BASE no test notices: make mutants ROOM=scoring BASE=HEAD~5 SAMPLE=100
+	@rm -rf runs/mutants && git clone --quiet . runs/mutants
+	@cd runs/mutants && export PATH="$(CURDIR)/$(VENV)/bin:$$PATH" PYTHONPATH="$$PWD/lib:$$PWD/data" LOOKUPLAB_HOME="$$PWD" \
+		&& sed 's|ROOM|$(ROOM)|; s|BASE|$(BASE)|' tests/mutants.toml >mutants.toml \
+		&& cosmic-ray init mutants.toml mutants.sqlite \
+		&& cr-filter-operators mutants.sqlite mutants.toml \
+		&& cr-filter-git --config mutants.toml mutants.sqlite \
+		&& python tests/mutants.py mutants.sqlite --size $(or $(SAMPLE),100) \
+		&& cosmic-ray exec mutants.toml mutants.sqlite \
+		&& cr-report --surviving-only --show-diff mutants.sqlite
 
 lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
@@ -61,6 +73,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt data/python-sources.txt | $(V
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	@$(PIP) -e '.[test]'
+	@touch $@
+
+$(VENV)/.installed-mutants: $(VENV)/.installed-test
+	@$(PIP) -e '.[mutants]'
 	@touch $@
 
 $(VENV)/.installed-course: $(VENV)/.installed

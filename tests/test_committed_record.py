@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from lookuplab import paths
-from lookuplab.cloudapi.dag import ask
+from lookuplab.benchmark import evaluate
+from lookuplab.cloudapi.dag import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import Decoding, load, record
 from lookuplab.models.store import STORE_VARIABLE, CompletionStore, elsewhere
@@ -19,7 +20,7 @@ from lookuplab.run import audit
 from lookuplab.stackoverflow.ds1000 import select
 from lookuplab.stackoverflow.grader import Grader, VerdictStore, failing_references
 from lookuplab.toolgen.analysers import JudgementStore
-from lookuplab.toolgen.evaluation import judged_all, most_tokens, test_functions
+from lookuplab.toolgen.evaluation import held_out_functions, judged_all, most_tokens
 from lookuplab.toolgen.functions import Filters, locate_all
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
@@ -49,7 +50,8 @@ def test_its_files_have_the_rows_that_it_states_and_fit_into_fifteen_megabytes()
 
 
 def asks_for_calls() -> None:
-    ask(load("mini-small"), load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[:4])
+    tasks = load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[:4]
+    evaluate(load("mini-small"), CloudApiBench(tasks))
 
 
 @cache
@@ -57,7 +59,7 @@ def functions() -> list:
     """Functions of a small repository that the record has marks of."""
     marks = pd.read_parquet(record.folder() / "marks.parquet").about
     filters, tokens = Filters(max_model_tokens=128), most_tokens(["mini-gpt-toolgen"])
-    found = test_functions(locate_all(["nbclient"]), filters, count_tokens=tokens)
+    found = held_out_functions(locate_all(["nbclient"]), filters, count_tokens=tokens)
     return [one for one in found if one.id in set(marks)]
 
 

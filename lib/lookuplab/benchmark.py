@@ -6,6 +6,7 @@ asks a model all tasks of any benchmark and gives one tidy frame; ``rates`` turn
 numbers with intervals; ``lookuplab score`` judges completions that were generated elsewhere.
 """
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -33,11 +34,14 @@ class Benchmark(ABC, Generic[T]):
     """What a paper asks a model, and how it judges the completions.
 
     tasks: each with an ``id`` of its own. decoding: how completions are generated, with the rule
-    that ends them.
+        that ends them. measures: the columns of ``judge`` that tables show; None means every
+        boolean one. by: the column by whose values tables part them.
     """
 
     tasks: Sequence[T]
     decoding: Decoding = Decoding()
+    measures: Sequence[str] | None = None
+    by: str = ""
 
     @abstractmethod
     def prompt(self, task: T) -> Prompt:
@@ -145,3 +149,17 @@ def rates(
 def written(id: str | int, text: str, sample: int = 0) -> Completion:
     """A completion that was generated elsewhere: nothing but its text is known."""
     return Completion(str(id), sample, text, (), (), None, "unknown", 0)
+
+
+def named(name: str) -> Benchmark[Any]:
+    """The benchmark that ``module:Class`` makes without arguments. Raises UserError if there is no
+    such class.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        benchmark = getattr(importlib.import_module(module), attribute)()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise UserError(f"no benchmark {name}: {error}") from None
+    if not isinstance(benchmark, Benchmark):
+        raise UserError(f"{name} is no lookuplab.benchmark.Benchmark")
+    return benchmark

@@ -1,13 +1,9 @@
 """A naive implementation of ToolGen as the paper describes it, one question after the other, with
 nothing kept between them; and of DS-1000's grading.
 
-<<<<<<< HEAD
-``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the
-=======
-``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen`` give the
->>>>>>> b1cf73be4d116abb4ed7898a4418d7c28015974c
-same marks, tokens and verdicts. This file exists to show that the results are equal, and what each
-way costs.
+``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen`` give
+the same marks, tokens and verdicts. This file exists to show that the results are equal, and what
+each way costs.
 """
 
 import math
@@ -29,7 +25,7 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, decoded
 from lookuplab.toolgen.evaluation import Original, inserted
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import Answer, ask, suggestions
+from lookuplab.toolgen.jedi_tool import ToolAnswer, ask_tool, suggestions
 from lookuplab.toolgen.jedi_worker import forget
 from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
@@ -46,16 +42,16 @@ class SerialJedi:
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Like ``jedi_tool.JediTool.complete``; ``wanted`` is ignored."""
         path = root / file
         project = jedi.Project(root, sys_path=python_sources.search_path())
         forget(path)  # by default Jedi parses only what changed since the last call
         try:
             asked = jedi.Script(text, path=path, project=project)
-            return Answer.of(asked.complete(line, column))
+            return ToolAnswer.of(asked.complete(line, column))
         except Exception as error:  # as in the workers: Jedi trips over other people's code
-            return Answer(failure=f"error in Jedi: {type(error).__name__}")
+            return ToolAnswer(failure=f"error in Jedi: {type(error).__name__}")
         finally:
             forget(path)  # and takes this text for the file in calls about other files
 
@@ -119,7 +115,7 @@ class Writer:
         """
         if text.endswith(UNFINISHED):  # inside a character, where no name can follow
             return None
-        offered = suggestions(ask(self.tool, function, text, "decoder"))
+        offered = suggestions(ask_tool(self.tool, function, text, "decoder"))
         begun = re.search(r"\w*\Z", text)[0]
         paths, closed = self.vocabulary.spellings(self.vocabulary.mark, offered, begun)
         return Trie.of(paths, closed) if paths else None

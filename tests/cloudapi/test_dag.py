@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pandas
 import pytest
 
+from lookuplab.benchmark import evaluate
 from lookuplab.cloudapi import dag
 from lookuplab.cloudapi.dag import (
+    CloudApiBench,
     api_ranker,
-    ask,
     confidence,
     key_terms,
     passes,
@@ -23,7 +24,7 @@ from lookuplab.cloudapi.dag import (
 )
 from lookuplab.cloudapi.prompts import DESIGNS, RULE, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
-from lookuplab.cloudapi.tasks import Task, load_tasks
+from lookuplab.cloudapi.tasks import ApiTask, load_tasks
 from lookuplab.errors import UserError
 from lookuplab.models import Completion
 from lookuplab.retrieval.rankers import identifier_words
@@ -31,17 +32,18 @@ from lookuplab.retrieval.rankers import identifier_words
 NAMES = "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object"
 OTHER = ApiSpec("aws", "ec2", "ec2", "run_instances", ())
 INDEX = ApiIndex([*(ApiSpec("aws", "s3", "s3", name, ()) for name in NAMES.split()), OTHER])
-OPTIONS = {"store": False, "index": INDEX}
 REAL = load_tasks(limit=60)
 
 
 def task(name, *others):
     targets = tuple(f"aws/s3.s3.{api}" for api in (name, *others))
     prompt = f"# do it: {name[::-1]}\nclient."
-    return Task(name, prompt, "", targets, "aws", "s3", "s3", "low", 0, 0, 0)
+    return ApiTask(name, prompt, "", targets, "aws", "s3", "s3", "low", 0, 0, 0)
 
 
 TASKS = [task("put_object"), task("get_object"), task("list_objects", "get_bucket_policy")]
+BENCH = CloudApiBench(TASKS, index=INDEX)
+PUT = replace(BENCH, tasks=TASKS[:1])
 MEMORY = {"put_object": "put_object", "get_object": "object_get", "list_objects": "delete_object"}
 CERTAIN, UNSURE = -0.01, -1.0  # log-probabilities of names that were read, and made up
 
@@ -51,7 +53,7 @@ class ReadingModel:
     name}. Keeps every prompt that it was asked.
     """
 
-    name = "reader"
+    name, chat = "reader", False
     identity = {"name": "reader"}
 
     def __init__(self, memory):
@@ -110,7 +112,8 @@ def test_the_exact_name_finds_its_api_and_only_operations_are_found():
     operations, ranker = load_index().operations, api_ranker(load_index())
     assert set(ranker.ids) == {spec.id for spec in operations}
     chosen = random.Random(0).sample(operations, 300)
-    found = ranker.rank({spec.id: key_terms(spec, spec.name) for spec in chosen}, 1)
+    keys = {spec.id: " ".join(key_terms(spec, spec.name)) for spec in chosen}
+    found = ranker.rank(keys, 1)
     assert sum(found[spec.id] == [spec.id] for spec in chosen) >= 297
 
 
@@ -148,15 +151,15 @@ def test_hits_hold_a_target_and_misses_none(monkeypatch, targets, k, hit, miss, 
 def test_more_documents_than_there_are_is_one_clear_line(model):
     for k in (0, 6):
         with pytest.raises(UserError, match=f"k is {k}: the index of 7 APIs"):
-            passes(model, TASKS, k, **OPTIONS)
+            passes(model, BENCH, k, store=False)
 
 
 def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(model):
-    found = passes(model, TASKS, **OPTIONS)
+    found = passes(model, BENCH, store=False)
     assert found.hit.valid.all() and not found.miss.valid.any()
     assert list(found.retrieved) == [True, True, False]  # the last call is of another API
     for frame in (found.first, found.hit, found.miss):
-        assert list(frame.task) == list(MEMORY)
+        assert list(frame.id) == list(MEMORY)
     again = [prompt.text for prompt in model.asked if prompt.id == "get_object"][1:]
     for text in again:  # documentation and the first prompt, without the first attempt
         assert text.startswith('"""\n') and text.endswith(TASKS[1].prompt)
@@ -166,25 +169,25 @@ def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(mod
 
 def test_confidence_and_existence_are_those_of_the_first_name(model):
     with pytest.raises(UserError, match="design is 'nam'"):
-        ask(None, TASKS, design="nam")  # even of the pass that shows none
-    first = ask(model, TASKS, **OPTIONS)
+        CloudApiBench(TASKS, design="nam")  # even of the pass that shows none
+    first = evaluate(model, BENCH, store=False)
     assert list(first.exists) == [True, False, True]
     assert first.minimum.tolist() == pytest.approx([math.exp(UNSURE)] * 3)
-    other = ask(ReadingModel({"put_object": "run_instances"}), TASKS[:1], **OPTIONS)
+    other = evaluate(ReadingModel({"put_object": "run_instances"}), PUT, store=False)
     assert not other.exists.item() and other.exists_anywhere.item()
 
 
 def test_a_constrained_name_is_one_of_the_clients_operations(model):
-    held = ask(model, TASKS, constrained=True, **OPTIONS)
+    held = evaluate(model, replace(BENCH, constrained=True), store=False)
     assert {prompt.choices for prompt in model.asked} == {tuple(NAMES.split())}
     assert held.exists.all()
 
 
 def test_only_a_chat_models_answer_loses_its_backticks():
     model = ReadingModel({"put_object": "`put_object()` or "})
-    assert not ask(model, TASKS[:1], **OPTIONS).valid.item()
+    assert not evaluate(model, PUT, store=False).valid.item()
     model.chat = True
-    assert ask(model, TASKS[:1], **OPTIONS).valid.item()
+    assert evaluate(model, PUT, store=False).valid.item()
 
 
 def completion(text, probabilities):

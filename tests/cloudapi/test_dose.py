@@ -18,7 +18,7 @@ def rows(**curves):
         name: random.random(len(dose)) < expit(intercept + slope * dose)
         for name, (intercept, slope) in curves.items()
     }
-    frame = pandas.DataFrame({"model": "m", "api": APIS})
+    frame = pandas.DataFrame({"model": "m", "cluster": APIS})
     return {(row["condition"], row["metric"]): row for row in dose_rows(frame, COUNTS, valid)}
 
 

@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ParamValidationError
 
 from lookuplab.cloudapi.specs import load_index
-from lookuplab.cloudapi.validity import judge
+from lookuplab.cloudapi.validity import judge_call
 from recipes.cloudapi.sdks import azure_clients
 
 AWS_APIS = """
@@ -215,7 +215,7 @@ def test_every_form_is_judged_as_the_sdk_judges_it(api):
     optional = [p.name for p in parameters if not p.required]
     for form, (call, rest) in forms(name, required, optional, other).items():
         text = (call or "") + rest
-        found = judge(text, [name], load_index(), provider, client, service)
+        found = judge_call(text, [name], load_index(), provider, client, service)
         called = re.match(r"[\w.]+", call)[0] if call else "".join(re.findall(r"^\s*(\w+)", text))
         category = "incorrect_existing" if called != name else "invalid_usage"
         if not exists(called):

@@ -10,32 +10,32 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookuplab.cloudapi import policies
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import (
-    POLICIES,
-    added_tokens,
+from lookuplab.cloudapi.figures import (
     best,
-    between_models,
     break_even_rows,
     calibration_rows,
-    class_rows,
-    curve,
-    expected,
     folds,
     held_out_rows,
     lowest,
-    outcome,
     perplexity_rows,
-    policy_rows,
     precision_rows,
     risk_rows,
-    sampled_hits,
     share_rows,
-    spent,
     threshold_rows,
+)
+from lookuplab.cloudapi.policies import (
+    POLICIES,
+    added_tokens,
+    between_models,
+    class_rows,
+    curve,
+    expected,
+    outcome,
+    policy_rows,
+    sampled_hits,
+    spent,
     triggered,
-    valid_rates,
 )
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import averages, of_change, of_number, of_share
@@ -43,8 +43,10 @@ from lookuplab.scoring.rates import averages, of_change, of_number, of_share
 COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
 # Two tasks a class, each of its own API; the aggregates differ so that a mix-up shows.
-TABLE = pd.DataFrame({"minimum": SURE, "mean": 1 - SURE, "product": SURE, "api": list("abcdef")})
-TABLE = TABLE.assign(model="toy", task=TABLE.api, last=0.5, exists_anywhere=SURE != 0.9)
+TABLE = pd.DataFrame(
+    {"minimum": SURE, "mean": 1 - SURE, "product": SURE, "cluster": list("abcdef")}
+)
+TABLE = TABLE.assign(model="toy", id=TABLE.cluster, last=0.5, exists_anywhere=SURE != 0.9)
 TABLE = TABLE.assign(exists=SURE < 0.9, prompt_dropped=0)
 TABLE["frequency"] = np.repeat(["high", "medium", "low"], 2)
 # Valid are three without documents, five with a hit, none with a miss.
@@ -84,26 +86,12 @@ def test_a_bad_threshold_or_precision_and_no_confidence_are_one_clear_line():
             outcome(PASSES, True, percent)
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        lambda none: Passes(1, none, none, none, np.array([], bool)),
-        lambda none: policies.class_rows(none, "base", {"valid_percent": none.valid}),
-        lambda none: policies.calibration_rows(none, []),
-        lambda none: policies.risk_rows(none, [], [0.5]),
-    ],
-)
-def test_no_task_is_one_clear_line(rows):
-    with pytest.raises(UserError, match="there is no task"):
-        rows(FIRST[:0])
-
-
 def test_no_precision_share_or_coverage_makes_no_row_and_no_threshold_is_one_clear_line():
     passes, counts = Passes(1, FIRST, FIRST, FIRST, FIRST.valid.to_numpy()), range(len(FIRST))
-    assert policies.precision_rows(passes, []) == []
+    assert precision_rows(passes, []) == []
     with pytest.raises(UserError, match="no threshold"):
-        policies.threshold_rows(passes, np.array([]), 50)
-    metrics = {row["metric"] for row in policies.risk_rows(FIRST, counts, [])}
+        threshold_rows(passes, np.array([]), 50)
+    metrics = {row["metric"] for row in risk_rows(FIRST, counts, [])}
     assert metrics == {"aurc"}
 
 
@@ -115,7 +103,7 @@ def test_the_expectation_is_exact_also_where_retrieval_changes_nothing():
 def drawn(sizes, percent, seed=0):
     """Which of the tasks of classes of these sizes are hits, with their class."""
     frequency = [name for name, size in sizes.items() for _ in range(size)]
-    tasks = pd.DataFrame({"task": range(len(frequency)), "frequency": frequency})
+    tasks = pd.DataFrame({"id": range(len(frequency)), "frequency": frequency})
     return tasks.assign(hit=sampled_hits(tasks, percent, seed))
 
 
@@ -156,7 +144,7 @@ def test_rows_are_by_class_and_a_metrics_end_is_its_unit():
     assert [row["value"] for row in found] == [50, -25, 15, 100, 100, 35, 75, 37.5, 25]
     kinds = zip((of_share, of_change, of_number), (100, 100, 1), numbers.values(), strict=True)
     for row, (kind, scale, values) in zip(found[6:], kinds, strict=True):
-        (number,) = averages(np.array(values)[:, None], FIRST[:4].api, kind=kind)
+        (number,) = averages(np.array(values)[:, None], FIRST[:4].cluster, kind=kind)
         assert (row["ci_low"], row["ci_high"]) == (scale * number.low, scale * number.high)
 
 
@@ -165,13 +153,6 @@ def test_tasks_without_a_value_do_not_count():
     found = class_rows(FIRST, ["a", "b"], numbers)
     assert " ".join(row["condition"] for row in found) == "a/high b/high a/all b/all"
     assert {row["n"] for row in found} == {1}
-
-
-def test_intervals_rest_on_apis_not_on_tasks():
-    table = FIRST[:3].assign(api=list("aab"), frequency="high", valid=[True, False, True])
-    (found, *_) = valid_rates(table.assign(valid_closed=False))
-    assert (found["condition"], found["metric"], found["n"]) == ("high", "valid_percent", 3)
-    assert found["value"] == pytest.approx(200 / 3) and found["clusters"] == 2
 
 
 def test_policy_rows_are_those_of_tables_2_and_3():
@@ -203,11 +184,11 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
 
 def test_the_interval_of_the_break_even_ends_where_that_of_the_change_leaves_zero():
     frames = (pd.concat([one] * 20, ignore_index=True) for one in (FIRST, HIT, MISS))
-    many = Passes(1, *(one.assign(api=one.index) for one in frames), None)
+    many = Passes(1, *(one.assign(cluster=one.index) for one in frames), None)
 
     def change(precision):
         changed = outcome(many, True, precision) - many.first.valid
-        return averages(changed.to_numpy()[:, None], many.first.api, kind=of_change)[0]
+        return averages(changed.to_numpy()[:, None], many.first.cluster, kind=of_change)[0]
 
     low, high = (break_even_rows(many)[-1][end] for end in ("ci_low", "ci_high"))
     assert change(low - 1).high < 0 <= change(low).high
@@ -270,7 +251,7 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     assert rows[0]["ci_low"] <= 0.41 <= rows[0]["ci_high"]
     # six tasks could hide a loss at any other threshold, or none at all; 3,000 could not
     assert [(row["ci_low"], row["ci_high"]) for row in rows[1:]] == [(0, 0.41), (0.41, 1)]
-    many = [pd.concat([one] * 500).assign(api=range(3000)) for one in (FIRST, HIT, MISS)]
+    many = [pd.concat([one] * 500).assign(cluster=range(3000)) for one in (FIRST, HIT, MISS)]
     rows = threshold_rows(Passes(1, *many, np.tile(RETRIEVED, 500)), GRID, 50)[1:3]
     assert [(row["ci_low"], row["ci_high"]) for row in rows] == [(0.41, 0.41), (0.6, 0.6)]
 

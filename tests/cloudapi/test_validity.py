@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter
-from lookuplab.cloudapi.validity import AUTOFILLED, CallArguments, bind_error, judge, parse_call
+from lookuplab.cloudapi.validity import (
+    AUTOFILLED,
+    CallArguments,
+    bind_error,
+    judge_call,
+    parse_call,
+)
 from lookuplab.errors import UserError
 from recipes.cloudapi.sdks import aws_methods, session
 
@@ -106,21 +112,21 @@ def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept():
         "\0get_it(Name=1)": ("nonexistent", False),
     }
     for text, found in expected.items():
-        judged = judge(text, ["get_it"], INDEX, "aws", "s3")
+        judged = judge_call(text, ["get_it"], INDEX, "aws", "s3")
         assert (judged.category, judged.exists_anywhere) == found, text
 
 
 def test_any_of_several_targets_makes_it_valid_and_strange_targets_are_flagged():
     targets = ["aws/s3.s3.get_it", "aws/s3.s3.get_waiter"]
-    assert judge("get_waiter('x')", targets, INDEX, "aws", "s3").valid
-    strange = judge("get_it(**x)", ["no_such"], INDEX, "aws", "s3")
+    assert judge_call("get_waiter('x')", targets, INDEX, "aws", "s3").valid
+    strange = judge_call("get_it(**x)", ["no_such"], INDEX, "aws", "s3")
     assert strange.flags == ("unknown_target", "unresolved_splat")
 
 
 def test_the_service_tells_apart_classes_of_equal_name_and_an_unknown_one_is_passed_over():
     def valid(service):
-        return judge("show_it()", ["show_it"], INDEX, "azure", "Operations", service).valid
+        return judge_call("show_it()", ["show_it"], INDEX, "azure", "Operations", service).valid
 
     assert valid("storage") and valid("azure-mgmt-storage") and not valid("compute")
     with pytest.raises(UserError, match="no client 's4'"):
-        judge("f()", ["f"], INDEX, "aws", "s4")
+        judge_call("f()", ["f"], INDEX, "aws", "s4")

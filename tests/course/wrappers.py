@@ -10,7 +10,7 @@ WRAPPERS = {
 from lookuplab.cloudapi.policies import class_rows
 
 def valid_shares(table):
-    rows = class_rows(table.assign(model="", api=range(len(table))), "", {"valid": table.valid})
+    rows = class_rows(table.assign(model="", cluster=range(len(table))), "", {"valid": table.valid})
     return {row["condition"]: row["value"] for row in rows if row["condition"] in set(table.frequency)}""",
         ],
         "auroc": [

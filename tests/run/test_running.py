@@ -88,10 +88,10 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
     nbformat.write(document, early)
     kit.notebook("asks", "from lookuplab.errors import UserError\nraise UserError('start it')")
     said = kit.said("reproduce -j 2", code=1)
-    assert "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
+    assert "demo/breaks: In [4]: ZeroDivisionError: division by zero" in said
     assert "    fine / 0" in said
     assert "demo/dies: ProcessDied: the notebook's process died" in said
-    assert "demo/early: cell 1: ModuleNotFoundError" in said  # before the parameters
+    assert "demo/early: In [1]: ModuleNotFoundError" in said  # before the parameters
     assert "1 of 5 notebooks ran" in said and kit.output("works") == "here\n"
 
     bad_input = kit.said("run asks", code=2)
@@ -105,10 +105,10 @@ def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_i
         assert said_first in said
         (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
         lines = table.read_text().splitlines()
-        assert lines[0].startswith("parameter_tasks,parameter_rate,paper,artifact,")
+        assert lines[0].startswith("paper,artifact,model,condition,metric,value,")
         assert lines[1:] == [
-            "2,1.0,demo,counts,m,all,product,2,,,2,,",
-            "4,1.0,demo,counts,m,all,product,4,,,4,,",
+            'demo,counts,m,"all, tasks=2, rate=1",product,2,,,2,,',
+            'demo,counts,m,"all, tasks=4, rate=1",product,4,,,4,,',
         ]
 
 

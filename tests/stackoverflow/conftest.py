@@ -1,4 +1,4 @@
-"""Lets the tests in this folder import the problems that lie beside them, and write them to files."""
+"""Lets the tests of this folder import the problems beside them, and write them to files."""
 
 import json
 import sys

@@ -4,15 +4,16 @@ asked with them.
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from lookuplab.errors import UserError
 from lookuplab.stackoverflow import asking
-from lookuplab.stackoverflow.asking import prompt
+from lookuplab.stackoverflow.asking import trimmed_prompt
 from lookuplab.stackoverflow.corpus import Snippet
-from lookuplab.stackoverflow.ds1000 import load as load_problems
+from lookuplab.stackoverflow.ds1000 import load_problems
 from lookuplab.stackoverflow.scores import trim_rows
 
 PROBLEM = "p1 p2 p3 p4 answer"  # 5 tokens
@@ -37,7 +38,7 @@ WHOLE = 3 * 11 + 5
 
 
 def made(tokenizer, room: int, examples=EXAMPLES, **changes):
-    return prompt(PROBLEM, examples, room + 10, 10, tokenizer, **changes)
+    return trimmed_prompt(PROBLEM, examples, room + 10, 10, tokenizer, **changes)
 
 
 def test_the_best_example_stands_next_to_the_problem(tokenizer):
@@ -69,13 +70,13 @@ def test_the_last_description_gives_first_then_code_and_the_problem_last(
 def test_as_many_tokens_are_cut_from_the_question_as_the_descriptions_have(tokenizer):
     long = "q " * 20 + PROBLEM
     settings = 999, 10, tokenizer
-    cut = [prompt(long, EXAMPLES, *settings, trim, shortened=True) for trim in asking.TRIMS]
+    cut = [trimmed_prompt(long, EXAMPLES, *settings, trim, shortened=True) for trim in asking.TRIMS]
     assert [tuple(one.lost.values()) for one in cut] == [(9, 0, 0), (0, 0, 9)]
     assert cut[0].tokens == cut[1].tokens == WHOLE + 20 - 9
     with pytest.raises(
         UserError, match="trim is 'questions-first'; it must be description-first, q"
     ):
-        prompt(long, EXAMPLES, *settings, "questions-first")
+        trimmed_prompt(long, EXAMPLES, *settings, "questions-first")
 
 
 @pytest.mark.parametrize("trim", asking.TRIMS)
@@ -115,11 +116,10 @@ def test_no_snippet_that_holds_an_expression_is_shown_and_gold_is_of_the_object(
     assert asking.gold([snippet("b")], [nameless], 5) == {nameless.id: []}
 
 
-def test_what_the_budget_cut_is_counted(problems):
-    cut = {"description": 3, "code": 0, "question": 0}
-    prompts = {one.id: asking.Trimmed("", 10, cut) for one in problems[1:]}
-    prompts["1"] = asking.Trimmed("", 40, dict.fromkeys(cut, 0))
-    rows = trim_rows(problems, asking.Asked([], prompts), "m", "examples_1")
-    values = {row["metric"]: round(row["value"], 3) for row in rows}
+def test_what_the_budget_cut_is_counted_once_per_prompt():
+    columns = ["id", "cluster", "prompt_tokens", "description_lost", "code_lost", "question_lost"]
+    lines = [("1", "a", 40, 0, 0, 0), ("2", "a", 10, 3, 0, 0), ("3", "b", 10, 3, 0, 0)]
+    frame = pd.DataFrame([*lines, lines[0]], columns=columns).assign(model="m")
+    values = {row["metric"]: round(row["value"], 3) for row in trim_rows(frame, "examples_1")}
     assert values["prompt_tokens"] == 20 and values["description_cut_percent"] == 66.667
     assert values["description_cut_tokens"] == 2 and values["code_cut_percent"] == 0

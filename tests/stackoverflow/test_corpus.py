@@ -30,7 +30,7 @@ def written(tmp_path):
 
 def test_the_published_fields_are_read_as_the_schema(written):
     file = written({"id": 7, "code": "x", "description": "d", "attribution": "so.com/a/7"}, "")
-    assert corpus.load(file) == [corpus.Snippet("7", "d", "x", "so.com/a/7", "")]
+    assert corpus.load_snippets(file) == [corpus.Snippet("7", "d", "x", "so.com/a/7", "")]
 
 
 @pytest.mark.parametrize(
@@ -44,18 +44,18 @@ def test_the_published_fields_are_read_as_the_schema(written):
 )
 def test_a_bad_line_is_named(written, bad, said):
     with pytest.raises(UserError, match=said):
-        corpus.load(written(LINE, bad))
+        corpus.load_snippets(written(LINE, bad))
 
 
 def test_an_unknown_corpus_is_told_what_there_is():
     with pytest.raises(UserError, match="no snippet corpus 'nowhere': name one of mini, .*so-ds"):
-        corpus.load("nowhere")
+        corpus.load_snippets("nowhere")
 
 
 def test_a_corpus_that_was_not_fetched_says_how(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
     with pytest.raises(UserError, match="lookuplab data get so-ds-snippets"):
-        corpus.load("so-ds")
+        corpus.load_snippets("so-ds")
 
 
 def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_path):
@@ -65,7 +65,7 @@ def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_pa
         'def f(x):\n    """Add one.\n\n    More."""\n    return x + 1\n\ndef g():\n    pass\n'
     )
     (tmp_path / "old.py").write_text("print 'Python 2'\n")
-    assert corpus.load(tmp_path) == [
+    assert corpus.load_snippets(tmp_path) == [
         corpus.Snippet("inner/a.py:1", "Add one.", "def f(x):\n    return x + 1", "inner/a.py", "")
     ]
 
@@ -90,7 +90,7 @@ def test_writing_gives_the_same_bytes_and_reads_back(tmp_path):
     corpus.write(tmp_path / "a.jsonl.gz", [LINE])
     corpus.write(tmp_path / "b.jsonl.gz", [LINE])
     assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
-    assert corpus.load(tmp_path / "a.jsonl.gz") == [corpus.Snippet(**LINE)]
+    assert corpus.load_snippets(tmp_path / "a.jsonl.gz") == [corpus.Snippet(**LINE)]
 
 
 def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(written):

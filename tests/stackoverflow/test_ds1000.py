@@ -9,7 +9,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.stackoverflow.ds1000 import (
     indented,
-    load,
+    load_problems,
     program,
     select,
     solution_of,
@@ -22,7 +22,7 @@ real = pytest.mark.skipif(
 
 
 def test_a_file_is_read_with_all_fields(problems_file):
-    first, second, third = load(problems_file())
+    first, second, third = load_problems(problems_file())
     about = (first.id, first.library, first.perturbation, first.origin, first.library_id)
     assert about == ("1", "Numpy", "Origin", "1", "1")
     assert (first.reference, first.context) == (written.REFERENCE, written.CONTEXT)
@@ -47,7 +47,7 @@ def of_library(number, library, **changed):
 )
 def test_a_bad_line_is_named(problems_file, line):
     with pytest.raises(UserError, match="line 2") as error:
-        load(problems_file(written.record(), line))
+        load_problems(problems_file(written.record(), line))
     assert "\n" not in str(error.value)
 
 
@@ -106,13 +106,13 @@ def test_the_official_post_processing_and_the_repaired_one(text, official, repai
 def test_only_what_stands_at_the_margin_inside_a_function_is_indented(
     problems_file, solution, expected
 ):
-    plain, _, inside = load(problems_file())
+    plain, _, inside = load_problems(problems_file())
     assert indented(inside, solution) == expected
     assert indented(plain, solution) == solution
 
 
 def test_the_program_is_the_official_text(problems_file):
-    plain, with_string, _ = load(problems_file())
+    plain, with_string, _ = load_problems(problems_file())
     end = "code = 'result = \"1\"'\ntest_execution(code)\n"
     assert program(plain, 'result = "1"').text == f"{plain.context}\n{end}\n"
     both = program(with_string, 'result = "1"').text
@@ -124,7 +124,7 @@ def test_the_imports_are_those_of_packages_that_have_run_before_the_solution(pro
         "[insert]", "from numpy import fft as f, linalg\n[insert]\nimport scipy", 1
     ).replace("    def define", "    import pandas\n    def define", 1)
     inside = written.INSIDE.replace("import json", "import json, torch")
-    problems = load(
+    problems = load_problems(
         problems_file(written.record(), written.record(2, later), written.record(3, inside))
     )
     packages = "import numpy", "import sklearn"
@@ -135,7 +135,7 @@ def test_the_imports_are_those_of_packages_that_have_run_before_the_solution(pro
 
 @real
 def test_no_reference_is_changed_by_post_processing_or_indentation():
-    for problem in load(DEV):
+    for problem in load_problems(DEV):
         whole = problem.reference
         assert solution_of(whole) == whole
         assert indented(problem, solution_of(whole, "repaired")) == whole, problem.id

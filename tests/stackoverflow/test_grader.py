@@ -1,4 +1,4 @@
-"""Verdicts by execution: references first, nothing run twice, equal to a fresh process a program."""
+"""Verdicts by execution: references first, nothing twice, equal to a fresh process a program."""
 
 import sys
 from pathlib import Path
@@ -13,12 +13,11 @@ from lookuplab.execution import environments
 from lookuplab.execution.server import Limits
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.grader import (
-    Answer,
     Grader,
     VerdictStore,
     environment,
     failing_references,
-    grade,
+    verdicts,
 )
 
 WRONG = "result = 0"
@@ -26,7 +25,7 @@ WRONG = "result = 0"
 
 @pytest.fixture
 def problems(problems_file):
-    return ds1000.load(problems_file())
+    return ds1000.load_problems(problems_file())
 
 
 @pytest.fixture
@@ -52,9 +51,9 @@ def programs(problem, *solutions):
 
 
 def test_each_answer_gets_its_verdict_in_whatever_order_they_run(problems):
-    asked = (("3", 0, WRONG), ("1", 1, WRONG), ("1", 0, written.REFERENCE), ("2", 0, "1 +"))
-    found = grade(problems, [Answer(*one) for one in asked], grader(workers=2))
-    assert tuple((one.problem_id, one.sample, one.solution) for one in found) == asked
+    first, second, third = problems
+    asked = [(third, WRONG), (first, WRONG), (first, written.REFERENCE), (second, "1 +")]
+    found = verdicts(asked, grader(workers=2))
     said = [(one.passed, one.error.partition(":")[0]) for one in found]
     assert said[1:] == [(False, "AssertionError"), (True, ""), (False, "SyntaxError")]
     assert not said[0][0]
@@ -64,22 +63,22 @@ def test_a_reference_that_fails_is_named_and_tried_again_and_a_problem_not_asked
     problems_file, kept
 ):
     broken = written.record(2, reference=WRONG)
-    problems, runs = ds1000.load(problems_file(written.record(), broken)), grader(kept)
-    answers = [Answer(one, 0, written.REFERENCE) for one in "12"]
+    problems, runs = ds1000.load_problems(problems_file(written.record(), broken)), grader(kept)
+    answers = [(one, written.REFERENCE) for one in problems]
     said = r"solutions of 1 of .* fail here: 2 \(AssertionError.*\); to score .*: --leave-out 2$"
     with pytest.raises(UserError, match=said):
-        grade(problems, answers, runs)
+        verdicts(answers, runs)
     assert stored(runs, programs(problems[1], WRONG)) == [False]
-    assert grade(problems, answers[:1], runs)[0].passed
+    assert verdicts(answers[:1], runs)[0].passed
 
 
 def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(problems, kept):
     runs = grader(kept)
-    grade(problems, [Answer("1", 0, WRONG)], runs)
+    verdicts([(problems[0], WRONG)], runs)
     run, waited = runs._run, []
     runs._run = lambda waiting: run(waited.append(len(waiting)) or waiting)
-    answers = [Answer("1", 0, WRONG), Answer("1", 1, WRONG), Answer("1", 2, WRONG + "  # new")]
-    assert not any(one.passed for one in grade(problems, answers, runs))
+    answers = [(problems[0], WRONG)] * 2 + [(problems[0], WRONG + "  # new")]
+    assert not any(one.passed for one in verdicts(answers, runs))
     assert waited == [0, 1]  # references, answers
 
 
@@ -138,7 +137,7 @@ DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"
     reason="needs the grader's environment and DS-1000",
 )
 def test_references_of_ds1000_pass_and_fail_with_a_last_line_that_raises():
-    problems = [problem for problem in ds1000.load(DEV) if problem.library == "Scipy"][:5]
+    problems = [problem for problem in ds1000.load_problems(DEV) if problem.library == "Scipy"][:5]
     runs = Grader(environment(), store=False)
     assert failing_references(problems, runs) == {}
     broken = [

@@ -8,7 +8,7 @@ import pytest
 from lookuplab.errors import UserError
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow import ds1000, ranking
-from lookuplab.stackoverflow.corpus import MINI, Query, Snippet
+from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Query, Snippet
 from lookuplab.stackoverflow.ranking import (
     MEASURES,
     measured,
@@ -21,7 +21,7 @@ SNIPPETS = [
     Snippet("b", "Compute the mean of a column.", "frame['x'].mean()", "mine", "MIT"),
     Snippet("c", "Invert a matrix.", "np.linalg.inv(matrix)", "mine", "MIT"),
 ]
-PLACES = MINI / "words", MINI / "encoder"
+PLACES = CORPUS_FOLDER / "words", CORPUS_FOLDER / "encoder"
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_documents_that_are_hidden_from_a_query_are_not_ranked_for_it():
 
 
 def test_a_mini_problems_documents_are_the_snippets_of_its_object():
-    problems = ds1000.load(MINI / "problems.jsonl.gz")
+    problems = ds1000.load_problems(CORPUS_FOLDER / "problems.jsonl.gz")
     named = problems[0].object
     ids = ("numpy.nothing#0", "x#1", f"{named}#7", f"{named}#8")
     codes = ("c", "c", "c", problems[0].expressions[0])

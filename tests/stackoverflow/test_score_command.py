@@ -31,7 +31,7 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
     assert result.exit_code == 0 and "left out by name: 3" in result.stdout, result.output
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [tuple(row.values())[:3] for row in rows] == [
-        ("2", 0, False),
+        (2, 0, False),
         (1, 0, True),
         (1, 1, False),
         ("2", 1, False),
@@ -62,6 +62,6 @@ def test_no_answers_and_a_problem_that_is_not_there_are_user_errors(graded):
     for result, words in [
         (graded([]), "holds no line"),
         (graded([GOOD], "--leave-out", "7"), "--leave-out 7: no problem of"),
-        (graded([GOOD], "--leave-out", "1"), "--leave-out 1 leaves no answer to score"),
+        (graded([GOOD], "--leave-out", "1"), "--leave-out leaves no line to score"),
     ]:
         assert result.exit_code == 2 and words in result.stderr, result.output

@@ -2,19 +2,20 @@
 is from right.
 """
 
-import sys
-
 import pandas as pd
 import pytest
 import written_problems as written
 from rapidfuzz.distance import Levenshtein
 
+from lookuplab.benchmark import judged
+from lookuplab.benchmark import written as given
 from lookuplab.errors import UserError
 from lookuplab.results.artifact import Artifact, readable, side_by_side
 from lookuplab.results.paper import attach
 from lookuplab.stackoverflow import scores
-from lookuplab.stackoverflow.ds1000 import load
-from lookuplab.stackoverflow.grader import Answer, Grader, grade
+from lookuplab.stackoverflow.asking import Ds1000Bench
+from lookuplab.stackoverflow.ds1000 import load_problems
+from lookuplab.stackoverflow.grader import Grader
 
 PASSED = {"1": (1, 1), "2": (0, 1), "3": (0, 0), "4": (1, 0, 0, 0), "5": (0, 0)}
 
@@ -32,15 +33,16 @@ def problems(problems_file):
     """
     kinds = [made(n, 1, kind) for n, kind in enumerate(("Origin", "Surface", "Semantic"), 1)]
     kinds += [made(4, 4, "Origin", "Pandas"), made(5, 4, "Surface", "Scipy")]
-    return load(problems_file(*kinds, made(6, 1, "Surface")))
+    return load_problems(problems_file(*kinds, made(6, 1, "Surface")))
 
 
 def answers(passed=PASSED):
-    return [
-        Answer(one, sample, "", bool(passes))
-        for one, values in passed.items()
+    rows = [
+        {"model": "m", "id": id, "sample": sample, "solution": "", "passed": bool(passes)}
+        for id, values in passed.items()
         for sample, passes in enumerate(values)
     ]
+    return pd.DataFrame(rows, columns=["model", "id", "sample", "solution", "passed"])
 
 
 def tables(problems, **passed):
@@ -140,19 +142,22 @@ def test_the_distance_counts_tokens_and_no_comments(first, second, distance):
 )
 def test_one_argument_of_one_call(problems_file, solution, apart):
     reference = "result = round(max(numbers, key=abs), 2)  # to cents"
-    (problem,) = load(problems_file(written.record(reference=reference)))
+    (problem,) = load_problems(problems_file(written.record(reference=reference)))
     assert scores.argument_apart(problem, solution) is apart
 
 
 def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
-    problems = load(problems_file())
+    problems = load_problems(problems_file())
     wrong = "result = max(numbers) - min(numbers", "result = max(numbers)"
-    given = [Answer("1", n, one) for n, one in enumerate((written.REFERENCE, *wrong))]
-    given += [Answer("2", 0, "for n in [1]: pass\n" + written.REFERENCE)]
-    given += [Answer("3", 0, "return 1")]
-    grader = Grader(store=False, workers=1)
-    found = scores.near_misses(problems, grade(problems, given, grader), grader, "m")
-    columns = ["problem_id", "sample", "compile_error", "test_execution", "test_string"]
+    plain, with_string, inside = problems
+    completions = [(plain, code) for code in (written.REFERENCE, *wrong)]
+    completions += [(with_string, "for n in [1]: pass\n" + written.REFERENCE)]
+    completions += [(inside, "return 1")]
+    bench = Ds1000Bench(problems, Grader(store=False, workers=1), indent=False)
+    pairs = [(one, given(one.id, text)) for one, text in completions]
+    frame = judged(bench, pairs).assign(model="m", sample=[0, 1, 2, 0, 0])
+    found = scores.near_misses(problems, frame, bench.grader)
+    columns = ["id", "sample", "compile_error", "test_execution", "test_string"]
     assert [tuple(row) for row in found[columns].to_numpy()] == [
         ("1", 1, True, False, False),
         ("1", 2, False, True, False),
@@ -170,9 +175,9 @@ def test_no_answer_and_no_failure_make_empty_tables_that_can_be_saved(
 ):
     """After all generation, a small run must not end in a traceback."""
     monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
-    none = scores.solved(problems, [], [1])
+    none = scores.solved(problems, answers({}), [1])
     assert none.empty and scores.rows({("m", "k"): none}, [("k", "k")], ["all", "Numpy"]) == []
-    failures = scores.near_misses(problems, answers({"1": (1, 1)}), Grader(sys.executable), "m")
+    failures = scores.near_misses(problems, answers({"1": (1, 1)}), Grader(store=False))
     assert failures.empty and scores.near_miss_rows(failures) == []
     rows = attach(pd.DataFrame([]), paper="stackoverflow", artifact="near_misses")
     artifact = Artifact("stackoverflow", "near_misses")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lookuplab.toolgen.analysers import WorkerLost, ask
+from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 
 MODULE = """import os, time
 from lookuplab.toolgen.analysers import serve
@@ -29,7 +29,7 @@ def who(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
 
     def asked(seen, code="", within="", seconds=30):
-        answer = ask(name, {"code": code}, seconds, seen, within)
+        answer = ask_worker(name, {"code": code}, seconds, seen, within)
         return answer["process"], answer["parent"]
 
     return asked

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.toolgen.dependencies import covered, dependencies_of, expressions
-from lookuplab.toolgen.insertion import locate
+from lookuplab.toolgen.insertion import location_of
 
 BASE = """LEVEL = 3
 
@@ -42,7 +42,7 @@ class User(Base):
 '''
 
 
-PLACE = locate(USER, 6)
+PLACE = location_of(USER, 6)
 NAMES = "helper self._registered_updates Base LEVEL self.grow self.size base base.helper".split()
 
 
@@ -83,7 +83,7 @@ def test_only_definitions_of_the_repository_outside_the_function_count_whatever_
     """A prediction that does not parse takes what follows it with it, in its own file alone."""
     broken = BASE.replace("        self._registered_updates = set()\n", "        return (self.\n")
     assert set(dependencies_of(root, "user.py", USER, PLACE)) == set(NAMES)
-    dependencies_of(root, "base.py", broken, locate(BASE, 4))
+    dependencies_of(root, "base.py", broken, location_of(BASE, 4))
     assert set(dependencies_of(root, "user.py", USER, PLACE)) == set(NAMES)
 
 
@@ -111,4 +111,4 @@ def test_earlier_questions_take_no_tree_away_from_this_one(root, run_python):
 def test_a_module_s_own_attributes_are_no_dependencies(tmp_path):
     text = 'def place(x):\n    """Where."""\n    return helper(__file__, x)\n\ndef helper(a, b): return a\n'
     (tmp_path / "user.py").write_text(text)
-    assert dependencies_of(tmp_path, "user.py", text, locate(text, 1)) == ["helper"]
+    assert dependencies_of(tmp_path, "user.py", text, location_of(text, 1)) == ["helper"]

@@ -12,7 +12,7 @@ from lookuplab.benchmark import judged, written
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.analysers import WorkerLost
-from lookuplab.toolgen.evaluation import ToolGen, judged_all, listed_functions, test_functions
+from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all, listed_functions
 from lookuplab.toolgen.functions import Repository
 from lookuplab.toolgen.rules import PAPER_RULES
 
@@ -79,7 +79,7 @@ def predictions(repositories):
     broken = {"double": "    return nothere(x)", "Box.grow": "    return self.zzz"}
     return {
         one: broken[one.qualified_name] if one.repository == "two" else one.body
-        for one in test_functions(repositories)
+        for one in held_out_functions(repositories)
         if "/boxes.py" in one.id
     }
 
@@ -90,9 +90,9 @@ def frame(predictions):
 
 
 def test_a_limit_is_spread_over_the_repositories_and_a_larger_one_only_adds(repositories):
-    everything, taken = test_functions(repositories), set()
+    everything, taken = held_out_functions(repositories), set()
     for limit, shares in [(2, (1, 1)), (6, (4, 2)), (12, (10, 2)), (24, (22, 2)), (None, (22, 2))]:
-        found = test_functions(repositories, limit=limit)
+        found = held_out_functions(repositories, limit=limit)
         assert tuple(Counter(one.repository for one in found).values()) == shares
         ids = {one.id for one in found}
         assert found == [one for one in everything if one.id in ids] and taken <= ids
@@ -124,7 +124,9 @@ def test_no_function_to_judge_is_one_clear_line(tmp_path):
 
 
 def test_functions_too_long_for_a_model_are_no_test_functions(repositories):
-    short = test_functions(repositories, count_tokens=lambda text: 999 if "helper(" in text else 1)
+    short = held_out_functions(
+        repositories, count_tokens=lambda text: 999 if "helper(" in text else 1
+    )
     assert len(short) == 20 and all("helper(" not in one.body for one in short)
 
 
@@ -180,7 +182,7 @@ def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch)
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
     (tmp_path / "boxes.py").write_text(MODULE.format(name="here"))
-    found, passed = test_functions([Repository("r", tmp_path)]), []
+    found, passed = held_out_functions([Repository("r", tmp_path)]), []
     double = next(one for one in found if one.qualified_name == "double")
     for text in (HELPERS, "class helper:\n    thing = 1\n"):
         (tmp_path / "helpers.py").write_text(text)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.errors import UserError
-from lookuplab.toolgen.insertion import function_of, indented, insert, locate
+from lookuplab.toolgen.insertion import function_of, indented, insert, location_of
 
 FILE = '''import os
 
@@ -34,14 +34,14 @@ def short(x): return x
 
 
 def test_a_function_is_found_by_the_line_of_its_def_and_taken_apart():
-    place = locate(FILE, 6)
+    place = location_of(FILE, 6)
     assert (place.name, place.line, place.end_line, place.body_line) == ("f", 6, 10, 10)
     assert place.header == '    def f(self):\n        """Say.\n\n        More."""'
     assert place.body == "        return os.sep  # é"
 
 
 def test_a_body_that_begins_with_a_decorated_function_begins_with_its_decorator():
-    assert locate(FILE, 12).body.startswith("        @wraps(a)")
+    assert location_of(FILE, 12).body.startswith("        @wraps(a)")
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_a_body_that_begins_with_a_decorated_function_begins_with_its_decorator(
 )
 def test_where_no_function_is_found_a_line_says_why(text, line, problem):
     with pytest.raises(UserError, match=problem):
-        locate(text, line)
+        location_of(text, line)
 
 
 @pytest.mark.parametrize("line", [6, 12, 19])
 def test_the_reference_in_its_own_place_changes_nothing(line):
-    place = locate(FILE, line)
+    place = location_of(FILE, line)
     whole = "\n".join(FILE.split("\n")[line - 1 : place.end_line])
     assert insert(FILE, place, whole).text == FILE
     if line != 19:
@@ -74,7 +74,7 @@ def test_the_reference_in_its_own_place_changes_nothing(line):
     ],
 )
 def test_bodies_and_whole_functions_are_indented_as_the_place_wants(prediction):
-    inserted = insert(FILE, locate(FILE, 6), prediction)
+    inserted = insert(FILE, location_of(FILE, 6), prediction)
     tree = ast.parse(inserted.text)
     function = tree.body[1].body[0]
     assert ast.unparse(function.body[-1]) == "return 1" and len(function.decorator_list) == 1
@@ -82,7 +82,7 @@ def test_bodies_and_whole_functions_are_indented_as_the_place_wants(prediction):
 
 
 def test_a_function_of_another_name_stands_for_itself_and_one_within_a_body_does_not():
-    place = locate(FILE, 6)
+    place = location_of(FILE, 6)
     whole, body = function_of(place, "def other(\n    self,\n):\n\n    return 1")
     assert whole == "    def other(\n        self,\n    ):\n\n        return 1"
     assert body == "    return 1"
@@ -94,7 +94,9 @@ def test_a_function_of_another_name_stands_for_itself_and_one_within_a_body_does
 
 
 def test_a_body_behind_a_function_of_one_line_goes_on_the_next_line():
-    assert insert(FILE, locate(FILE, 19), "return 2").text.endswith("def short(x):\n    return 2\n")
+    assert insert(FILE, location_of(FILE, 19), "return 2").text.endswith(
+        "def short(x):\n    return 2\n"
+    )
 
 
 def test_the_inside_of_a_string_is_not_moved():
@@ -103,7 +105,7 @@ def test_the_inside_of_a_string_is_not_moved():
 
 
 def test_a_broken_function_is_inserted_as_it_is():
-    place = locate(FILE, 6)
+    place = location_of(FILE, 6)
     whole, body = function_of(place, "def f(self):\n    return foo(")
     assert whole == "    def f(self):\n        return foo(" and body == "        return foo("
     assert insert(FILE, place, "").text.split("\n")[8:11] == ['        More."""', "", ""]
@@ -111,6 +113,6 @@ def test_a_broken_function_is_inserted_as_it_is():
 
 @given(st.text(max_size=80))
 def test_any_prediction_leaves_the_rest_of_the_file_alone(prediction):
-    inserted = insert(FILE, locate(FILE, 6), prediction)
+    inserted = insert(FILE, location_of(FILE, 6), prediction)
     lines = inserted.text.split("\n")
     assert lines[:5] == FILE.split("\n")[:5] and lines[inserted.end_line :] == FILE.split("\n")[10:]

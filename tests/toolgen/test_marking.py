@@ -15,7 +15,7 @@ from lookuplab.errors import UserError
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.functions import Repository, extract
-from lookuplab.toolgen.jedi_tool import Answer, JediTool
+from lookuplab.toolgen.jedi_tool import JediTool, ToolAnswer
 from lookuplab.toolgen.marking import augmented, find_marks, marked_records, name_contexts
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 
@@ -131,7 +131,7 @@ def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
 def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp_path, monkeypatch):
     functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
     with monkeypatch.context() as late:
-        late.setattr(JediTool, "complete", lambda *_: Answer(failure="timed out"))
+        late.setattr(JediTool, "complete", lambda *_: ToolAnswer(failure="timed out"))
         records = marked_records(functions, store=store, strict=False)
         assert [record["failures"] for record in records] == [{"timed out": 4}] * 4
         with pytest.raises(

@@ -8,7 +8,7 @@ import pytest
 
 from lookuplab.toolgen import success
 from lookuplab.toolgen.analysers import WorkerLost
-from lookuplab.toolgen.insertion import Inserted, insert, locate
+from lookuplab.toolgen.insertion import Inserted, insert, location_of
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES
 from lookuplab.toolgen.success import fresh_messages, messages_of, verdict
 
@@ -42,7 +42,7 @@ WHOLE = 1, 999
 
 
 def replaced(line, body, text=USER):
-    return insert(text, locate(text, line), body)
+    return insert(text, location_of(text, line), body)
 
 
 def against(root, inserted, rules=PAPER_RULES):
@@ -137,6 +137,6 @@ def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository, monkeypatch):
     inserted = replaced(6, "        return x")
     with monkeypatch.context() as hurried, pytest.raises(WorkerLost, match="timed out"):
-        hurried.setattr(success, "LIMIT", 0)
+        hurried.setattr(success, "PYLINT_SECONDS", 0)
         against(repository, inserted)
     assert not against(repository, inserted)

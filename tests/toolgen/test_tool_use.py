@@ -9,7 +9,7 @@ from scripted_model import scripted
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
-from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot
+from lookuplab.toolgen.jedi_tool import ToolAnswer, behind_a_dot
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
@@ -35,7 +35,7 @@ def write(tmp_path):
         def ask(text):
             asked.append(text)
             names, answer = tuple(next(given)), Future()
-            answer.set_result(Answer(names, names))
+            answer.set_result(ToolAnswer(names, names))
             return answer
 
         def constrain(prompt, before):

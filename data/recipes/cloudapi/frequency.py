@@ -28,7 +28,7 @@ import numpy as np
 from pandas import DataFrame, read_csv
 
 from lookuplab import paths
-from lookuplab.cloudapi.specs import ApiIndex, load_index, wanted
+from lookuplab.cloudapi.specs import ApiIndex, load_index, readable_file
 from lookuplab.cloudapi.tasks import frequency_class
 from lookuplab.errors import UserError, needs
 from lookuplab.models.names import split_options
@@ -369,7 +369,7 @@ def read_frequencies(path: Path) -> DataFrame:
     Raises UserError if the file is not such a table.
     """
     types = dict.fromkeys(COUNTS, "uint64") | {"class": "str", "class_stability": "float"}
-    with wanted(path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"):
+    with readable_file(path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"):
         frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
         frame[COUNTS]
         if odd := {*frame.get("class", ())} - {*FREQUENCY_CLASSES, ""}:

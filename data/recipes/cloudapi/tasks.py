@@ -17,11 +17,11 @@ import click
 from pandas import DataFrame, read_csv
 
 from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, wanted
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, readable_file
 from lookuplab.cloudapi.tasks import (
     COMPOSITION,
     TASKS,
-    Task,
+    ApiTask,
     frequency_class,
     in_turn,
     stable_order,
@@ -30,11 +30,14 @@ from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
 from recipes.cloudapi.comments import distinct_comments, purpose
+from recipes.cloudapi.reading import COMMON
 
 AWS_SHARE = 2 / 3  # our choice: each class has both providers (Figure 10), numbers are not given
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
 # Flags of names that do not identify one API by themselves
 GENERIC = {"generic_name", "shared_name"}
+# A package's prompt names the class or the module, so that another may have the name as well.
+IN_PACKAGES = {"shared_name"}
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
@@ -66,7 +69,7 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
         homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
         frequency = times.get("class", "" if homonym else by_name)
         sure = GENERIC if "class" in times or by_name == at_least else set()
-        allowed = {"open_signature"} | sure if spec.provider != "python" else ()
+        allowed = {"open_signature"} | sure if spec.provider != "python" else IN_PACKAGES
         if frequency and not obstacle(spec, allowed):
             found[frequency, spec.provider].append(spec)
     return found
@@ -101,12 +104,16 @@ def sample(
 
     ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets
     with the same number of required arguments and the same octave of the count; APIs of the next
-    tenth of ``class_stability`` follow when the more stable ones are used up. A hash decides the
+    tenth of ``class_stability`` follow when the more stable ones are used up. At most four APIs of a
+    package that share a name are chosen. A hash decides the
     order within a bucket and whether an API has one, two or three prompts. At most half of the
     wordings for a cloud API are used, so that the mini corpus can use the others.
     """
-    tiers = defaultdict(lambda: defaultdict(list))
+    tiers, chosen = defaultdict(lambda: defaultdict(list)), Counter()
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
+        chosen[spec.name] += spec.provider == "python"
+        if chosen[spec.name] > COMMON:
+            continue
         times = counts[spec.id]
         bucket = min(len(spec.required), 5), int(math.log2(times["count_name"] + 1))
         tiers[-int(10 * times.get("class_stability", 0))][bucket].append(spec)
@@ -131,7 +138,7 @@ def build(
     seed: int = 0,
     per_class: int | None = None,
     aws_share: float = AWS_SHARE,
-) -> list[Task]:
+) -> list[ApiTask]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and
@@ -165,14 +172,14 @@ def tasks_of(
     index: ApiIndex,
     counts: DataFrame,
     seen: Counter[str],
-) -> list[Task]:
+) -> list[ApiTask]:
     """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
     seen, tasks, rows = seen.copy(), [], counts.to_dict("index")
     for spec, comment in pairs:
         seen[spec.id] += 1
         times = rows[spec.id]
         tasks.append(
-            Task(
+            ApiTask(
                 id=f"{spec.id}#{seen[spec.id]}",
                 prompt=task_prompt(spec, comment),
                 comment=comment,
@@ -190,14 +197,14 @@ def tasks_of(
     return tasks
 
 
-def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
+def corrected(tasks: Sequence[ApiTask], path: Path, index: ApiIndex) -> list[ApiTask]:
     """The tasks with corrections from a CSV: problems that a reader noticed, fixed by hand
     (Appendix A.2, steps 7 and 8).
 
     The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises
     UserError for a row that fits no task.
     """
-    with wanted(path, "holds no comments for these tasks ({})"):
+    with readable_file(path, "holds no comments for these tasks ({})"):
         rows = read_csv(path, dtype=str, keep_default_na=False).set_index("id")
         known = {task.id: task for task in tasks}
         for name, comment, targets in rows[["comment", "targets"]].itertuples():
@@ -208,7 +215,7 @@ def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
     return list(known.values())
 
 
-def write_tasks(tasks: Sequence[Task], path: Path) -> None:
+def write_tasks(tasks: Sequence[ApiTask], path: Path) -> None:
     """Write one JSON object per line, with the fields in the dataclass's order and without unknown
     values.
     """

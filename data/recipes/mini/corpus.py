@@ -35,7 +35,7 @@ from lookuplab.cloudapi.prompts import (
     task_prompt,
 )
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
-from lookuplab.cloudapi.tasks import TASKS, Task, frequency_class, load_tasks, stable_order
+from lookuplab.cloudapi.tasks import TASKS, ApiTask, frequency_class, load_tasks, stable_order
 from lookuplab.execution.progress import watched
 from lookuplab.retrieval.rankers import identifier_words
 from lookuplab.run.commands import Group, command, run_module
@@ -119,7 +119,7 @@ def pools() -> dict[str, dict[str, int]]:
     return found
 
 
-def build_tasks() -> dict[Path, list[Task]]:
+def build_tasks() -> dict[Path, list[ApiTask]]:
     """File -> tasks: the 622; further ones for the same APIs with different comments; those for the
     development APIs.
     """
@@ -132,7 +132,7 @@ def build_tasks() -> dict[Path, list[Task]]:
     first = build(index, tables["asked"], DRAW)
     known, asked = {task.comment for task in first}, Counter(task.target for task in first)
 
-    def others(pool: str, of_an_api: int) -> list[Task]:
+    def others(pool: str, of_an_api: int) -> list[ApiTask]:
         dealt = []
         for api in sorted(tables[pool].index, key=lambda api: stable_order(api, DRAW + 1)):
             comments = distinct_comments(index.by_id[api], 12)

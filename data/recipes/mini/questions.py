@@ -71,7 +71,10 @@ def pairs() -> list[TextPair]:
     Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out.
     The result is the same for the same versions of the libraries; it takes a quarter of an hour.
     """
-    held_out = [*ds1000.load(PROBLEMS), *ds1000.load(DEVELOPMENT_PROBLEMS)]
+    held_out = [
+        *ds1000.load_problems(PROBLEMS),
+        *ds1000.load_problems(DEVELOPMENT_PROBLEMS),
+    ]
     references, problems = {one.reference.strip() for one in held_out}, []
     for made in examined(open_examples()):
         made.sort(key=lambda one: (one["rule"] != "", order(one["id"])))
@@ -81,8 +84,8 @@ def pairs() -> list[TextPair]:
             if is_open and one["reference_code"] not in references:
                 texts = one["id"], one["prompt"], one["reference_code"], *[""] * 5
                 problems.append(Problem(*texts, one["object"], tuple(one["expressions"])))
-    snippets = [one for one in corpus.load("mini") if example_split(object_of(one)) == "training"]
-    ranker = rankers(snippets, corpus.MINI / "words", corpus.MINI / "encoder", [RANKER])[RANKER]
+    snippets = [one for one in corpus.load_snippets("mini") if example_split(object_of(one)) == "training"]
+    ranker = rankers(snippets, corpus.CORPUS_FOLDER / "words", corpus.CORPUS_FOLDER / "encoder", [RANKER])[RANKER]
     shown, learned = look_up(ranker, snippets, problems, MOST_SHOWN), []
     for one in problems:
         found = shown[one.id][: int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)]

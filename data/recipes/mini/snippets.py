@@ -36,7 +36,7 @@ from lookuplab.retrieval.rankers import save_words, train_words
 from lookuplab.run.commands import Group, command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import ranking
-from lookuplab.stackoverflow.corpus import MINI, Snippet, load, queries, write
+from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet, load_snippets, queries, write
 from recipes.mini import packages
 from recipes.mini.docstrings import Documented, documented, sections, sessions
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
@@ -245,7 +245,7 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
 
 def save_encoder() -> int:
     """Train the sentence encoder, write it in half precision, and return the number of pairs."""
-    found, out = pairs(), MINI / "encoder"
+    found, out = pairs(), CORPUS_FOLDER / "encoder"
     model = train_encoder(found)
     shutil.rmtree(out, ignore_errors=True)
     model.half().save(str(out), create_model_card=False)
@@ -275,8 +275,8 @@ def write_corpus() -> None:
       python -m recipes.mini.snippets corpus
     """
     for name, records in build().items():
-        write(MINI / f"{name}.jsonl.gz", records)
-        click.echo(f"{len(records):,} {name} -> {MINI}")
+        write(CORPUS_FOLDER / f"{name}.jsonl.gz", records)
+        click.echo(f"{len(records):,} {name} -> {CORPUS_FOLDER}")
 
 
 @command(main, "rankers")
@@ -290,8 +290,8 @@ def train_rankers() -> None:
       python -m recipes.mini.snippets rankers
     """
     steady()
-    found = train_words(ranking.training_lines(load("mini")))
-    save_words(MINI / "words", found)
+    found = train_words(ranking.training_lines(load_snippets("mini")))
+    save_words(CORPUS_FOLDER / "words", found)
     click.echo(f"{len(found):,} words, {save_encoder():,} pairs")
 
 

@@ -10,13 +10,15 @@ selects among them.
 
 import math
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any, Literal, Self
 
 import numpy as np
 from pandas import DataFrame
 
+from lookuplab.benchmark import Benchmark, evaluate
 from lookuplab.cloudapi.first_call import (
     LISTING_1,
     FirstCall,
@@ -26,10 +28,10 @@ from lookuplab.cloudapi.first_call import (
 )
 from lookuplab.cloudapi.prompts import DESIGNS, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load_index
-from lookuplab.cloudapi.tasks import Task
-from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
+from lookuplab.cloudapi.tasks import ApiTask
+from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models import Completion, Decoding, Model, Prompt, complete
+from lookuplab.models import Completion, Decoding, Model, Prompt
 from lookuplab.retrieval.rankers import Bm25, identifier_words
 
 DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
@@ -40,7 +42,7 @@ Shown = Mapping[str, Sequence[str]]
 # queries" (Section 3.1).
 
 
-def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> list[str]:
+def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) -> list[str]:
     """The terms by which an API is found: its service, the words of its client, its name and the
     words of its name.
 
@@ -48,26 +50,26 @@ def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> 
     prompt names service and client, and ``name`` is what the model called first (None or NaN if it
     called nothing). Without ``service`` only the name is used, which many APIs may share.
     """
-    found = [place.service.lower(), *identifier_words(place.client, "joined")] if service else []
+    terms = [place.service.lower(), *identifier_words(place.client, "joined")] if service else []
     if isinstance(name, str):
-        found += [name.lower(), *identifier_words(name, "joined")]
-    return found
+        terms += [name.lower(), *identifier_words(name, "joined")]
+    return terms
 
 
 @cache
 def api_ranker(index: ApiIndex) -> Bm25:
     """BM25 over the keys of all operations of the index."""
-    return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=list)
+    return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=str.split)
 
 
 @cache
-def _ranked(index: ApiIndex, terms: tuple[str, ...], k: int) -> list[str]:
+def _ranked(index: ApiIndex, terms: str, k: int) -> list[str]:
     """The ids of the best k operations; many tasks and models ask for the same."""
     return [api for api, _ in api_ranker(index).top(terms, k)]
 
 
 def documents(
-    tasks: Sequence[Task],
+    tasks: Sequence[ApiTask],
     first: DataFrame,
     k: int = 1,
     service: bool = True,
@@ -91,7 +93,7 @@ def documents(
         )
     hits, misses, retrieved = {}, {}, []
     for task, name in zip(tasks, first.name, strict=True):
-        ranked = _ranked(index, tuple(key_terms(task, name, service)), k + most)
+        ranked = _ranked(index, " ".join(key_terms(task, name, service)), k + most)
         others = [api for api in ranked if api not in task.targets]
         top, misses[task.id] = ranked[:k], tuple(others[:k])
         retrieved.append(top != others[:k])
@@ -99,12 +101,12 @@ def documents(
     return hits, misses, np.array(retrieved)
 
 
-def oracle(tasks: Sequence[Task]) -> Shown:
-    """The API asked for and nothing else: the control that is always right (Section 3.2, Figure 6)."""
+def oracle(tasks: Sequence[ApiTask]) -> Shown:
+    """The API asked for and nothing else: the control that is always right (Figure 6)."""
     return {task.id: (task.target,) for task in tasks}
 
 
-def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
+def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Shown:
     """k different APIs drawn from the whole index, none acceptable: the control that is always
     wrong.
 
@@ -113,7 +115,8 @@ def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
     """
     ids, shown = sorted(api_ranker(load_index()).ids), {}
     for task in tasks:
-        generator, drawn = random.Random(f"{seed} {task.id}"), []
+        generator = random.Random(f"{seed} {task.id}")
+        drawn: list[str] = []
         while len(drawn) < k:
             api = generator.choice(ids)
             if api not in (*task.targets, *drawn):
@@ -127,7 +130,7 @@ def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
 # are its ablation. The minimum is not normalised by length: a name of many tokens has more chances
 # to contain an uncertain one.
 
-AGGREGATES = {
+AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "minimum": min,
     "mean": lambda probabilities: math.fsum(probabilities) / len(probabilities),
     "product": math.prod,
@@ -148,22 +151,23 @@ def shown_tokens(
     """
     written = "".join(completion.tokens)
     code = written if code is None else code
-    found, named = first_call(code), FIRST_NAME.match(code)
-    if found.paren is not None:  # blanks before the "(" are not part of the name
-        start, stop = found.start, len(code[: found.paren].rstrip(" \t\f\\\n\r"))
-    elif named:
-        start, stop = named.span(1)
+    call, name = first_call(code), FIRST_NAME.match(code)
+    if call.start is not None and call.paren is not None:
+        # blanks before the "(" are not part of the name
+        start, stop = call.start, len(code[: call.paren].rstrip(" \t\f\\\n\r"))
+    elif name:
+        start, stop = name.span(1)
     else:
         return []
     offset = 0 if code == written else code_span(written)[0]
     shown, end = [], 0
-    for piece, logprob in zip(completion.tokens, completion.token_logprobs, strict=True):
+    for piece, logprob in zip(completion.tokens, completion.token_logprobs or (), strict=True):
         begin, end = end, end + len(piece)
         if end > offset + start:
             shown.append((piece, math.exp(logprob), begin < offset + stop))
-    named = sum(counts for *_, counts in shown)
+    of_name = sum(counts for *_, counts in shown)
     # no end-of-text after the name
-    return [token for token in shown[: named + after] if token[0] or token[2]]
+    return [token for token in shown[: of_name + after] if token[0] or token[2]]
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
@@ -180,119 +184,89 @@ def confidence(completion: Completion, code: str | None = None) -> dict[str, flo
 # 3. Ask.
 
 
-def answers(
-    model: Model,
-    tasks: Sequence[Task],
-    max_new_tokens: int = 256,
-    *,
-    truncation: str | None = None,
-    choices: Mapping[str, tuple[str, ...]] | None = None,
-    **options,
-) -> list[tuple[Completion, str]]:
-    """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is
-    judged.
+@dataclass
+class CloudApiBench(Benchmark[ApiTask]):
+    """CloudAPIBench, or the tasks and the index of a package: one greedy completion per task, up to
+    the first call (Section 2.3), judged by ``validity.judge_call``. Intervals are clustered by API.
 
-    The two differ for chat models, which Listing 1 instructs to answer in backticks. ``truncation``
-    is as in
-    ``Decoding``; ``choices``, {task id: names}, restricts the APIs that may be invoked (by default,
-    any); ``options`` (``store``, ``requires_logprobs``) are those of ``complete``.
+    documents: {task id: ids of the APIs whose documentation stands above the prompt}, in one of the
+        ``DESIGNS``; None shows none. constrained (not in the paper): the invoked name must be one
+        of the client's operations (``models.constraint``). chat: Listing 1 asks for a call in
+        backticks, which are then removed; ``for_model`` sets it.
     """
-    check_some(tasks)
-    # a chat answer opens with backticks or words, at which the rule would stop at once
-    chat = bool(getattr(model, "chat", None))
-    rule, system = (None, LISTING_1) if chat else (FirstCall, None)
-    decoding = Decoding(max_new_tokens, stop_rule=rule, truncation=truncation)
-    prompts = [Prompt(task.id, task.prompt, system, (choices or {}).get(task.id)) for task in tasks]
-    found = complete(model, prompts, decoding, **options)
-    return [(done, strip_backticks(done.text) if chat else done.text) for done in found]
+
+    tasks: Sequence[ApiTask]
+    documents: Shown | None = None
+    design: str = DESIGN
+    index: ApiIndex = field(default_factory=load_index)
+    max_new_tokens: int = 256
+    constrained: bool = False
+    chat: bool = False
+
+    measures = ("valid", "valid_closed")
+    by = "frequency"
+
+    def __post_init__(self) -> None:
+        check_choice("augmentation design", self.design, DESIGNS)
+
+    @property
+    def decoding(self) -> Decoding:  # type: ignore[override]
+        """Greedy, up to the first call. A chat answer opens with backticks or words, at which that
+        rule would stop at once. With documents, a prompt that is too long loses its beginning.
+        """
+        rule = None if self.chat else FirstCall
+        cut: Literal["left"] | None = None if self.documents is None else "left"
+        return Decoding(self.max_new_tokens, stop_rule=rule, truncation=cut)
+
+    def for_model(self, model: Model) -> Self:
+        return replace(self, chat=bool(model.chat))
+
+    def prompt(self, task: ApiTask) -> Prompt:
+        text = task.prompt
+        if self.documents is not None:
+            specs = [self.index.by_id[api] for api in self.documents[task.id]]
+            full = load_documentation(self.index.documentation) if self.design == "full" else None
+            text = docstring(specs, self.design, full) + text
+        names = operations(task, self.index) if self.constrained else None
+        return Prompt(task.id, text, LISTING_1 if self.chat else None, names)
+
+    def code(self, completion: Completion) -> str:
+        """The part of a completion that is judged."""
+        return strip_backticks(completion.text) if self.chat else completion.text
+
+    def judge(self, task: ApiTask, completion: Completion) -> dict[str, Any]:
+        """``provider``, ``frequency``; the fields of ``validity.CallJudgement``, and ``exists``: the client has a
+        method of the invoked name; the confidences ``minimum, mean, product, last``; and
+        ``prompt_tokens``, ``prompt_dropped`` and ``new_tokens``.
+        """
+        code = self.code(completion)
+        place = task.provider, task.client, task.service
+        judgement = judge_call(code, task.targets, self.index, *place)
+        return {
+            "provider": task.provider,
+            "frequency": task.frequency,
+            **vars(judgement),
+            "exists": judgement.category != NONEXISTENT,
+            **confidence(completion, code),
+            "prompt_tokens": completion.prompt_tokens,
+            "prompt_dropped": completion.prompt_dropped,
+            "new_tokens": len(completion.tokens),
+        }
+
+    def cluster(self, task: ApiTask) -> str:
+        return task.target
 
 
-def check_some(tasks: Sequence[Task] | DataFrame) -> None:
-    """Raises UserError if no task is left."""
-    if not len(tasks):
-        raise UserError(
-            "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
-        )
-
-
-def documented(
-    tasks: Sequence[Task], shown: Shown, design: str = DESIGN, index: ApiIndex | None = None
-) -> list[Task]:
-    """The tasks with documentation before their prompts: that of the APIs ``shown``, {task id: API
-    ids}.
-    """
-    index = index or load_index()
-    full = load_documentation(index.documentation) if design == "full" else None
-    found = []
-    for task in tasks:
-        above = docstring([index.by_id[api] for api in shown[task.id]], design, full)
-        found.append(replace(task, prompt=above + task.prompt))
-    return found
-
-
-def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:
+def operations(task: ApiTask, index: ApiIndex) -> tuple[str, ...]:
     """The names of all API operations of the client that the task's prompt creates, sorted."""
     methods = index.methods(task.provider, task.client, task.service)
     return tuple(sorted(name for name, spec in methods.items() if spec.operation))
 
 
-def ask(
-    model: Model,
-    tasks: Sequence[Task],
-    shown: Shown | None = None,
-    design: str = DESIGN,
-    *,
-    index: ApiIndex | None = None,
-    constrained: bool = False,
-    **options,
-) -> DataFrame:
-    """One greedy pass over the tasks, if ``shown`` is given with the documentation of its APIs
-    before each prompt.
-
-    ``shown`` is {task id: API ids}; ``options`` (``max_new_tokens``, ``store``,
-    ``requires_logprobs``) are those of
-    ``answers``.
-
-    Returns one row per task, in the order given: ``model, task, frequency, api`` (the target, by
-    which intervals are clustered); the fields of ``validity.Judgement`` and ``exists`` (the client
-    has a method of the invoked name); the confidences ``minimum, mean, product, last`` (NaN from an
-    endpoint without log-probabilities, or UserError if they are required); ``prompt_tokens``,
-    ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt longer than the context
-    loses its beginning.
-
-    ``constrained`` is not in the paper: the invoked name must be one of the client's operations
-    (``models.constraint``).
-    """
-    check_choice("augmentation design", design, DESIGNS)  # before anything is asked
-    index, prompts = index or load_index(), tasks
-    if shown is not None:
-        prompts, options["truncation"] = documented(tasks, shown, design, index), "left"
-    if constrained:
-        options["choices"] = {task.id: operations(task, index) for task in tasks}
-    rows = []
-    for task, (done, code) in zip(tasks, answers(model, prompts, **options), strict=True):
-        found = judge(code, task.targets, index, task.provider, task.client, task.service)
-        rows.append(
-            {
-                "model": model.name,
-                "task": task.id,
-                "api": task.target,
-                "frequency": task.frequency,
-                **vars(found),
-                "exists": found.category != NONEXISTENT,
-                **confidence(done, code),
-                "prompt_tokens": done.prompt_tokens,
-                "prompt_dropped": done.prompt_dropped,
-                "new_tokens": len(done.tokens),
-            }
-        )
-    return DataFrame(rows)
-
-
 @dataclass(frozen=True)
 class Passes:
-    """What every policy with ``k`` documents selects from: frames of ``ask``, one row per task, in
-    the same order.
+    """What every policy with ``k`` documents selects from: frames of ``evaluate``, one row per
+    task, in the same order.
 
     ``retrieved``: (tasks,) booleans, whether BM25 by itself has an acceptable target among its
     first ``k``. If so, its documents are those of ``hit``, otherwise those of ``miss``: real
@@ -305,19 +279,17 @@ class Passes:
     miss: DataFrame
     retrieved: np.ndarray
 
-    def __post_init__(self) -> None:
-        check_some(self.first)
-
 
 def passes(
-    model: Model, tasks: Sequence[Task], k: int = 1, *, service: bool = True, **options
+    model: Model, bench: CloudApiBench, k: int = 1, *, service: bool = True, **options: Any
 ) -> Passes:
-    """The first, hit and miss passes with ``k`` documents each; ``options`` are those of ``ask``.
+    """The first, hit and miss passes with ``k`` documents each; ``options`` are those of
+    ``models.complete``.
 
     ``service``: whether the retriever's query names the service as well as the API that the model
     invoked first. Documents are in the order of their rank. Raises UserError for k below 1.
     """
-    first = ask(model, tasks, **options)
-    *shown, retrieved = documents(tasks, first, k, service, options.get("index"))
-    hit, miss = (ask(model, tasks, one, **options) for one in shown)
+    first = evaluate(model, bench, **options)
+    *shown, retrieved = documents(bench.tasks, first, k, service, bench.index)
+    hit, miss = (evaluate(model, replace(bench, documents=ids), **options) for ids in shown)
     return Passes(k, first, hit, miss, retrieved)

@@ -5,6 +5,7 @@ Only a world in which the counts were drawn can show it.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas
@@ -14,7 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
 
 GRID = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
-PENALTY = 100.0  # scikit-learn's C: so weak that it matters only if a count separates all valid from all invalid calls
+# scikit-learn's C: so weak that it matters only if a count separates valid from invalid calls
+PENALTY = 100.0
 
 
 def fit(dose: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
@@ -50,9 +52,10 @@ def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> floa
 
 def dose_rows(
     frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
-) -> list[dict]:
-    """Rows of one model. ``frame`` has one row per task (``model``, ``api``), ``counts`` are the
-    (tasks,) counts of their APIs, and ``valid`` maps "alone" and "documented" to (tasks,) booleans.
+) -> list[dict[str, Any]]:
+    """Rows of one model. ``frame`` has one row per task (``model``; ``cluster``, its API),
+    ``counts`` are the (tasks,) counts of their APIs, and ``valid`` maps "alone" and "documented" to
+    (tasks,) booleans.
 
     ``count_<x>/<way>`` ``valid_percent``: the curve at the counts of GRID. ``<way>`` ``half_at``:
     the count at which it crosses 50%. ``documented - alone`` ``meet_at``: the count from which
@@ -85,7 +88,7 @@ def dose_rows(
     levels += [(way, "half_at") for way in valid] + [("documented - alone", "meet_at")]
     kinds = [of_share if metric == "valid_percent" else of_number for _, metric in levels]
     with np.errstate(all="ignore"), config_context(skip_parameter_validation=True):
-        numbers = jackknife(statistic, frame.api, kinds)
+        numbers = jackknife(statistic, frame.cluster, kinds)
     shown = {of_share: Rate.percent, of_number: as_counts}
     return [
         row(frame.model.iloc[0], *level, shown[kind](number))
@@ -98,4 +101,5 @@ def as_counts(number: Rate) -> Rate:
     range.
     """
     ends = np.expm1([number.value, np.fmax(number.low, -50), np.fmin(number.high, 50)])
-    return Rate(*np.clip(ends, 0, GRID[-1]).tolist(), number.n, number.clusters)
+    value, low, high = np.clip(ends, 0, GRID[-1]).tolist()
+    return Rate(value, low, high, number.n, number.clusters)

@@ -19,9 +19,11 @@ from typing import NamedTuple
 # given a code input. And you should return your output as"), so the example below is ours, in the
 # form of the benchmark's tasks.
 LISTING_1 = """\
-You are code completion model. You generate code starting from the end of the prompt given to you. \
+You are code completion model. You generate code starting from the end of the prompt given to \
+you. \
 You will give your output surrounded by backticks.
-Notably, the prompt requires you to complete an API invocation. Complete the API invocation and stop there. \
+Notably, the prompt requires you to complete an API invocation. Complete the API invocation and \
+stop there. \
 Do not write any code other than the single API invocation.
 As an example you will be given a code input:
 ```
@@ -42,7 +44,8 @@ translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode=
 FENCE = re.compile(r"```[ \t]*[\w+#.-]*[ \t]*\n(?P<code>.*?)(?:\n[ \t]*```|```|\Z)", re.DOTALL)
 INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-_GAP = r"(?:[ \t\f]|\\(?:\n|\Z))*+"  # blanks and line continuations: all that may separate the parts of a name
+# blanks and line continuations: all that may separate the parts of a name
+_GAP = r"(?:[ \t\f]|\\(?:\n|\Z))*+"
 _NAME = rf"[^\W\d]\w*+{_GAP}"
 _HEAD = re.compile(rf"{_GAP}(?P<name>{_NAME}(?:\.{_GAP}(?:{_NAME}|\Z))*+)?+")
 # The text between two brackets. ``\Z``: it may continue in text that has not arrived yet.
@@ -54,7 +57,7 @@ _CODE = re.compile(
 )
 
 
-class Found(NamedTuple):
+class CallExtent(NamedTuple):
     """Where the first call is: ``text[start:paren]`` is its dotted name as written,
     ``text[start:end]`` the whole call.
 
@@ -75,27 +78,31 @@ class Found(NamedTuple):
         return self.impossible or self.end is not None
 
 
-def first_call(text: str) -> Found:
+def first_call(text: str) -> CallExtent:
     """The first call of a text, as far as it has arrived. What follows the end of the call is
     ignored.
     """
     text = text.replace("\r\n", "\r ").replace("\r", "\n")  # of the same length
-    head, pending = _HEAD.match(text), []  # the closing brackets still to come
+    head = _HEAD.match(text)
+    assert head  # it also matches nothing
     start, at = head.start("name") if head["name"] else None, head.end()
+    pending: list[str] = []  # the closing brackets still to come
     if start is None or not text.startswith("(", at):
-        return Found(start, impossible=at < len(text))
+        return CallExtent(start, impossible=at < len(text))
     paren = at
     while True:
-        at = _CODE.match(text, at).end()
+        code = _CODE.match(text, at)
+        assert code  # it also matches nothing
+        at = code.end()
         if at == len(text):
-            return Found(start, paren)
+            return CallExtent(start, paren)
         bracket, at = text[at], at + 1
         if bracket in CLOSING:
             pending.append(CLOSING[bracket])
         elif bracket != pending.pop():  # or a quote or backslash that is not valid here
-            return Found(start, paren, impossible=True)
+            return CallExtent(start, paren, impossible=True)
         elif not pending:
-            return Found(start, paren, at)
+            return CallExtent(start, paren, at)
 
 
 class FirstCall:

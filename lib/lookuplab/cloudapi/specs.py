@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -35,6 +35,7 @@ class Parameter(NamedTuple):
 
 
 Signature = tuple[Parameter, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,11 @@ class ApiSpec:
         return *named, *(name for name in self.documented if name not in taken)
 
 
-def from_json(row: dict) -> ApiSpec:
+def from_json(row: dict[str, Any]) -> ApiSpec:
     """The inverse of ``recipes.cloudapi.reading.to_json``."""
-    plain = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
+    plain: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in row.items()
+    }
     first, *overloads = (
         tuple(Parameter(*one) for one in rows)
         for rows in (row["parameters"], *row.get("overloads", ()))
@@ -89,7 +92,7 @@ def from_json(row: dict) -> ApiSpec:
 
 
 class ApiIndex:
-    """All specifications, by id and by client; ``documentation`` is the file of their full texts."""
+    """All specifications, by id and client; ``documentation`` is the file of their full texts."""
 
     def __init__(self, specs: Iterable[ApiSpec], documentation: Path = DOCUMENTATION):
         self.specs = tuple(specs)
@@ -98,6 +101,7 @@ class ApiIndex:
         self.by_id = {spec.id: spec for spec in self.specs}
         self.names = {(spec.provider, spec.name) for spec in self.specs}
         self.providers = tuple(sorted({provider for provider, _ in self.names}))
+        self._clients: defaultdict[tuple[str, str, str | None], dict[str, ApiSpec]]
         self._clients = defaultdict(dict)
         for spec in self.specs:
             for service in (spec.service, None):
@@ -110,11 +114,12 @@ class ApiIndex:
         without ``service``, and also if ``service`` is not in the index, since others may name the
         packages differently. Raises UserError for a client that is not in the index.
         """
-        for place in (service, None):
-            if found := self._clients.get((provider, client, place)):
-                return found
+        for group in (service, None):
+            if methods := self._clients.get((provider, client, group)):
+                return methods
         raise UserError(
-            f"no client {client!r} of provider {provider!r} in the API index ({len(self.specs)} APIs)"
+            f"no client {client!r} of provider {provider!r} in the API index "
+            f"({len(self.specs)} APIs)"
         )
 
 
@@ -130,14 +135,14 @@ def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
     return dict(_read(path, itemgetter("id", "documentation")))
 
 
-def _read(path: Path, kind: Callable[[dict], object]) -> list:
+def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
     message = "is no API index ({}): run `python -m recipes.cloudapi.sdks`"
-    with wanted(path, message):
-        return [kind(record) for _, record in records(path)]
+    with readable_file(path, message):
+        return [parse(record) for _, record in records(path)]
 
 
 @contextmanager
-def wanted(path: Path, message: str) -> Iterator[None]:
+def readable_file(path: Path, message: str) -> Iterator[None]:
     """Whatever shows that a file is missing or holds something else becomes a UserError: path,
     message and error.
     """

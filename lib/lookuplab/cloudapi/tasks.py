@@ -7,18 +7,20 @@ in total.
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 from lookuplab import paths
-from lookuplab.cloudapi.specs import wanted
+from lookuplab.cloudapi.specs import readable_file
 from lookuplab.models.store import hashed
 
 TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
+T = TypeVar("T")
 COMPOSITION = {"high": 205, "medium": 150, "low": 267}
 
 
 @dataclass(frozen=True)
-class Task:
-    """One task: complete ``prompt`` with a valid call of any of ``targets`` (API ids; the first is
+class ApiTask:
+    """Complete ``prompt`` with a valid call of any of ``targets`` (API ids; the first is
     the one asked for).
 
     ``frequency`` is the class given by the frequency table, or else the class of ``count_name``
@@ -57,21 +59,21 @@ def stable_order(key: str, seed: int) -> str:
     return hashed(f"{seed} {key}")
 
 
-def in_turn(buckets: list[list]) -> list:
+def in_turn(buckets: list[list[T]]) -> list[T]:
     """The first of every bucket, then the second of every bucket ..."""
     return [item for row in zip_longest(*buckets) for item in row if item is not None]
 
 
-def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]:
+def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTask]:
     """The benchmark; with ``limit``, that many tasks, spread over the classes by a hash.
 
     Raises UserError if the file contains no tasks.
     """
     path = paths.located(path)
     message = "holds no CloudAPIBench tasks ({}): run `python -m recipes.mini.corpus tasks`"
-    with wanted(path, message):
+    with readable_file(path, message):
         rows = paths.records(path)
-        tasks = [Task(**row | {"targets": tuple(row["targets"])}) for _, row in rows]
+        tasks = [ApiTask(**row | {"targets": tuple(row["targets"])}) for _, row in rows]
         if not tasks:
             raise ValueError("no line")
     if limit is None:

@@ -21,7 +21,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from itertools import compress
 from operator import add, or_
 from typing import Any, NamedTuple
 
@@ -32,7 +31,6 @@ VALID = "valid"
 INVALID_USAGE = "invalid_usage"  # the target, called wrongly (or named and not called)
 INCORRECT_EXISTING = "incorrect_existing"  # another method of the prompt's client
 NONEXISTENT = "nonexistent"  # no method of the prompt's client, or nothing at all
-FLAGS = "unknown_target", "unresolved_splat"
 CATEGORIES = (VALID, INVALID_USAGE, INCORRECT_EXISTING, NONEXISTENT)
 
 FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
@@ -40,22 +38,27 @@ FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
 # The keywords that azure-core's pipeline accepts for any operation (its policies and its transport,
 # 1.30.1).
 PIPELINE_OPTIONS = frozenset(
-    "cls headers params api_version content_type error_map continuation_token polling polling_interval stream "
-    "request_id auto_request_id user_agent user_agent_overwrite raw_request_hook raw_response_hook response_encoding "
-    "logger logging_enable logging_body network_span_namer tracing_attributes enforce_https insecure_domain_change "
-    "permit_redirects redirect_max timeout retry_total retry_connect retry_read retry_status retry_mode "
-    "retry_backoff_factor retry_backoff_max retry_on_methods retry_on_status_codes connection_timeout read_timeout "
-    "connection_verify connection_cert proxies cookies decompress use_env_settings "
-    "connection_data_block_size enable_cae".split()
+    """
+    cls headers params api_version content_type error_map continuation_token polling
+    polling_interval stream request_id auto_request_id user_agent user_agent_overwrite
+    raw_request_hook raw_response_hook response_encoding logger logging_enable logging_body
+    network_span_namer tracing_attributes enforce_https insecure_domain_change permit_redirects
+    redirect_max timeout retry_total retry_connect retry_read retry_status retry_mode
+    retry_backoff_factor retry_backoff_max retry_on_methods retry_on_status_codes
+    connection_timeout read_timeout connection_verify connection_cert proxies cookies decompress
+    use_env_settings connection_data_block_size enable_cae
+    """.split()
 )
 
 # Required members that botocore fills in itself (idempotency tokens; the account of glacier). They
 # are required in the documentation, but the SDK accepts the call without them. Applies to
 # specifications with the flag "autofilled".
 AUTOFILLED = frozenset(
-    "ClientRequestToken clientRequestToken ClientToken clientToken IdempotencyToken CreatorRequestId RequestId "
-    "requestId NamedQueryId QueryExecutionId CallbackId CreationToken ExecuteToken ProvisionToken TerminateToken "
-    "UpdateToken accountId".split()
+    """
+    ClientRequestToken clientRequestToken ClientToken clientToken IdempotencyToken
+    CreatorRequestId RequestId requestId NamedQueryId QueryExecutionId CallbackId CreationToken
+    ExecuteToken ProvisionToken TerminateToken UpdateToken accountId
+    """.split()
 )
 
 # What makes a literal of literals (``_value``).
@@ -73,7 +76,7 @@ ALIASES = {
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CallJudgement:
     """The judgement of one completion.
 
     ``call`` is the text of the first call (None if there is none, or if it never ends) and ``name``
@@ -95,14 +98,14 @@ class Judgement:
     exists_anywhere: bool = False
 
 
-def judge(
+def judge_call(
     candidate: str,
     targets: Sequence[str],
     index: ApiIndex,
     provider: str,
     client: str,
     service: str | None = None,
-) -> Judgement:
+) -> CallJudgement:
     """Judge a completion, the text after ``client.``.
 
     ``targets`` are the acceptable APIs, as names or ids; one that binds suffices (Appendix A.3). A
@@ -110,10 +113,10 @@ def judge(
     ``ApiIndex.methods``, which raises UserError for a client that is not in the index.
     """
     methods = index.methods(provider, client, service)
-    wanted = {target.rsplit(".", 1)[-1] for target in targets}
+    names = {target.rsplit(".", 1)[-1] for target in targets}
     call, name = _first_call(candidate)
-    category, closed, arguments = NONEXISTENT, None, None
-    reason = f"{client} has no method {name}" if name else "nothing is called"
+    category, valid_closed, arguments = NONEXISTENT, False, CallArguments()
+    reason: str | None = f"{client} has no method {name}" if name else "nothing is called"
     if spec := methods.get(name or ""):
         try:
             arguments = parse_call(call)
@@ -121,19 +124,24 @@ def judge(
         except ValueError as wrong:
             reason = str(wrong)
         category = INVALID_USAGE if reason else VALID
-        if spec.name not in wanted:
+        if spec.name not in names:
             category, reason = INCORRECT_EXISTING, reason or "not an acceptable target"
-    if category == VALID and (closed := bind_error(spec, arguments, closed=True)):
-        reason = f"closed: {closed}"
-    raised = not wanted & methods.keys(), arguments and arguments.unresolved
-    return Judgement(
+    if spec and category == VALID:
+        closed = bind_error(spec, arguments, closed=True)
+        reason, valid_closed = f"closed: {closed}" if closed else "", not closed
+    flags = []
+    if not names & methods.keys():
+        flags.append("unknown_target")
+    if arguments.unresolved:
+        flags.append("unresolved_splat")
+    return CallJudgement(
         valid=category == VALID,
-        valid_closed=category == VALID and not closed,
+        valid_closed=valid_closed,
         category=category,
         call=call,
         name=name,
         reason=reason or "",
-        flags=tuple(compress(FLAGS, raised)),
+        flags=tuple(flags),
         exists_anywhere=any((one, name) in index.names for one in index.providers),
     )
 
@@ -183,9 +191,9 @@ def parse_call(call: str | None) -> CallArguments:
         raise ValueError(
             f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"
         ) from None
-    splats = [
-        one for one in node.args if isinstance(one, ast.Starred)
-    ]  # the others may be anything
+    if not isinstance(node, ast.Call):
+        raise ValueError("no call")
+    splats = [one for one in node.args if isinstance(one, ast.Starred)]  # others may be anything
     try:
         values, names = _positional(splats), _names(node.keywords)
     except (TypeError, RecursionError) as error:
@@ -268,9 +276,8 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
     or azure-core knows, and if there are overloads, one of them must bind too.
     """
     parameters, keywords = spec.parameters, call.keywords
-    if (
-        "self" in keywords and spec.module and spec.operation
-    ):  # a method, which is passed it already
+    # a method, which is passed it already
+    if "self" in keywords and spec.module and spec.operation:
         return "multiple values for argument 'self'"
     if "autofilled" in spec.flags:
         parameters = tuple(

@@ -64,7 +64,7 @@ def attach(
     frame, roles = frame.assign(**artifact), dict(roles or {})
     if len(frame) and (problem := unknown_role(roles, set(frame.paper))):
         raise UserError(problem)
-    named = frame.assign(model=frame.model.fillna("").replace(roles))
+    named = frame.assign(model=frame.model.astype(object).fillna("").replace(roles))
     keys = named[list(ROW_KEY)].itertuples(index=False, name=None)
     return frame.assign(paper_value=[_numbers().get(key, float("nan")) for key in keys])
 

@@ -12,13 +12,16 @@ import os
 import pickle
 import platform
 import re
+import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from scipy.stats import hypergeom
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
@@ -32,11 +35,18 @@ from lookuplab.models.completions import (
     Prompt,
     answered,
 )
-from lookuplab.models.local import LocalModel
 from lookuplab.models.names import mini_models, model_hash
-from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere
+from lookuplab.models.store import (
+    PYTHON,
+    STORE_VARIABLE,
+    AnswerStore,
+    CompletionStore,
+    canonical,
+    elsewhere,
+)
 from lookuplab.results import provenance
 from lookuplab.run.execute import end_with_the_runner
+from lookuplab.run.notebooks import Job
 from lookuplab.run.runner import ALWAYS, default_jobs, run_module
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
@@ -47,7 +57,8 @@ STORES: tuple[type[AnswerStore], ...] = (
     marking.Marks,
     grader.VerdictStore,
 )
-ALTERED = 0.01  # the share of altered rows for which a report says how surely the sample would have found one
+# the share of altered rows for which a report says how surely the sample would have found one
+ALTERED = 0.01
 # What the answers come from; another version of one of these needs a new record.
 PACKAGES = "torch transformers tokenizers peft jedi parso pylint astroid".split()
 
@@ -55,6 +66,32 @@ PACKAGES = "torch transformers tokenizers peft jedi parso pylint astroid".split(
 def cold() -> Path:
     """The folder of the stores of a run without the record."""
     return paths.RUNS / "cold"
+
+
+def cold_environment(is_preview: bool) -> dict[str, str]:
+    """Variables for a run without the record, with stores of its own: empty ones unless an earlier
+    run was interrupted.
+    """
+    if (cold() / "run.json").is_file() and not is_preview:  # that run is complete
+        shutil.rmtree(cold())
+    return {record.RECORD: "off", STORE_VARIABLE: str(cold() / "completions.sqlite")}
+
+
+def audit_environment(audit: record.Audit | None) -> dict[str, str]:
+    """Variables for a run with an audit; none without one."""
+    return {record.AUDIT: json.dumps(audit._asdict())} if audit else {}
+
+
+def is_asked(job: Job) -> bool:
+    """Whether the record is asked for this job's answers."""
+    is_off = {**os.environ, **job.environment}.get(record.RECORD) == "off"
+    return job.request.profile.file.stem == "mini" and not is_off
+
+
+def complete(seconds: float) -> None:
+    """Note beside the stores of a cold run that it is complete, where, and how long it took."""
+    told = {**provenance.describe(), "seconds": round(seconds)}
+    paths.write_lines(cold() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
 
 
 # 1. What the record depends on
@@ -69,18 +106,11 @@ def conditions() -> dict[str, dict[str, Any]]:
     marks = {name: one.marking for name, one in rules.RULES.items()}
     models = {name: model_hash(folder) for name, folder in mini_models().items()}
     return {
-        "completions": {"version": DECODING_VERSION, "tool": jedi_tool.VERSION, **models},
-        "judgements": {**judging, "check": success.VERSION},
-        "marks": {**judging, "tool": jedi_tool.VERSION, "marking": str(marks)},
+        "completions": {"version": DECODING_VERSION, "tool": jedi_tool.TOOL_VERSION, **models},
+        "judgements": {**judging, "check": success.CHECK_VERSION},
+        "marks": {**judging, "tool": jedi_tool.TOOL_VERSION, "marking": str(marks)},
         "verdicts": {"version": grader.GRADER_VERSION, "libraries": grader.own_libraries()},
     }
-
-
-def asked() -> dict[str, str]:
-    """What the questions come from, with hashes: the folders of data/mini and the notebooks."""
-    folders = [*paths.MINI.glob("*/"), *paths.NOTEBOOKS.glob("*/*.ipynb")]
-    named = {provenance.relative(place): place for place in folders if place != record.folder()}
-    return {name: provenance.content_hash(place) for name, place in sorted(named.items())}
 
 
 def about() -> dict[str, Any]:
@@ -89,9 +119,9 @@ def about() -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def fit(notebooks: Iterable[str], jobs: int = 1) -> Iterator[str]:
+def fit(jobs: int = 1) -> Iterator[str]:
     """Lines for the user: how much of the record still fits, and what has changed since it was
-    made.
+    made; ``jobs`` notebooks run at once.
     """
     told = about()
     if not told:
@@ -100,8 +130,8 @@ def fit(notebooks: Iterable[str], jobs: int = 1) -> Iterator[str]:
     now, lost, reasons = conditions(), 0, []
     total = sum(sum(counts.values()) for counts in told["rows"].values())
     for store, counts in told["rows"].items():
-        was, is_now = told["conditions"][store], now[store]
-        changed = [name for name in was if was[name] != is_now.get(name)]
+        was = told["conditions"][store]
+        changed = [name for name in was if was[name] != now[store].get(name)]
         models = [name for name in changed if name in counts]
         lost += sum(counts[name] for name in models or counts if changed)
         reasons += [f"{store}: {name} has changed" for name in changed]
@@ -111,37 +141,33 @@ def fit(notebooks: Iterable[str], jobs: int = 1) -> Iterator[str]:
         yield from reasons
     else:
         yield f"the record has {total:,} answers and judgements"
-    places, ids = asked(), {f"notebooks/{id}.ipynb" for id in notebooks}
-    other = [name for name in places if told["asked"].get(name) != places[name]]
-    other = [name for name in other if name.startswith("data/") or name in ids]
-    if other:
-        some = ", ".join(other[:5]) + f" and {len(other) - 5} more" * (len(other) > 5)
-        yield f"changed since the record: {some}; what they ask anew is made anew"
 
 
 # 2. Writing it
 
 
-def write(stores: Path, run: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Write the record from the stores in a folder; return the number of rows by store and kind.
+def write(stores: Path) -> dict[str, dict[str, int]]:
+    """Write the record from the stores in a folder, that of a complete cold run; return the number
+    of rows by store and kind.
 
-    ``run`` says where and when they were made. Raises UserError under another Python and for stores
-    without answers.
+    Raises UserError under another Python and for the stores of an incomplete run.
     """
     if elsewhere():
         raise UserError(
             f"the record is made under Python {PYTHON}, not {platform.python_version()}"
         )
+    run = stores / "run.json"
+    if not run.is_file():
+        raise UserError(f"no complete cold run in {stores}; `lookuplab reproduce --cold` makes one")
     counts = {}
     for kind in STORES:
         file = stores / kind.default_path().name
-        if kind is CompletionStore and not file.is_file():
-            raise UserError(f"no answers at {file}; `lookuplab reproduce --cold` makes them")
         with kind(file if file.is_file() else False) as store:
             answers = store.everything()
         record.write(kind.name, answers, record.folder() / f"{kind.name}.parquet")
-        counts[kind.name] = {one: len(keys) for one, keys in record.kinds(kind.name).items()}
-    told = {**run, "rows": counts, "conditions": conditions(), "asked": asked()}
+        counts[kind.name] = {of: len(keys) for of, keys in record.kinds(kind.name).items()}
+    told = json.loads(run.read_text(encoding="utf-8"))
+    told |= {"rows": counts, "conditions": conditions()}
     text = json.dumps(told, indent=1, sort_keys=True)
     paths.write_lines(record.folder() / "about.json", [text])
     return counts
@@ -159,64 +185,65 @@ def answer_anew(audit: record.Audit) -> int:
 
 def make(audit: record.Audit) -> None:
     """Answer the questions that the notebooks have kept, each once, into stores in the audit's
-    folder.
+    folder: each model in a process of its own, and meanwhile the judgements, which have workers.
     """
-    together: dict[tuple[str, object], tuple[Any, dict[str, Any]]] = {}
-    models: dict[str, tuple[Model, list]] = {}
+    models: dict[str, tuple[Model, dict[Decoding | None, dict[str, CompletionRequest]]]] = {}
+    judging: dict[tuple[str, bytes], tuple[Any, dict[str, Any]]] = {}
     for file in sorted(Path(audit.folder).glob("*.pickle")):
-        name, by, questions = pickle.loads(file.read_bytes())
-        is_local = name == CompletionStore.name and isinstance(by[0], LocalModel)
-        alike = (canonical(by[0].identity), by[1]) if is_local else pickle.dumps(by)
-        together.setdefault((name, alike), (by, {}))[1].update(questions)
-    for name, alike in [*together]:
-        if isinstance(alike, tuple):  # each local model answers in a process of its own
-            (model, decoding), questions = together.pop((name, alike))
-            parts = [(part, decoding) for part in rounds(questions.values())]
-            models.setdefault(alike[0], (model, []))[1].extend(parts)
-    stores = {kind.name: Path(audit.folder, f"{kind.name}.sqlite") for kind in STORES}
-    kinds, fresh = {kind.name: kind for kind in STORES}, multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(default_jobs(), fresh) as processes:
-        longest = sorted(models.values(), key=lambda one: -_characters(one[1]))
-        place = stores[CompletionStore.name]
-        writing = [processes.submit(answer, *one, place) for one in longest]
-        # meanwhile, whatever has workers of its own, which remember what they have read
-        for (name, _), (by, questions) in together.items():
-            if name == CompletionStore.name:
-                answer(by[0], [(part, by[1]) for part in rounds(questions.values())], place)
-            elif name == grader.VerdictStore.name:
-                replace(by, store=stores[name]).outcomes([*questions.values()])
+        name, by, requests = pickle.loads(file.read_bytes())
+        if name == CompletionStore.name:
+            model, decoding = by
+            _, parts = models.setdefault(canonical(model.identity), (model, {}))
+            parts.setdefault(decoding, {}).update(requests)
+        else:
+            judging.setdefault((name, pickle.dumps(by)), (by, {}))[1].update(requests)
+    stores = {kind.name: (kind, Path(audit.folder, f"{kind.name}.sqlite")) for kind in STORES}
+    with ProcessPoolExecutor(default_jobs(), multiprocessing.get_context("spawn")) as processes:
+        longest = sorted(models.values(), key=_characters, reverse=True)
+        file = stores[CompletionStore.name][1]
+        answering = [
+            processes.submit(answer, *model_and_parts, file) for model_and_parts in longest
+        ]
+        for (name, _), (by, requests) in judging.items():
+            kind, file = stores[name]
+            if kind is grader.VerdictStore:
+                replace(by, store=file).outcomes([*requests.values()])
             else:
-                analysers.answered(kinds[name](stores[name]), questions, by, strict=False)
-        for done in writing:
-            done.result()
+                analysers.answer_all(kind(file), requests, by, strict=False)
+        for answered_model in answering:
+            answered_model.result()
 
 
-Parts = Sequence[tuple[list[CompletionRequest], Decoding | None]]  # prompts with their decoding
+Parts = Mapping[
+    Decoding | None, Mapping[str, CompletionRequest]
+]  # prompts by key, by their decoding
 
 
 def answer(model: Model, parts: Parts, store: Path) -> None:
-    """Answer each part, in one call, into the store."""
-    for asked, decoding in parts:
-        answered(model, asked, decoding, store)
+    """Answer each part, in as few calls as possible, into the store."""
+    for decoding, requests in parts.items():
+        for call in rounds(requests.values()):
+            answered(model, call, decoding, store)
 
 
-def _characters(parts: Parts) -> int:
-    return sum(len(prompt.text) for asked, _ in parts for prompt, *_ in asked)
+def _characters(model_and_parts: tuple[Model, Parts]) -> int:
+    parts = model_and_parts[1].values()
+    return sum(len(prompt.text) for requests in parts for prompt, *_ in requests.values())
 
 
-def rounds(asked: Iterable[CompletionRequest]) -> list[list[CompletionRequest]]:
-    """The questions in as few lists as possible in which an id names one prompt and one
+def rounds(requests: Iterable[CompletionRequest]) -> list[list[CompletionRequest]]:
+    """The requests in as few lists as possible in which an id names one prompt and one
     continuation, as a call needs it.
     """
-    found: list[tuple[dict[str, tuple[Prompt, str]], list[CompletionRequest]]] = []
-    for one in asked:
-        name, named = one[0].id, one[:2]
-        free = next((each for each in found if each[0].get(name, named) == named), None)
-        if free is None:
-            found.append(free := ({}, []))
-        free[0][name] = named
-        free[1].append(one)
-    return [part for _, part in found]
+    calls: list[tuple[dict[str, tuple[Prompt, str]], list[CompletionRequest]]] = []
+    for request in requests:
+        name, named = request[0].id, request[:2]
+        call = next((call for call in calls if call[0].get(name, named) == named), None)
+        if call is None:
+            calls.append(call := ({}, []))
+        call[0][name] = named
+        call[1].append(request)
+    return [call for _, call in calls]
 
 
 # 4. Auditing it
@@ -266,7 +293,7 @@ class Report:
     """
 
     audit: record.Audit
-    counts: dict[tuple[str, str], Counter] = field(default_factory=dict)
+    counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     differing: list[str] = field(default_factory=list)
     explained: list[str] = field(default_factory=list)
 
@@ -298,8 +325,9 @@ class Report:
         said += [f"different: {line}" for line in self.differing]
         found = f"{made:,} of {rows:,} rows made anew, {len(self.differing)} different"
         found += f", {len(self.explained)} explained by near ties" if self.explained else ""
-        sure = f"had {ALTERED:.0%} of the rows been altered, this would have found one with {surely(rows, made)}"
-        return [*said, f"audit: {'FAILED: ' * bool(self.differing)}{found}; {sure}"]
+        found += f"; had {ALTERED:.0%} of the rows been altered, this would have found one with "
+        verdict = "audit: FAILED: " if self.differing else "audit: "
+        return [*said, verdict + found + surely(rows, made)]
 
 
 _WIDTHS = {"rows": 9, "sample": 9, "made": 11, "equal": 9}
@@ -309,13 +337,10 @@ def surely(rows: int, made: int, altered: float = ALTERED) -> str:
     """The probability that a random sample of ``made`` of ``rows`` has at least one of the altered
     ones, in percent.
     """
-    wrong = math.ceil(altered * rows)
-    if made > rows - wrong:
-        return "100%"
-    missed = math.exp(
-        math.fsum(math.log1p(-made / (rows - at)) for at in range(wrong)) if made else 0.0
-    )
-    return f"{math.floor(1000 * (1 - missed)) / 10:g}%" if missed > 1e-3 else "more than 99.9%"
+    missed = hypergeom.pmf(0, rows, math.ceil(altered * rows), made)
+    if 0 < missed < 1e-3:
+        return "more than 99.9%"
+    return f"{math.floor(1000 * (1 - missed) + 1e-6) / 10:g}%"
 
 
 def report(audit: record.Audit) -> Report:

@@ -1,4 +1,4 @@
-"""The command line: all commands by name. Each command is a function in ``lookuplab.run.commands``."""
+"""The command line: all commands by name. Each is a function in ``lookuplab.run.commands``."""
 
 import os
 
@@ -20,17 +20,16 @@ def cli() -> None:
     """
 
 
-for one in (
+for command in (
     *(run.run, run.reproduce, run.sweep, run.status, run.draw),
     *(data.data, score.score, train.train, recording.record, recording.audit),
-    *(results.store, results.verify, results.claims, results.results, results.report),
+    *(results.merge, results.verify, results.claims, results.results, results.report),
 ):
-    cli.add_command(one)
+    cli.add_command(command)
 
 
 def main() -> None:
     """Entry point of the console script."""
-    os.environ["PWD"] = (
-        os.getcwd()
-    )  # what a relative path in a variable starts from, here and in notebooks
+    # what a relative path in a variable starts from, here and in notebooks
+    os.environ["PWD"] = os.getcwd()
     cli(prog_name="lookuplab")

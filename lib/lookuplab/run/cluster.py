@@ -11,8 +11,8 @@ import logging
 import platform
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, as_completed
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import CancelledError, Executor, Future, as_completed
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -31,16 +31,16 @@ class Cluster:
 
     def __init__(self, client: Any, scheduler: str):
         self.client, self.scheduler = client, scheduler
-        self.executor = client.get_executor(pure=False)
+        self.executor: Executor = client.get_executor(pure=False)
 
-    def submit(self, function: Callable, *arguments: object) -> Future:
+    def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Have a worker call ``function``, which is pickled with its arguments."""
         try:
             return self.executor.submit(_on_worker, function, account(), *arguments)
         except Exception as error:
             raise error if self.client.status == "running" else self._gone() from error
 
-    def result(self, future: Future) -> Any:
+    def result(self, future: Future[Any]) -> Any:
         """What the function returned or raised. Raises UserError if the scheduler is gone, the
         worker has a different installation, or the task took down every worker that tried it.
         """
@@ -56,7 +56,7 @@ class Cluster:
                 f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}"
             ) from None
 
-    def map(self, function: Callable, tasks: Sequence) -> Iterator[tuple[int, Any]]:
+    def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """(position, ``function(task)``) as they finish; raises what ``result`` raises, and cancels
         the other tasks.
         """
@@ -91,16 +91,18 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
         if name.startswith("distributed"):  # we report in one line what they report at length
             logging.getLogger(name).setLevel(logging.CRITICAL)
     options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
-    place = nullcontext(scheduler)
+    cluster: AbstractContextManager[Any] = nullcontext(scheduler)
     if scheduler == "local":
-        place = LocalCluster(dashboard_address=None, **options)
-    with place as address:
+        cluster = LocalCluster(dashboard_address=None, **options)  # type: ignore[no-untyped-call]
+    with cluster as address:
         try:
-            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            client = Client(  # type: ignore[no-untyped-call]
+                address, timeout=CONNECT_SECONDS, set_as_default=False
+            )
         except (OSError, ValueError) as error:
             raise UserError(
-                f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` and check address and "
-                "firewall, or use --scheduler local"
+                f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` "
+                "and check address and firewall, or use --scheduler local"
             ) from None
         with client:
             yield Cluster(client, scheduler)
@@ -117,11 +119,11 @@ def account() -> dict[str, str]:
     }
 
 
-def _on_worker(function: Callable, expected: dict[str, str], *arguments: object) -> Any:
+def _on_worker(function: Callable[..., Any], expected: dict[str, str], *arguments: object) -> Any:
     for what, here in account().items():
         if here != expected[what]:
             raise UserError(
-                f"the worker on {socket.gethostname()} has another {what}: {here}, not {expected[what]}; "
-                "start it from the same checkout and environment"
+                f"the worker on {socket.gethostname()} has another {what}: {here}, not "
+                f"{expected[what]}; start it from the same checkout and environment"
             )
     return function(*arguments)

@@ -6,6 +6,7 @@ import shutil
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +18,7 @@ from lookuplab.paths import file_hash
 
 UNPINNED = "main"
 # other kinds come from the package index
-WHERE = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
+ORIGIN = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,15 @@ class Source:
 
     def __str__(self) -> str:
         """What it is, its size, where it comes from and its licence."""
-        where = WHERE.get(self.kind, "the package index: ") + self.address
+        origin = ORIGIN.get(self.kind, "the package index: ") + self.address
         much = size(self.bytes) if self.bytes else "size unknown"
-        return f"{self.name}, {much} from {where}; licence: {self.licence}"
+        return f"{self.name}, {much} from {origin}; licence: {self.licence}"
 
     @property
     def bytes(self) -> int:
-        """The size of a file, or of a model's parameters in the dtype of its files; 0 if unknown."""
-        width = {"float32": 4}.get(self.facts.get("dtype"), 2)
+        """The size of a file, or of a model's parameters in the dtype of its files;
+        0 if unknown."""
+        width = 4 if self.facts.get("dtype") == "float32" else 2
         return self.size or self.facts.get("parameters", 0) * width
 
     @property
@@ -79,8 +81,13 @@ def load() -> dict[str, Source]:
     Raises UserError for an entry that lacks a field or has an unknown one.
     """
     file = paths.DATA / "sources.toml"
+    return _parsed(file, file.stat().st_mtime_ns) if file.is_file() else {}
+
+
+@cache
+def _parsed(file: Path, _changed: int) -> dict[str, Source]:
     try:
-        entries = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        entries = tomllib.loads(file.read_text(encoding="utf-8"))
         return {name: Source(name, **entry) for name, entry in entries.items()}
     except (tomllib.TOMLDecodeError, TypeError) as error:
         raise UserError(f"{file}: {error}") from error
@@ -141,7 +148,8 @@ def get(source: Source) -> Path:
             return _get_package(source)
     if source.streamed:
         raise UserError(
-            f"{source.name} is streamed from the hub while it is used, never fetched whole ({source.address})"
+            f"{source.name} is streamed from the hub while it is used, never fetched whole "
+            f"({source.address})"
         )
     try:
         if source.kind != "file":
@@ -158,11 +166,12 @@ def get(source: Source) -> Path:
                 expected_size=source.size or None,
                 displayed_filename=source.name,
             )
-    except Exception as error:  # network, access rights, name: the hub's client raises a different exception for each
+    # network, access rights, name: the hub's client raises a different exception for each
+    except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
-            f"{source.name}: {source.address} does not give it: {reason}; connect, and if it is on the hub, "
-            f"accept its licence there (`hf auth login`; {source.licence})"
+            f"{source.name}: {source.address} does not give it: {reason}; connect, and if it is on "
+            f"the hub, accept its licence there (`hf auth login`; {source.licence})"
         ) from error
     return _checked(source, part)
 
@@ -170,8 +179,10 @@ def get(source: Source) -> Path:
 def _snapshot(source: Source, **options: Any) -> str:
     from huggingface_hub import snapshot_download
 
-    return snapshot_download(
-        source.address, repo_type=source.kind, revision=source.revision, **options
+    return str(
+        snapshot_download(
+            source.address, repo_type=source.kind, revision=source.revision, **options
+        )
     )
 
 
@@ -183,7 +194,8 @@ def _checked(source: Source, part: Path) -> Path:
     if source.sha256 and came != expected:
         aside = part.replace(source.path.with_name(f"{source.path.name}.wrong"))
         raise UserError(
-            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what came is kept as {aside}"
+            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what "
+            f"came is kept as {aside}"
         )
     return part.replace(source.path)
 

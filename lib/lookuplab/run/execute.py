@@ -12,17 +12,19 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple, cast
 
 # pandas must compute the same, whatever else is installed; not where a user works, whose own
 # options these are
-PANDAS = """__import__("pandas").set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)"""
+OPTIONS = '"compute.use_bottleneck", False, "compute.use_numexpr", False'
+PANDAS = f'__import__("pandas").set_option({OPTIONS})'
 STARTS = 3  # tries to start a kernel: of several at once, two may have picked the same port
 
 
 class Failure(NamedTuple):
-    """Why a notebook failed. ``cell`` is the 1-based number among its code cells, 0 if no cell is
-    to blame.
+    """Why a notebook failed. ``cell`` is the number before the cell in the executed copy: n of
+    ``In [n]``, 0 if no cell is to blame.
     """
 
     cell: int
@@ -35,7 +37,7 @@ class Failure(NamedTuple):
 def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure | None:
     """Execute a notebook; the copy is saved as its cells end, whatever happens."""
     # jsonschema would compile a grammar of web addresses, two seconds, which no notebook needs
-    sys.modules.setdefault("rfc3987_syntax", None)
+    sys.modules.setdefault("rfc3987_syntax", cast(ModuleType, None))
     import papermill
     from papermill.exceptions import PapermillExecutionError, strip_color
 
@@ -48,28 +50,15 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
         papermill.execute_notebook(*places, parameters, **kernel, **options)
     except PapermillExecutionError as error:
         traceback = strip_color("\n".join(error.traceback))
-        return Failure(_failing(copy), error.source, error.ename, error.evalue, traceback)
+        return Failure(error.exec_count, error.source, error.ename, error.evalue, traceback)
     return None
-
-
-def _failing(copy: Path) -> int:
-    """The number of the cell that raised, among the notebook's own code cells."""
-    cells = json.loads(copy.read_text(encoding="utf-8"))["cells"]
-    own = [
-        cell["outputs"]
-        for cell in cells
-        if cell["cell_type"] == "code"
-        and "injected-parameters" not in cell["metadata"].get("tags", ())
-    ]
-    failed = (any(one["output_type"] == "error" for one in outputs) for outputs in own)
-    return next((number for number, has in enumerate(failed, 1) if has), 0)
 
 
 def end_with_the_runner() -> str:
     """Read what the runner tells this process, a line; from now on, this process and its children
     end with the runner.
     """
-    told = sys.stdin.readline()
+    line = sys.stdin.readline()
 
     def watch() -> None:
         while os.read(0, 1):  # until the runner closes it, or ends
@@ -82,7 +71,7 @@ def end_with_the_runner() -> str:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    return told
+    return line
 
 
 def main() -> None:

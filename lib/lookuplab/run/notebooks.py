@@ -12,14 +12,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import (
     OPENAI,
     bare,
@@ -43,6 +44,8 @@ _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
 _YAML = (".yaml", ".yml")
+# the downloads that a corpus and its questions consist of, by the parameter that names them
+_PARTS = {"corpus": ("", "-snippets"), "queries_of": ("", "-valid", "-test")}
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,10 @@ class Notebook:
 
 def all_notebooks(paper: str | None = None) -> list[Notebook]:
     """Every notebook (of one paper), sorted by id. Raises UserError for an unknown paper."""
-    known = [read(file) for file in sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))]
-    found = [one for one in known if paper in (None, one.paper)]
-    if paper and not found:
-        papers = ", ".join(sorted({one.paper for one in known}))
-        raise UserError(f"no paper {paper!r}; there are: {papers}")
-    return found
+    notebooks = [read(file) for file in sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))]
+    if paper:
+        check_choice("PAPER", paper, sorted({notebook.paper for notebook in notebooks}))
+    return [notebook for notebook in notebooks if paper in (None, notebook.paper)]
 
 
 def find(name: str) -> Notebook:
@@ -100,18 +101,18 @@ def find(name: str) -> Notebook:
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
-    wanted, known = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
-    hits = [one for one in known if wanted in _names(one.id)] or [
-        one for one in known if wanted in _names(*one.artifacts)
+    wanted, notebooks = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
+    matches = [notebook for notebook in notebooks if wanted in _names(notebook.id)] or [
+        notebook for notebook in notebooks if wanted in _names(*notebook.artifacts)
     ]
-    if not hits:
-        names = _names(*(id for one in known for id in (one.id, *one.artifacts)))
-        near = [f"; did you mean {one!r}?" for one in difflib.get_close_matches(wanted, names, 1)]
+    if not matches:
+        names = [id for notebook in notebooks for id in _names(notebook.id, *notebook.artifacts)]
+        near = [f"; did you mean {near!r}?" for near in difflib.get_close_matches(wanted, names, 1)]
         raise UserError(f"no notebook {name!r}{''.join(near)}; `lookuplab status` lists them all")
-    if len(hits) > 1:
-        places = " or ".join(one.id for one in hits)
-        raise UserError(f"{name!r} names {len(hits)} notebooks: use {places}")
-    return hits[0]
+    if len(matches) > 1:
+        ids = " or ".join(notebook.id for notebook in matches)
+        raise UserError(f"{name!r} names {len(matches)} notebooks: use {ids}")
+    return matches[0]
 
 
 def _names(*ids: str) -> list[str]:
@@ -132,54 +133,51 @@ def read(path: Path) -> Notebook:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in today's format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
+    values: dict[str, Any] = {}
     try:  # papermill's inspect_notebook drops a line with a second "=", comments included
-        body = ast.parse(declared).body
-        values = {one.targets[0].id: ast.literal_eval(one.value) for one in body}
-    except (ValueError, SyntaxError, AttributeError) as error:
+        for statement in ast.parse(declared).body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    values[name] = ast.literal_eval(value)
+                case _:
+                    raise ValueError(ast.unparse(statement))
+    except (ValueError, SyntaxError) as error:
         raise UserError(
             f"{path}: the parameters cell holds more than plain values: {error}"
         ) from error
-    made = [one for source, _ in cells if "Artifact" in source for one in _made(path, source)]
-    drawing = [*(line for _, line in made), *(source for source, tags in cells if "draw" in tags)]
-    orders = paths.NOTEBOOKS / "order.yaml"
+    artifacts: dict[str, str] = {}
+    for source in (source for source, _ in cells if "Artifact" in source):
+        artifacts |= _artifacts(path, source)
+    drawing = [*artifacts.values(), *(source for source, tags in cells if "draw" in tags)]
+    orders, id = paths.NOTEBOOKS / "order.yaml", f"{path.parent.name}/{path.stem}"
     groups = yaml.safe_load(orders.read_text(encoding="utf-8")) if orders.is_file() else {}
-    id = f"{path.parent.name}/{path.stem}"
     order = next((order for order, names in groups.items() if id in names), "any")
-    artifacts = tuple(id for id, _ in made)
-    return Notebook(path, values, artifacts, order, "\n".join(drawing))
+    return Notebook(path, values, tuple(artifacts), order, "\n".join(drawing))
 
 
-def _made(path: Path, source: str) -> Iterator[tuple[str, str]]:
-    """(``paper/name``, statement) for each ``... = Artifact(...)`` of a cell. Raises UserError if
-    no name can be read.
+def _artifacts(path: Path, source: str) -> Iterator[tuple[str, str]]:
+    """(``paper/name``, statement) for each ``... = Artifact("paper", "name", ...)`` of a cell.
+    Raises UserError for a call in any other form.
     """
-    try:
-        body = ast.parse(source).body
-    except SyntaxError:  # with IPython's magics it may be Python
-        from IPython.core.inputtransformer2 import TransformerManager
-
-        try:
-            body = ast.parse(TransformerManager().transform_cell(source)).body
-        except SyntaxError as error:
-            raise UserError(f"{path}: a cell with an artifact is not Python: {error}") from None
+    try:  # without IPython's magics
+        body = ast.parse(re.sub(r"(?m)^[%!].*", "", source)).body
+    except SyntaxError as error:
+        raise UserError(f"{path}: a cell with an artifact is not Python: {error}") from None
     for statement in body:
-        for call in ast.walk(statement):
-            called = isinstance(call, ast.Call) and call.func
-            if "Artifact" not in (getattr(called, "id", ""), getattr(called, "attr", "")):
-                continue
-            given = dict(zip(("paper", "name"), call.args, strict=False))
-            given |= {keyword.arg: keyword.value for keyword in call.keywords}
-            names = [getattr(given.get(name), "value", None) for name in ("paper", "name")]
-            is_plain = all(
-                isinstance(name, str) and re.fullmatch(r"[\w-]+", name) for name in names
-            )
-            if not (is_plain and isinstance(statement, ast.Assign | ast.AnnAssign)):
-                raise UserError(
-                    f"{path}: cannot read an artifact's names from {ast.unparse(call)}; write artifact = "
-                    'Artifact("paper", "name", profile) with plain texts, at the beginning of a line'
+        match statement:
+            case ast.Assign(
+                value=ast.Call(
+                    func=ast.Name("Artifact"),
+                    args=[ast.Constant(str(paper)), ast.Constant(str(name)), *_],
                 )
-            call.func = ast.Name("Artifact", ast.Load())  # what the drawing code knows
-            yield "/".join(names), ast.unparse(statement)
+            ):
+                yield f"{paper}/{name}", ast.unparse(statement)
+            case _ if re.search(r"\bArtifact\(", ast.unparse(statement)):
+                raise UserError(
+                    f"{path}: cannot read an artifact's names from {ast.unparse(statement)}; write "
+                    'artifact = Artifact("paper", "name", profile) with plain texts, at the '
+                    "beginning of a line"
+                )
 
 
 @dataclass(frozen=True)
@@ -221,15 +219,15 @@ class Request:
 
     @property
     def name(self) -> str:
-        """``paper``, or ``paper/bigcode--starcoder2-3b`` where the command line names the models."""
+        """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
+        name = self.profile.file.stem
         if not self._of_models:
-            return self.profile.file.stem
-        texts = self.given.values()
-        models = [model for text in texts for model in _each(fitted([""], text), _absolute)]
+            return name
+        models = [model for text in self.given.values() for model in fitted([""], text)]
+        addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
         # no two hub models share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
-        folders = (re.sub(r"[^\w.@=+-]+", "--", relative(one)) for one in models)
-        joined = "+".join(dict.fromkeys(one.strip(".-") for one in folders))
-        return f"{self.profile.file.stem}/{joined}"
+        folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
+        return f"{name}/{'+'.join(folders)}"
 
     @property
     def _of_models(self) -> bool:
@@ -253,7 +251,7 @@ def load_profile(name: str) -> Profile:
     """
     file = Path(name) if name.endswith(_YAML) else PROFILES / f"{name}.yaml"
     if not file.is_file():
-        raise UserError(f"no profile {name!r}; there are: {', '.join(profile_names())}")
+        check_choice("--profile", name, profile_names())
     try:
         profile = Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
@@ -278,13 +276,37 @@ def request(name: str) -> Request:
 
 def made_request(name: str) -> Request:
     """A request that has figures. Raises UserError if it has none."""
-    asked = request(name)
-    if not any((asked.figures / asked.name).glob("*/*.csv")):
-        each = f", and {name}/OWNER/MODEL names the run of one model" * asked.profile.by_model
+    made = request(name)
+    if not any((made.figures / made.name).glob("*/*.csv")):
         raise UserError(
-            f"no figures of profile {name!r} yet; `lookuplab reproduce --profile {name}` makes them{each}"
+            f"no figures of profile {name!r} yet; `lookuplab reproduce --profile {name}` makes them"
         )
-    return asked
+    return made
+
+
+class Named(NamedTuple):
+    """A text among a job's parameters, and what it names."""
+
+    parameter: str
+    text: str
+
+    @property
+    def is_model(self) -> bool:
+        return bool(_MODELS.search(self.parameter))
+
+    @property
+    def place(self) -> Path | None:
+        """The location of a path, or of a model from the package index; None for anything else."""
+        source = downloads.load().get(bare(self.text))
+        if source and source.kind == "package":
+            return source.folder
+        is_path = _PATH.match(self.text) or _FILES.search(self.parameter)
+        return folder_of(self.text) if is_path and not is_remote(self.text) else None
+
+    @property
+    def is_on_hub(self) -> bool:
+        is_loaded = self.is_model or self.parameter == "encoder"
+        return is_loaded and not (is_remote(self.text) or is_mini(self.text) or self.place)
 
 
 @dataclass(frozen=True)
@@ -294,10 +316,9 @@ class Job:
 
     ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its
     artifacts.
-    ``without`` and ``needs`` are models of the profile whose API key is not set. Those in
-    ``without`` are left out, and the notebook runs with the others. ``needs`` has the models of a
-    parameter for which no key at all is set; then the notebook cannot run. ``environment``:
-    variables for its process besides the usual ones.
+    ``without`` are models of the profile that are left out because their API key is not set; the
+    notebook runs with the others. ``environment``: variables for its process besides the usual
+    ones.
     """
 
     notebook: Notebook
@@ -306,7 +327,6 @@ class Job:
     output: Path
     figures: Path
     without: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -328,18 +348,21 @@ class Job:
         """A file beside the executed copy: its log, its answers, or what it ran with."""
         return self.output.with_suffix(suffix)
 
-    def named(self) -> Iterator[tuple[str, str]]:
-        """(parameter, text) for every non-empty text among the parameters' values, lists item by
-        item.
-        """
+    def named(self) -> Iterator[Named]:
+        """Every non-empty text among the parameters' values, lists item by item."""
         for name, value in self.values.items():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, str) and item:
-                    yield name, item
+                    yield Named(name, item)
 
     def models(self) -> list[str]:
         """Every model that its parameters name."""
-        return [item for name, item in self.named() if _MODELS.search(name)]
+        return [named.text for named in self.named() if named.is_model]
+
+    def needs(self) -> list[str]:
+        """The profile's models without which it cannot run, and whose API key is not set."""
+        own = (named for named in self.named() if named.parameter not in self.request.given)
+        return [named.text for named in own if named.is_model and missing_key(named.text)]
 
 
 def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None = None) -> Job:
@@ -350,53 +373,35 @@ def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None =
     ``data/sources.toml`` pins. If the keys for some of the profile's models are not set, the others
     are run. Raises UserError for an unknown name or a wrong type.
     """
-    known, given = notebook.parameters, given or {}
+    declared, given = notebook.parameters, given or {}
     request = replace(request, given={**request.given, **given})
-    profile = request.profile
-    own = profile.notebooks.get(notebook.id, {})
+    own = request.profile.notebooks.get(notebook.id, {})
     for name in (*own, *given):
-        if name not in known:
-            have = ", ".join(known) or "none"
-            raise UserError(f"{notebook.id} has no parameter {name!r}; it has: {have}")
-    asked = {"profile": request.name, **profile.parameters, **own, **request.given}
-    parameters, without, needs = {}, [], []
-    for name, value in known.items():
-        if name in asked:
-            try:
-                value = fitted(known[name], asked[name])
-            except TypeError:
-                kind = type(value).__name__
-                raise UserError(
-                    f"{notebook.id}: parameter {name!r} is of type {kind} (here {value!r}), not {asked[name]!r}"
-                ) from None
+        check_choice(f"a parameter of {notebook.id}", name, declared)
+    requested = {"profile": request.name, **request.profile.parameters, **own, **request.given}
+    parameters: dict[str, Any] = {}
+    without: list[str] = []
+    for name, value in declared.items():
+        is_model = _MODELS.search(name)
+        if name in requested:
+            value = fitted(value, requested[name], f"{notebook.id}: parameter {name!r}")
         if name in request.given:
             value = _each(value, _absolute)
-        elif _MODELS.search(name):
-            models = value if isinstance(value, list) else [value]
-            lacking = [model for model in models if missing_key(model)]
-            if lacking == models:
-                needs += lacking
-            elif lacking:
-                value = [model for model in models if model not in lacking]
+        elif is_model and isinstance(value, list):
+            lacking = [model for model in value if missing_key(model)]
+            if lacking != value:
+                value = [model for model in value if model not in lacking]
                 without += lacking
-        if name in asked or value != known[name]:
-            is_model = _MODELS.search(name)
+        if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
     folder = "own" if request.given and request.figures != paths.FIGURES else ""
-    return Job(
-        notebook,
-        request,
-        parameters,
-        paths.RUNS / folder / request.name / f"{notebook.id}.ipynb",
-        request.figures,
-        tuple(without),
-        tuple(needs),
-    )
+    output = paths.RUNS / folder / request.name / f"{notebook.id}.ipynb"
+    return Job(notebook, request, parameters, output, request.figures, tuple(without))
 
 
-def fitted(declared: Any, value: Any) -> Any:
-    """``value``, parsed if it is a text, with the type of ``declared``. Raises TypeError for a
+def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
+    """``value``, parsed if it is a text, with the type of ``declared``. Raises UserError for a
     wrong type.
 
     An int fits a float, a list's items must fit its first item, and None accepts anything.
@@ -404,17 +409,17 @@ def fitted(declared: Any, value: Any) -> Any:
     if isinstance(declared, list):
         items = value.strip(" []").split(",") if isinstance(value, str) else value
         items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
-        return [fitted((declared or [None])[0], item) for item in items if item != ""]
-    try:
+        return [fitted((declared or [None])[0], item, what) for item in items if item != ""]
+    parsed = value
+    with suppress(ValueError, TypeError, yaml.YAMLError):
         if isinstance(value, str) and not isinstance(declared, str):
-            value = yaml.safe_load(value)
-        if isinstance(declared, float) and not isinstance(value, bool):
-            value = float(value)  # YAML 1.1 reads 1e-3 as text
-    except (ValueError, yaml.YAMLError):
-        raise TypeError from None
-    if declared is not None and type(value) is not type(declared):
-        raise TypeError
-    return value
+            parsed = yaml.safe_load(value)
+        if isinstance(declared, float) and not isinstance(parsed, bool):
+            parsed = float(parsed)  # YAML 1.1 reads 1e-3 as text
+    if declared is not None and type(parsed) is not type(declared):
+        kind = type(declared).__name__
+        raise UserError(f"{what} is of type {kind} (here {declared!r}), not {value!r}")
+    return parsed
 
 
 def missing_key(model: str) -> str:
@@ -424,13 +429,14 @@ def missing_key(model: str) -> str:
     return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
 
 
-def missing(job: Job) -> Iterator[tuple[str, str]]:
+def problems(job: Job) -> Iterator[tuple[str, str]]:
     """(problem, instructions or "") for everything that this machine lacks or the notebook cannot
     use.
 
     Whatever is fetched automatically is not missing. Does not use the network.
     """
     fetched = {source.path for source in from_network(job)}
+    steps = job.request.profile.steps
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
     if problem := unknown_role(job.values.get("roles") or {}, papers):
         yield problem, ""
@@ -440,26 +446,26 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
                 f"two models would be {name!r} in the tables",
                 "rename a folder, or run them apart",
             )
-    for name, item in job.named():
-        names_a_model, place = _MODELS.search(name), _place(name, item)
-        if names_a_model and is_mini(item):
-            if bare(item) not in mini_models():
-                there = ", ".join(mini_models()) or "none yet"
-                yield f"no mini model {bare(item)!r}; there are: {there}", ""
-        elif key := missing_key(item):
-            yield f"model {item!r} needs a key", f"set the environment variable {key}"
-        elif names_a_model and "://" in item and "#" not in item:
-            yield f"model {item!r} is an address without a model", "write http://HOST:PORT/v1#MODEL"
+    for named in job.named():
+        name, text, place = *named, named.place
+        if named.is_model and is_mini(text):
+            if bare(text) not in mini_models():
+                names = ", ".join(mini_models()) or "none yet"
+                yield f"no mini model {bare(text)!r}; there are: {names}", ""
+        elif key := missing_key(text):
+            yield f"model {text!r} needs a key", f"set the environment variable {key}"
+        elif named.is_model and "://" in text and "#" not in text:
+            yield f"model {text!r} is an address without a model", "write http://HOST:PORT/v1#MODEL"
         elif place and not place.exists() and place not in fetched:
             is_of_index = place == paths.fetched_model(place.name)
             step = f"`lookuplab data get {place.name}`" if is_of_index else ""
-            steps = (
-                text for path, text in job.request.profile.steps.items() if item.startswith(path)
-            )
-            yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
-        elif names_a_model and place and place.exists() and not is_model(place):
+            own = (step for path, step in steps.items() if text.startswith(path))
+            yield f"parameter {name!r} names {text!r}, which does not exist", next(own, step)
+        elif named.is_model and place and place.exists() and not is_model(place):
             kinds = "a checkpoint (a folder with config.json) nor an adapter (adapter_config.json)"
-            yield f"{item!r} is neither {kinds}", ""
+            yield f"{text!r} is neither {kinds}", ""
+    if refusal := foreign_tasks(job):
+        yield refusal, ""
 
 
 def foreign_tasks(job: Job) -> str:
@@ -468,13 +474,13 @@ def foreign_tasks(job: Job) -> str:
     The frequency classes of the mini tasks are counts in the mini models' training corpus.
     """
     folder = folder_of(job.values.get("tasks_file", "")).resolve().parent
-    strangers = [one for one in job.models() if paths.MINI not in model_folder(one).parents]
+    strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
     if folder != paths.MINI / "cloudapi" or not strangers:
         return ""
     names = ", ".join(dict.fromkeys(map(table_name, strangers)))
     return (
         f"the mini tasks' frequency classes mean nothing to {names}, which learned from "
-        f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
+        f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS}"
     )
 
 
@@ -482,34 +488,34 @@ def from_network(job: Job) -> list[downloads.Source]:
     """What a job needs from the network, fetched or not: models on the hub, and entries of
     ``data/sources.toml``.
     """
-    known, found = downloads.load().values(), []
-    for name, item in job.named():
-        parts = {"corpus": ["-snippets"], "queries_of": ["-valid", "-test"]}.get(name, [])
-        names = [item + part for part in ("", *parts)]
-        for one in known:
-            is_named = one.name in names or one.path == folder_of(item)
-            found += [one] if is_named and one.kind in ("environment", "file") else []
-        if _is_on_hub(name, item):
-            address, revision = split_revision(bare(item))
-            listed = [one for one in known if (one.kind, one.address) == ("model", address)]
+    sources, needed = downloads.load().values(), []
+    for named in job.named():
+        names = [named.text + part for part in _PARTS.get(named.parameter, ("",))]
+        needed += [
+            source
+            for source in sources
+            if source.kind in ("environment", "file")
+            and (source.name in names or source.path == folder_of(named.text))
+        ]
+        if named.is_on_hub:
+            address, revision = split_revision(bare(named.text))
             own = downloads.Source(address, "model", address, "see its page on the hub", "")
-            source = [*listed, own][0]
-            found.append(replace(source, revision=revision or source.revision))
-    return list({(one.name, one.revision): one for one in found}.values())
+            listed = (one for one in sources if (one.kind, one.address) == ("model", address))
+            source = next(listed, own)
+            needed.append(replace(source, revision=revision or source.revision))
+    return list({(source.name, source.revision): source for source in needed}.values())
 
 
-def check(job: Job, anyway: bool = False) -> None:
+def check(job: Job) -> None:
     """Check that everything named in the parameters is here, fetch what is missing, and check that
     hub models exist.
 
-    A run of hours should not fail at its third model. ``anyway`` allows any model on the mini
-    tasks. Raises UserError.
+    A run of hours should not fail at its third model. Raises UserError.
     """
     from huggingface_hub import hf_hub_download
 
-    problems = [": ".join(filter(None, problem)) for problem in missing(job)]
-    for problem in filter(None, [*problems, "" if anyway else foreign_tasks(job)]):
-        raise UserError(f"{job.notebook.id}: {problem}")
+    for problem in problems(job):
+        raise UserError(f"{job.notebook.id}: {': '.join(filter(None, problem))}")
     for source in from_network(job):
         if source.kind != "model":
             downloads.get(source)
@@ -521,8 +527,8 @@ def check(job: Job, anyway: bool = False) -> None:
             name = f"{source.address}@{source.revision}".removesuffix(f"@{downloads.UNPINNED}")
             raise UserError(
                 f"model {name!r} is not in the local cache, and the hub does not give it: "
-                f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a folder with a "
-                "leading ./ or /)"
+                f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a "
+                "folder with a leading ./ or /)"
             ) from error
 
 
@@ -531,28 +537,13 @@ def folder_of(item: str) -> Path:
     return paths.ROOT / Path(bare(item).removesuffix("/*")).expanduser()
 
 
-def _place(name: str, item: str) -> Path | None:
-    """The location of a path among the parameters, or of a model from the package index; None for
-    anything else.
-    """
-    source = downloads.load().get(bare(item))
-    if source and source.kind == "package":
-        return source.folder
-    is_path = not is_remote(item) and (_PATH.match(item) or _FILES.search(name))
-    return folder_of(item) if is_path else None
-
-
-def _is_on_hub(name: str, item: str) -> bool:
-    if not _MODELS.search(name) and name != "encoder":
-        return False
-    return not (is_remote(item) or is_mini(item) or _place(name, item))
-
-
 def _each(value: Any, change: Callable[[str], str]) -> Any:
     """Change a text, or every text of a list; the options after a model's name stay."""
     if isinstance(value, list):
         return [_each(item, change) for item in value]
-    return change(bare(value)) + value[len(bare(value)) :] if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return change(bare(value)) + value.removeprefix(bare(value))
 
 
 def _absolute(item: str) -> str:

@@ -13,17 +13,18 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from subprocess import PIPE
+from typing import Any, BinaryIO
 
 import pandas as pd
 import psutil
 
 from lookuplab import paths
-from lookuplab.errors import UserError, explained
+from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
 from lookuplab.models.completions import LOG, LOG_COLUMNS, PROCESS_SHARE
 from lookuplab.models.store import STORE_VARIABLE, USES, CompletionStore, canonical, digest
@@ -50,26 +51,26 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     """
     if host not in ("", socket.gethostname()) and not os.environ.get(STORE_VARIABLE):
         raise UserError(  # SQLite's WAL needs the memory of one machine
-            f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
-            "cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
+            f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, "
+            "which SQLite cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
         )
     paths.made(job.output.parent)
     for suffix in (".ran", ".answers.csv", ".uses", ".failure"):  # from an earlier run
         job.beside(suffix).unlink(missing_ok=True)
-    asked = {
+    described = {
         "notebook": str(job.notebook.path),
         "copy": str(job.output),
         "parameters": job.parameters,
         "result": str(job.beside(".failure")),
     }
     with job.beside(".log").open("wb") as log:
-        run_module("lookuplab.run.execute", asked, environment(job, threads), log)
-    said = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
-    found = [0, "", "ProcessDied", said, ""]
+        run_module("lookuplab.run.execute", described, environment(job, threads), log)
     with suppress(OSError):
-        found = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
+        failure = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
         job.beside(".failure").unlink()
-    return found and _plain(Failure(*found))
+        return failure and Failure(*failure)
+    message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
+    return Failure(0, "", "ProcessDied", message, "")
 
 
 def run_module(module: str, told: object, env: dict[str, str], log: BinaryIO | None = None) -> int:
@@ -79,20 +80,15 @@ def run_module(module: str, told: object, env: dict[str, str], log: BinaryIO | N
     It ends with this process, however that ends (``execute.end_with_the_runner``).
     """
     command = [sys.executable, "-P", "-m", module]
-    pipes = {"stdin": subprocess.PIPE, "stdout": log, "stderr": log}
     # an interrupt is for this process, which then ends the other
-    with subprocess.Popen(command, env=env, start_new_session=True, **pipes) as process:
-        with suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(told).encode() + b"\n")
-            process.stdin.flush()
+    with subprocess.Popen(
+        command, env=env, stdin=PIPE, stdout=log, stderr=log, start_new_session=True
+    ) as process:
+        if process.stdin:
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(told).encode() + b"\n")
+                process.stdin.flush()
         return process.wait()
-
-
-def _plain(failure: Failure) -> Failure:
-    """A full disk or an unusable path in a cell is bad input, too: one line instead of a traceback."""
-    found = re.fullmatch(r"\[Errno (\d+)\] (.*?)(?:: '(.*)')?", failure.evalue)
-    said = found and explained(OSError(int(found[1]), found[2], found[3]))
-    return failure._replace(ename="UserError", evalue=said) if said else failure
 
 
 def environment(job: Job, threads: int) -> dict[str, str]:
@@ -137,8 +133,8 @@ def rank_and_count() -> tuple[int, int]:
     rank, count, here = (int(os.environ[name]) for name in names)
     if here != count:
         raise UserError(
-            "the processes of one launch share a completion store, so they must run on one machine; for several, give "
-            "notebooks to a cluster (--scheduler)"
+            "the processes of one launch share a completion store, so they must run on one "
+            "machine; for several, give notebooks to a cluster (--scheduler)"
         )
     return rank, count
 
@@ -152,7 +148,7 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
     import torch
 
     every = ",".join(map(str, range(torch.cuda.device_count())))
-    visible = [one for one in os.environ.get("CUDA_VISIBLE_DEVICES", every).split(",") if one]
+    visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", every).split(",") if gpu]
     if visible and len(visible) < count:
         raise UserError(
             f"{count} processes on {len(visible)} GPUs: launch at most one process a GPU"
@@ -173,9 +169,11 @@ def run_jobs(
     A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others
     and one by one.
     """
-    share, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
+    threads, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
     pool = cluster or ThreadPoolExecutor(parallel)
-    waiting, running, results = dict(enumerate(jobs)), {}, {}
+    waiting = dict(enumerate(jobs))
+    running: dict[Future[Any], tuple[int, str, float]] = {}
+    results: dict[int, Failure | None] = {}
 
     def note() -> str:
         return "; ".join(_last_words(jobs[at]) for at, *_ in list(running.values()))
@@ -187,25 +185,26 @@ def run_jobs(
             free = len(waiting) if cluster else parallel - len(running)
             for at in startable(waiting, [jobs[at] for at, *_ in running.values()])[:free]:
                 job = waiting.pop(at)
-                future = pool.submit(run_one, job, job.request.profile.threads or share, host)
+                future = pool.submit(run_one, job, job.request.profile.threads or threads, host)
                 running[future] = at, fingerprint(job), time.monotonic()
+                del future  # Dask would recompute a result that is still referenced
             progress.refresh()
-            for future in wait(running, 0.5, FIRST_COMPLETED).done:
-                at, ran_with, began = running.pop(future)
-                job = jobs[at]
+            done = wait(running, 0.5, FIRST_COMPLETED).done
+            while done:
+                at, ran_with, began = running.pop(future := done.pop())
                 results[at] = failure = cluster.result(future) if cluster else future.result()
                 if not failure:
-                    job.beside(".ran").write_text(_record(job, ran_with), encoding="utf-8")
+                    record = _record(jobs[at], ran_with)
+                    jobs[at].beside(".ran").write_text(record, encoding="utf-8")
                 progress.update()
-                word, took = "failed" if failure else "done", time.monotonic() - began
-                progress.say(f"{word} {job.title} {took:.1f} s")
-            # Dask would recompute a result that is still referenced if its worker died
-            future = None
+                took = time.monotonic() - began
+                progress.say(f"{'failed' if failure else 'done'} {jobs[at].title} {took:.1f} s")
+                del future
     return [results[at] for at in range(len(jobs))]
 
 
 def startable(waiting: dict[int, Job], running: Sequence[Job]) -> list[int]:
-    """Which waiting jobs may start beside the running ones; the pool limits how many run at once."""
+    """Which waiting jobs may start beside the running ones."""
     filling = {
         job.notebook.paper for job in (*waiting.values(), *running) if job.notebook.order == "first"
     }
@@ -225,7 +224,7 @@ def cores() -> int:
 
 def default_jobs() -> int:
     """As many notebooks at once as there are cores, and memory for: each may take two gigabytes."""
-    return max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000))
+    return int(max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000)))
 
 
 def _last_words(job: Job) -> str:
@@ -253,7 +252,9 @@ def uses(jobs: Iterable[Job]) -> dict[str, int]:
 
 
 def state(job: Job) -> str:
-    """Whether a job would write the same artifacts again: up to date, out of date, or not run here."""
+    """Whether a job would write the same artifacts again: "up to date", "out of date" or "not run
+    here".
+    """
     record = job.beside(".ran")
     if not record.is_file():
         return "not run here"
@@ -268,9 +269,9 @@ def fingerprint(job: Job) -> str:
     For files named in its parameters, size and modification time stand for the content.
     """
     stats = []
-    for place in (folder_of(item) for _, item in job.named()):
-        for file in (place, *sorted(place.rglob("*"))) if place.exists() else ():
-            stats.append((str(file), file.stat().st_size, file.stat().st_mtime_ns))
+    for place in (folder_of(named.text) for named in job.named()):
+        files = (place, *sorted(place.rglob("*"))) if place.exists() else ()
+        stats += [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     beside = sorted(job.notebook.path.parent.glob("*.py"))  # it may import them
     notebook = _hashes([job.notebook.path, *beside])
     return digest(

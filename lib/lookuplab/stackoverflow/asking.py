@@ -13,22 +13,27 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal, Self
 
+import pandas as pd
+
+from lookuplab.benchmark import Benchmark, evaluate
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models import Decoding, Prompt, complete, load
+from lookuplab.models import Completion, Decoding, Model, Prompt, load
 from lookuplab.models.names import mini_models
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
-from lookuplab.stackoverflow.grader import Answer, Grader, environment, grade
+from lookuplab.stackoverflow.grader import Grader, environment, verdicts
 
 SPARE = 40  # snippets beyond those shown, because some may give the answer away
 TRIMS = ("description-first", "question-first")
-TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
+Trim = Literal["description-first", "question-first"]
+# The form of DS-1000's completion prompts.
+TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"
 # Section 4.3: "500 to 600"
-DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)
-Found = Mapping[str, Sequence[Snippet]]  # problem id -> snippets, best first
+DS1000_DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)
+Matches = Mapping[str, Sequence[Snippet]]  # problem id -> snippets, best first
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,13 @@ class Trimmed:
     lost: dict[str, int]
 
 
-def prompt(
+def trimmed_prompt(
     problem: str,
     examples: Sequence[Snippet],
     budget: int,
     max_new_tokens: int,
-    tokenizer,
-    trim: Literal["description-first", "question-first"] = "description-first",
+    tokenizer: Any,
+    trim: Trim = "description-first",
     shortened: bool = False,
 ) -> Trimmed:
     """The ``examples`` (given best first) and then the ``problem``, cut so that ``max_new_tokens``
@@ -66,23 +71,26 @@ def prompt(
     check_choice("trim", trim, TRIMS)
     if (room := budget - max_new_tokens) < 1:
         raise UserError(
-            f"no prompt of a budget of {budget} tokens fits beside {max_new_tokens} new ones: raise it"
+            f"no prompt of a budget of {budget} tokens fits beside {max_new_tokens} new ones: "
+            "raise it"
         )
     question, shown = ("question", ""), examples[::-1]
     parts = {
         (part, one.id): getattr(one, part) for part in ("description", "code") for one in shown
     }
-    order = [question, *parts] if trim == TRIMS[1] else [*parts, question]  # in which they are cut
+    order = [question, *parts] if trim == "question-first" else [*parts, question]
     parts[question], lost = problem, dict.fromkeys(("description", "code", "question"), 0)
 
-    def text(parts: Mapping) -> str:
+    def text(parts: Mapping[tuple[str, str], str]) -> str:
         pairs = [(parts["description", one.id], parts["code", one.id]) for one in shown]
         frames = [TEMPLATE.format(description=one, code=code) for one, code in pairs if one or code]
         return "".join(frames) + parts[question]
 
-    counted = cache(lambda text: len(tokenizer(text, verbose=False)["input_ids"]))
+    @cache
+    def counted(text: str) -> int:
+        return len(tokenizer(text, verbose=False)["input_ids"])
 
-    def tokens(*changes: tuple) -> int:
+    def tokens(*changes: tuple[tuple[str, str], str]) -> int:
         return counted(text(parts | dict(changes)))
 
     if shortened:
@@ -98,35 +106,111 @@ def prompt(
         else:
             shorter = [whole[:end] for _, end in [(0, 0), *spans][:-1]]
         if shorter:
-            fitting = bisect(shorter[1:], room, key=lambda part, step=step: tokens((step, part)))
+
+            def length(part: str, step: tuple[str, str] = step) -> int:
+                return tokens((step, part))
+
+            fitting = bisect(shorter[1:], room, key=length)
             parts[step] = shorter[fitting]
             lost[step[0]] += len(shorter) - fitting
     return Trimmed(text(parts), tokens(), lost)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Judged answers by problem and sample, and the prompts used."""
+@dataclass
+class Ds1000Bench(Benchmark[Problem]):
+    """DS-1000 or problems in its form, with retrieved examples in the prompts, judged by running
+    each solution against the problem's test. Intervals are clustered by origin problem.
 
-    answers: list[Answer]
-    prompts: dict[str, Trimmed]
+    matches, examples: the first so many of each problem's snippets precede it. budget: of prompt
+        and completion, in the model's tokens. trim, shortened: as in ``trimmed_prompt``.
+    variant: how code is cut out of a completion (``ds1000.solution_of``). indent: code at the
+        margin is moved to where the problem wants it. A chat model is given DS-1000's instruction
+        for such models (``CHAT``), and its answers are "repaired".
+    """
+
+    tasks: Sequence[Problem]
+    grader: Grader = field(default_factory=Grader)
+    decoding: Decoding = DS1000_DECODING
+    matches: Matches = field(default_factory=dict)
+    examples: int = 0
+    budget: int = 2048
+    trim: Trim = "description-first"
+    shortened: bool = False
+    variant: Literal["official", "repaired"] = "official"
+    indent: bool = True
+    tokenizer: Any = None
+    chat: bool = False
+    _prompts: dict[str, Trimmed] = field(default_factory=dict, init=False, repr=False)
+
+    measures = ("passed",)
+    by = "library"
+
+    def for_model(self, model: Model) -> Self:
+        chat = bool(model.chat)
+        variant = "repaired" if chat else self.variant
+        return replace(self, tokenizer=model.tokenizer, chat=chat, variant=variant)
+
+    def prompt(self, task: Problem) -> Prompt:
+        """The problem behind its examples, within the budget.
+
+        Each prompt has its problem's id, whatever precedes the problem, so that sample i with two
+        examples is drawn with the same seed as sample i without any.
+        """
+        room, system = self.budget, None
+        if self.chat:
+            room, system = room - len(self.tokenizer(CHAT)["input_ids"]), CHAT
+        shown = self.matches[task.id][: self.examples] if self.examples else []
+        limits = room, self.decoding.max_new_tokens, self.tokenizer
+        trimmed = trimmed_prompt(task.prompt, shown, *limits, self.trim, self.shortened)
+        self._prompts[task.id] = trimmed
+        return Prompt(task.id, trimmed.text, system)
+
+    def judge(self, task: Problem, completion: Completion) -> dict[str, Any]:
+        return self.judge_all([(task, completion)])[0]
+
+    def judge_all(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[dict[str, Any]]:
+        """``library``; ``solution``, the code that ran; ``passed``; ``error``, in one line, "" if
+        it passed. If the prompts were made here, also ``prompt_tokens`` and the numbers of tokens that
+        the budget cut: ``description_lost``, ``code_lost`` and ``question_lost``.
+
+        Raises UserError if the reference solution of one of these problems does not pass here.
+        """
+        solutions = [(task, self.solution(task, completion.text)) for task, completion in pairs]
+        rows = []
+        for (task, code), outcome in zip(solutions, verdicts(solutions, self.grader), strict=True):
+            row = {"library": task.library, "solution": code, "passed": outcome.passed}
+            row["error"] = outcome.error
+            if trimmed := self._prompts.get(task.id):
+                row["prompt_tokens"] = trimmed.tokens
+                row |= {f"{part}_lost": count for part, count in trimmed.lost.items()}
+            rows.append(row)
+        return rows
+
+    def solution(self, task: Problem, text: str) -> str:
+        """The code of a completion, as it is inserted into the problem's program."""
+        code = solution_of(text, self.variant)
+        return indented(task, code) if self.indent else code
+
+    def cluster(self, task: Problem) -> str:
+        return task.cluster
 
 
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
-) -> Found:
+) -> Matches:
     """The ``k`` snippets that rank best for each problem's question, without any that give the
     answer away.
     """
-    known = {snippet.id: snippet for snippet in snippets}
+    by_id = {snippet.id: snippet for snippet in snippets}
     ranked = ranker.rank({problem.id: problem.question for problem in problems}, k + SPARE)
-    return fair({id: [known[one] for one in ids] for id, ids in ranked.items()}, problems, k)
+    matches = {problem: [by_id[id] for id in ids] for problem, ids in ranked.items()}
+    return without_answers(matches, problems, k)
 
 
-def fair(found: Found, problems: Sequence[Problem], k: int) -> Found:
+def without_answers(matches: Matches, problems: Sequence[Problem], k: int) -> Matches:
     """Leave-one-out: the first ``k`` snippets found for each problem that do not give it away."""
     return {
-        problem.id: [one for one in found[problem.id] if not gives_away(one, problem)][:k]
+        problem.id: [one for one in matches[problem.id] if not gives_away(one, problem)][:k]
         for problem in problems
     }
 
@@ -142,7 +226,7 @@ def _without_spaces(code: str) -> str:
     return "".join(code.split())
 
 
-def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Found:
+def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
     """At most ``k`` snippets of the object that each problem is about: the most that retrieval can
     give.
 
@@ -151,7 +235,8 @@ def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Fo
     own = defaultdict(list)
     for snippet in snippets:
         own[object_of(snippet)].append(snippet)
-    return fair({one.id: own[one.object] * bool(one.object) for one in problems}, problems, k)
+    matches = {one.id: own[one.object] if one.object else [] for one in problems}
+    return without_answers(matches, problems, k)
 
 
 def object_of(snippet: Snippet) -> str:
@@ -159,37 +244,37 @@ def object_of(snippet: Snippet) -> str:
     return snippet.id.rpartition("#")[0]
 
 
-def hits(found: Found, problems: Sequence[Problem], k: int) -> list[str]:
+def hits(matches: Matches, problems: Sequence[Problem], k: int) -> list[str]:
     """For each problem, "hit" if one of its first ``k`` snippets is of its own object, else "miss";
     "" without an object.
     """
-    shown = {one.id: [*map(object_of, found[one.id][:k])] for one in problems}
+    shown = {one.id: [*map(object_of, matches[one.id][:k])] for one in problems}
     return [one.object and ("hit" if one.object in shown[one.id] else "miss") for one in problems]
 
 
-def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Found:
+def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
     """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in
     which nothing is looked up.
     """
     ordered = sorted(snippets, key=lambda one: one.id)
     size = min(k + SPARE, len(ordered))
     drawn = {one.id: random.Random(one.id).sample(ordered, size) for one in problems}
-    return fair(drawn, problems, k)
+    return without_answers(drawn, problems, k)
 
 
 @dataclass
 class Trial:
-    """The judged answers of models that were asked the same problems in several ways: the data
+    """The judged completions of models that were asked the same problems in several ways: the data
     behind the figures.
 
-    asked: (model, way) -> answers with their verdicts. identities: the models' identities by name,
+    frames: (model, way) -> the frame of ``evaluate``. identities: the models' identities by name,
         in their order.
     """
 
     grader: Grader
     decoding: Decoding
-    asked: dict[tuple, Asked] = field(default_factory=dict)
-    identities: dict[str, dict] = field(default_factory=dict)
+    frames: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
+    identities: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -202,61 +287,36 @@ class Trial:
 
     @property
     def account(self) -> dict[str, object]:
-        """What ``Artifact.save`` records about the answers."""
+        """What ``Artifact.save`` records about the completions."""
         return {
             "models": self.identities.values(),
             "seeds": {"samples": self.decoding.seed},
             "parameters": {"grader": self.grader.conditions},
         }
 
-    def ask(
-        self, model, problems: Sequence[Problem], found: Found, examples: int, budget: int, **cut
-    ) -> Asked:
-        """Ask the model every problem, with the first ``examples`` of its ``found`` snippets,
-        within ``budget`` model tokens, and run the answers.
 
-        ``cut``: the options of ``prompt``. A chat model gets DS-1000's instruction for such models
-        (``CHAT``). Each prompt has its problem's id, whatever precedes the problem, so that sample
-        i with two examples is drawn with the same seed as sample i without any.
-        """
-        known, chat = {problem.id: problem for problem in problems}, CHAT if model.chat else None
-        room = budget - (len(model.tokenizer(chat)["input_ids"]) if chat else 0)
-        how = room, self.decoding.max_new_tokens, model.tokenizer
-        made = {
-            id: prompt(one.prompt, found[id][:examples] if examples else [], *how, **cut)
-            for id, one in known.items()
-        }
-        prompts = [Prompt(id, trimmed.text, chat) for id, trimmed in made.items()]
-        variant = "repaired" if chat else "official"
-        answers = [
-            Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
-            for one in complete(model, prompts, self.decoding)
-        ]
-        return Asked(grade(problems, answers, self.grader), made)
-
-
-def ask_and_run(
+def evaluate_ways(
     models: Sequence[str],
     problems: Sequence[Problem],
-    found: Found,
-    ways: Mapping[str, dict],
+    matches: Matches,
+    ways: Mapping[str, Mapping[str, Any]],
     samples: int,
     max_new_tokens: int,
     python: str = "",
     sandbox: str = "",
 ) -> Trial:
-    """Ask each model in each way and run the answers.
+    """Ask each model in each way and run the solutions.
 
-    ways: name -> options of ``Trial.ask`` (which may include a different ``found``). python: as in
-        ``grader.environment``.
-    sandbox: as in ``execution.server.choose``; the kit's own models may run without one.
+    ways: name -> fields of ``Ds1000Bench`` (``examples``, ``budget``, other ``matches`` ...).
+    python: as in ``grader.environment``. sandbox: as in ``execution.server.choose``; the kit's own
+        models may run without one.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
-    trial = Trial(grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens))
+    trial = Trial(grader, replace(DS1000_DECODING, n=samples, max_new_tokens=max_new_tokens))
+    bench = Ds1000Bench(problems, grader, trial.decoding, matches)
     for name in models:  # one after the other: large models do not fit together
         model = load(name)
         trial.identities[model.name] = model.identity
-        for way, options in ways.items():
-            asked = trial.ask(model, problems, **{"found": found, **options})
-            trial.asked[model.name, way] = asked
+        for way, changes in ways.items():
+            trial.frames[model.name, way] = evaluate(model, replace(bench, **changes))
     return trial

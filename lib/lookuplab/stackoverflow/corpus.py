@@ -13,18 +13,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 
-MINI = paths.MINI / "stackoverflow"
+CORPUS_FOLDER = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
 LICENCE = "CC BY-SA, as Stack Overflow"  # of published snippets that name no licence
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A description in natural language and the code that does it, with their origin and licence."""
+    """A description in natural language and the code that does it, with origin and licence."""
 
     id: str
     description: str
@@ -42,7 +43,7 @@ class Query:
     relevant: tuple[str, ...]
 
 
-def load(name: str | Path) -> list[Snippet]:
+def load_snippets(name: str | Path) -> list[Snippet]:
     """The snippets of a named corpus, of a JSON Lines file (.jsonl, .jsonl.gz), or of a folder of
     .py files, in which each function with a docstring is a snippet.
 
@@ -56,28 +57,28 @@ def load(name: str | Path) -> list[Snippet]:
     ids = {snippet.id for snippet in snippets}
     if not ids or len(ids) < len(snippets):
         raise UserError(
-            f"{name}: {len(snippets)} snippets with {len(ids)} ids; ids must differ, and a folder needs .py files with "
-            "functions that have a docstring"
+            f"{name}: {len(snippets)} snippets with {len(ids)} ids; ids must differ, and a folder "
+            "needs .py files with functions that have a docstring"
         )
     return snippets
 
 
 def files(name: str | Path, part: str = "snippets") -> list[Path]:
-    """The files of a corpus's snippets, or of its queries (part "valid" or "test"), as in ``load``
-    and ``queries``.
+    """The files of a corpus's snippets, or of its queries (part "valid" or "test"), as in
+    ``load_snippets`` and ``queries``.
 
     If they are missing, raises a UserError that says how to get them.
     """
     if name == "mini":
-        return [MINI / f"{part if part == 'snippets' else f'queries_{part}'}.jsonl.gz"]
+        return [CORPUS_FOLDER / f"{part if part == 'snippets' else f'queries_{part}'}.jsonl.gz"]
     if name in PUBLISHED:
         if found := sorted((paths.DOWNLOADS / f"{name}-{part}").glob("*.jsonl.gz")):
             return found[:1]
         raise UserError(f"{name}-{part} is missing: run `lookuplab data get {name}-{part}`")
     if not (place := paths.located(name)).exists():
         raise UserError(
-            f"no snippet corpus {str(name)!r}: name one of mini, {', '.join(PUBLISHED)}, a JSON Lines "
-            "file, or a folder of .py files"
+            f"no snippet corpus {str(name)!r}: name one of mini, {', '.join(PUBLISHED)}, a JSON "
+            "Lines file, or a folder of .py files"
         )
     return [place]
 
@@ -88,21 +89,25 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
 
     Without a split, a file gives all of its queries; otherwise a hash of the text puts a quarter of
     them into "valid" and the others into "test". Equal questions are one query with all of their
-    snippets, as in nokia/codesearch. Raises UserError like ``load``, and for a line without a
-    relevant id.
+    snippets, as in nokia/codesearch. Raises UserError like ``load_snippets``, and for a line
+    without a relevant id.
     """
-    (file,), relevant = files(name, split), defaultdict(dict)
+    (file,) = files(name, split)
+    relevant: dict[str, dict[str, None]] = defaultdict(dict)
     for number, record in paths.records(file):
         if not (record.get("query") and record.get("relevant_ids")):
             raise UserError(
                 f"{file}: line {number} is not a query; it needs `query` and a list `relevant_ids`"
             )
         relevant[record["query"]] |= dict.fromkeys(map(str, record["relevant_ids"]))
-    found = [Query(str(at), text, tuple(ids)) for at, (text, ids) in enumerate(relevant.items())]
+    every = [Query(str(at), text, tuple(ids)) for at, (text, ids) in enumerate(relevant.items())]
     if not split or name in ("mini", *PUBLISHED):
-        return found
-    is_valid = [hashlib.sha256(one.text.encode()).digest()[0] < 64 for one in found]
-    return [one for one, valid in zip(found, is_valid, strict=True) if valid == (split == "valid")]
+        return every
+
+    def is_valid(query: Query) -> bool:
+        return hashlib.sha256(query.text.encode()).digest()[0] < 64
+
+    return [query for query in every if is_valid(query) == (split == "valid")]
 
 
 def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
@@ -113,7 +118,8 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
     2024), which are documents without code. Problems without a page are left out. Raises UserError
     for a line in a different format.
     """
-    documents, relevant = {}, {}
+    documents: dict[str, Snippet] = {}
+    relevant: dict[str, tuple[str, ...]] = {}
     for number, record in paths.records(paths.located(file)):
         try:
             texts = {one["title"]: one["text"] for one in record["docs"]}
@@ -121,25 +127,27 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
                 relevant[str(record["problem_id"])] = tuple(texts)
         except (KeyError, TypeError):
             raise UserError(
-                f"{file}: line {number} is no problem with its pages; it needs `problem_id` and `docs`, each with "
-                "`title` and `text`"
+                f"{file}: line {number} is no problem with its pages; it needs `problem_id` and "
+                "`docs`, each with `title` and `text`"
             ) from None
         documents |= {name: Snippet(name, text, "", str(file), "") for name, text in texts.items()}
     return list(documents.values()), relevant
 
 
-def write(path: Path, records: Iterable[dict]) -> None:
+def write(path: Path, records: Iterable[dict[str, Any]]) -> None:
     """Write compressed JSON Lines; the same records give the same bytes."""
     paths.write_lines(path, (json.dumps(record, ensure_ascii=False) for record in records))
 
 
 def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
     for number, record in paths.records(file):
-        parts = [str(record.get(name, "")) for name in ("id", "description", "code")]
-        if not all(map(str.strip, parts)):
+        id, description, code = (
+            str(record.get(name, "")) for name in ("id", "description", "code")
+        )
+        if not (id.strip() and description.strip() and code.strip()):
             raise UserError(f"{file}: line {number}: a snippet needs id, description and code")
         source = str(record.get("source") or record.get("attribution") or file.name)
-        yield Snippet(*parts, source, record.get("licence", licence))
+        yield Snippet(id, description, code, source, record.get("licence", licence))
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:
@@ -153,8 +161,9 @@ def _functions(folder: Path) -> Iterator[Snippet]:
             continue  # not valid in this version of Python: not worth showing
         place = file.relative_to(folder).as_posix()
         for node in ast.walk(tree):
-            function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            if function and (doc := ast.get_docstring(node)):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if doc := ast.get_docstring(node):
                 node.body = node.body[1:] or [ast.Pass()]
                 description = " ".join(doc.split("\n\n")[0].split())
                 yield Snippet(f"{place}:{node.lineno}", description, ast.unparse(node), place, "")

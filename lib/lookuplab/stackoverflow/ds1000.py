@@ -27,7 +27,8 @@ PAPER_LIBRARIES = LIBRARIES[:6]  # without Matplotlib (Section 4.1): 845 of the 
 PERTURBATIONS = ("Origin", "Surface", "Semantic", "Difficult-Rewrite")
 STOP = ("</code>", "# SOLUTION END")  # where DS-1000 stops a generation
 # The authors' script gives chat models this instruction before the prompt
-CHAT = """Write a short code following the given format and indentation. Place the executable code between <code> and \
+CHAT = """Write a short code following the given format and indentation. Place the executable code \
+between <code> and \
 </code> tags, without any other non-executable things."""
 PARTS = ("test_execution", "test_string")  # the test's functions: of the values, of the code's text
 INSERT = "[insert]"  # where a context puts the solution
@@ -78,7 +79,7 @@ class Problem:
         return before.endswith(":") or last.startswith((" ", "\t"))
 
 
-def load(file: Path | str) -> list[Problem]:
+def load_problems(file: Path | str) -> list[Problem]:
     """The problems of a .jsonl or .jsonl.gz file, in its order.
 
     Raises UserError for a line that is not a problem with a test, of one of LIBRARIES and
@@ -117,9 +118,9 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
 
     Otherwise whole families (a problem with its perturbations), until there are at least ``limit``
     problems; a hash of the family's name decides which ones. Raises UserError for a file without
-    such problems, and like ``load``.
+    such problems, and like ``load_problems``.
     """
-    known = [problem for problem in load(file) if problem.library in PAPER_LIBRARIES]
+    known = [problem for problem in load_problems(file) if problem.library in PAPER_LIBRARIES]
     if not known:
         raise UserError(f"{file} has no problem of {', '.join(PAPER_LIBRARIES)}")
     sizes = Counter(problem.cluster for problem in known)
@@ -136,7 +137,7 @@ def template(context: str) -> str:
     """
     for node in ast.parse(context).body:
         match node:
-            case ast.Assign([ast.Name("exec_context")], ast.Constant(text)):
+            case ast.Assign([ast.Name("exec_context")], ast.Constant(str(text))):
                 return text
     return ""
 

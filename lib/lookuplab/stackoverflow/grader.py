@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Literal
 
 from lookuplab.errors import UserError
 from lookuplab.execution import environments
@@ -25,15 +26,20 @@ from lookuplab.execution.spread import Workers, check_seen, kept, spread
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.stackoverflow.ds1000 import Problem, program
 
-NAME = "ds1000-grader"
+GRADER_ENVIRONMENT = "ds1000-grader"
 GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict
-OWN = ("numpy", "pandas", "scipy", "scikit-learn")  # what the mini benchmark's programs import
+OWN_LIBRARIES = (
+    "numpy",
+    "pandas",
+    "scipy",
+    "scikit-learn",
+)  # of the mini problems' programs
 _VERSIONS = """import sys
 from importlib.metadata import distributions
 print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
 
 
-def environment(name: str = NAME) -> Path:
+def environment(name: str = GRADER_ENVIRONMENT) -> Path:
     """The Python of an installed environment, at a path, or for "" the kit's own. Raises UserError
     if there is none.
     """
@@ -42,29 +48,15 @@ def environment(name: str = NAME) -> Path:
         return Path(name or sys.executable).absolute()
     if not environments.is_made(name):
         raise UserError(
-            f"no grader environment {name!r}: run `lookuplab data get {NAME}`, or give a Python's path"
+            f"no grader environment {name!r}: run `lookuplab data get {GRADER_ENVIRONMENT}`, or "
+            "give a Python's path"
         )
     return environments.make(name)
 
 
 def own_libraries() -> str:
     """What verdicts under the kit's own Python depend on."""
-    return ", ".join(f"{name} {metadata.version(name)}" for name in OWN)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One answer's code, as it is inserted into the program; ``sample`` counts a problem's answers
-    from 0.
-
-    After ``grade``: whether it passed, and the reason in one line if it did not ("" if it did).
-    """
-
-    problem_id: str
-    sample: int
-    solution: str
-    passed: bool = False
-    error: str = ""
+    return ", ".join(f"{name} {metadata.version(name)}" for name in OWN_LIBRARIES)
 
 
 class VerdictStore(AnswerStore):
@@ -83,12 +75,12 @@ class Grader:
     CPU time, which other work on the machine does not change.
     """
 
-    python: Path = Path(sys.executable).absolute()
+    python: Path = field(default_factory=lambda: environment(""))
     sandbox: str = ""
     own: bool = False
-    store: Path | bool | None = None
+    store: Path | Literal[False] | None = None
     workers: int = 0
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     cluster: Workers | None = None
     identity: str = field(init=False)
 
@@ -98,12 +90,13 @@ class Grader:
         if self.python == environment(""):
             self.identity = own_libraries()
             return
-        call = [self.python, "-I", "-c", _VERSIONS]
+        call = [str(self.python), "-I", "-c", _VERSIONS]
         try:
             versions = subprocess.run(call, capture_output=True, check=True, cwd="/").stdout
         except (OSError, subprocess.CalledProcessError):
             raise UserError(
-                f"{self.python} does not run as a Python: give another path, or {NAME}"
+                f"{self.python} does not run as a Python: give another path, or "
+                f"{GRADER_ENVIRONMENT}"
             ) from None
         self.identity = hashlib.sha256(versions).hexdigest()
 
@@ -134,16 +127,16 @@ class Grader:
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
             by_key = dict(zip(keys, programs, strict=True))
-            found, missing = store.lookup(by_key, self)
-            known = {key: Outcome(**outcome) for key, outcome in found.items()}
+            stored, missing = store.lookup(by_key, self)
+            outcomes = {key: Outcome(**outcome) for key, outcome in stored.items()}
             waiting = {key: by_key[key] for key in missing}
-            with Progress(what, len(waiting), "programs", len(known)) as bar:
-                for one, outcome in self._run(waiting):
-                    if outcome.passed or keep_failures and not outcome.stopped:
-                        store.put(one, asdict(replace(outcome, seconds=0.0)))
-                    known[one] = outcome
+            with Progress(what, len(waiting), "programs", len(outcomes)) as bar:
+                for key, outcome in self._run(waiting):
+                    if outcome.passed or (keep_failures and not outcome.stopped):
+                        store.put(key, asdict(replace(outcome, seconds=0.0)))
+                    outcomes[key] = outcome
                     bar.update()
-        return [known[one] for one in keys]
+        return [outcomes[key] for key in keys]
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
         """(key, outcome) as they arrive. Programs with similar imports run one after the other, so
@@ -157,27 +150,26 @@ class Grader:
 
 def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
     """Run one program in a worker's thread, which keeps its server for the next."""
-    *conditions, program = task
-    check_seen(conditions[1])
-    return kept(ForkServer, *conditions).run(program)
+    sandbox, python, limits, program = task
+    check_seen(python)
+    outcome: Outcome = kept(ForkServer, sandbox, python, limits).run(program)
+    return outcome
 
 
-def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader) -> list[Answer]:
-    """The answers with their verdicts. Raises UserError if the reference solution of a problem does
-    not pass here.
+def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:
+    """The outcome of each problem's test on a solution. Raises UserError if the reference solution
+    of one of these problems does not pass here.
     """
-    known = {problem.id: problem for problem in problems}
-    asked = dict.fromkeys(known[one.problem_id] for one in answers)
-    if failing := failing_references(list(asked), grader):
-        reasons = [f"{one} ({error})" for one, error in failing.items()]
-        some = "; ".join(reasons[:5] + ["..."] * (len(reasons) > 5))
+    if failing := failing_references(list(dict.fromkeys(one for one, _ in solutions)), grader):
+        reasons = [f"{id} ({error})" for id, error in failing.items()]
+        if len(reasons) > 5:
+            reasons[5:] = ["..."]
         raise UserError(
-            f"the reference solutions of {len(failing)} of these problems fail here: {some}; to score the others "
-            f"with `lookuplab score`: --leave-out {','.join(failing)}"
+            f"the reference solutions of {len(failing)} of these problems fail here: "
+            f"{'; '.join(reasons)}; to score the others with `lookuplab score`: --leave-out "
+            f"{','.join(failing)}"
         )
-    outcomes = grader.outcomes([program(known[one.problem_id], one.solution) for one in answers])
-    pairs = zip(answers, outcomes, strict=True)
-    return [replace(one, passed=outcome.passed, error=outcome.error) for one, outcome in pairs]
+    return grader.outcomes([program(problem, code) for problem, code in solutions])
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:

@@ -29,13 +29,14 @@ from lookuplab.stackoverflow.asking import gives_away, gold
 from lookuplab.stackoverflow.corpus import Query, Snippet
 from lookuplab.stackoverflow.ds1000 import Problem
 
-NAMES = (
+RANKERS = (
     *("bm25-code", "bm25-description", "bm25-both", "code", "description"),
     *(f"ensemble-{weight:g}" for weight in kinds.WEIGHTS),
 )
 KEPT = paths.RUNS / "rankers"  # word vectors learned from a corpus
 DEPTH = 20
-MEASURES = {  # the paper's "recall@3" is success_at_3: whether any relevant snippet is among the first three
+# The paper's "recall@3" is success_at_3: whether any relevant snippet is among the first three.
+MEASURES = {
     "mrr_at_20": (reciprocal_rank, 20),
     "success_at_1": (success_at, 1),
     "success_at_3": (success_at, 3),
@@ -49,7 +50,7 @@ def rankers(
     snippets: Sequence[Snippet],
     words: str | Path,
     encoder: str | Path,
-    names: Sequence[str] = NAMES,
+    names: Sequence[str] = RANKERS,
 ) -> dict[str, Ranker]:
     """Name -> ranker over ``snippets``; parts that several rankers need are made once.
 
@@ -59,26 +60,29 @@ def rankers(
     """
 
     @cache
-    def made(name: str) -> Ranker:
+    def ranker(name: str) -> Ranker:
         kind, _, part = name.partition("-")
         if name == "code":
             return kinds.by_code({one.id: one.code for one in snippets}, _vectors(snippets, words))
         if name == "description":
             return kinds.by_description({one.id: one.description for one in snippets}, encoder)
-        if name in NAMES and kind == "bm25":
-            described, coded = part != "code", part != "description"
-            both = {
-                one.id: query_words(one.description) * described + code_words(one.code) * coded
-                for one in snippets
-            }
-            return kinds.Bm25(both)
+        if name in RANKERS and kind == "bm25":
+            terms: dict[str, list[str]] = {one.id: [] for one in snippets}
+            for one in snippets:
+                if part != "code":
+                    terms[one.id] += query_words(one.description)
+                if part != "description":
+                    terms[one.id] += code_words(one.code)
+            return kinds.Bm25(terms)
         if kind == "ensemble" and re.fullmatch(r"\d*\.?\d+", part) and float(part):
-            return kinds.Ensemble(made("code"), made("description"), float(part))
-        raise UserError(f"no ranker {name!r}; there are {', '.join(NAMES)}, and ensemble-<weight>")
+            return kinds.Ensemble(ranker("code"), ranker("description"), float(part))
+        raise UserError(
+            f"no ranker {name!r}; there are {', '.join(RANKERS)}, and ensemble-<weight>"
+        )
 
     if not names:
         raise UserError("there is no ranker to make: name at least one")
-    return {name: made(name) for name in names}
+    return {name: ranker(name) for name in names}
 
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
@@ -165,7 +169,7 @@ def quality_rows(
 
 def questions(
     problems: Sequence[Problem], gold_file: Path | str, snippets: Sequence[Snippet]
-) -> tuple[list[Snippet], list[Query], dict[str, set[str]]]:
+) -> tuple[Sequence[Snippet], list[Query], dict[str, set[str]]]:
     """The documents to search, the questions of those problems that have a relevant document, and
     which documents are left out for which problem (``measured``).
 
@@ -175,7 +179,8 @@ def questions(
     problem names are relevant (ids OBJECT#NUMBER; DS-1000's problems name none), less those that
     hold the expression asked for, as in prompts.
     """
-    documents, hidden = snippets, {}
+    documents: Sequence[Snippet] = snippets
+    hidden: dict[str, set[str]] = {}
     if gold_file:
         documents, relevant = corpora.pages(gold_file)
     else:

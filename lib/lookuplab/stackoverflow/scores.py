@@ -7,14 +7,14 @@ problem: a problem and its perturbations fail together.
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
-import parso
+from parso.grammar import load_grammar
 from rapidfuzz.distance import Levenshtein
 from scipy.stats import norm
 
 from lookuplab.scoring.rates import average, paired_difference, pass_at_k, rate, row
-from lookuplab.stackoverflow.asking import Asked
 from lookuplab.stackoverflow.ds1000 import (
     INSERT,
     PARTS,
@@ -23,23 +23,20 @@ from lookuplab.stackoverflow.ds1000 import (
     program,
     template,
 )
-from lookuplab.stackoverflow.grader import Answer, Grader
+from lookuplab.stackoverflow.grader import Grader
 
-SHARES = "compile_error test_execution test_string one_token one_argument near_miss".split()
-PARTED = ["library", "perturbation", "shown"]
+FAILURES = "compile_error test_execution test_string one_token one_argument near_miss".split()
+PARSO: Any = load_grammar(version="3.11")
 _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this name
 
 
-def solved(
-    problems: Sequence[Problem], answers: Iterable[Answer], ks: Sequence[int]
-) -> pd.DataFrame:
-    """One row per problem that was asked: its fields, ``cluster``, how many ``samples`` it has, how
-    many ``passed``, and ``pass_at_<k>``, 0 to 1.
+def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
+    """One row per problem in ``judged`` (columns ``id``, ``passed``): its fields, ``cluster``, how
+    many ``samples`` it has, how many ``passed``, and ``pass_at_<k>``, 0 to 1.
 
     Raises UserError if some problem has fewer than k samples.
     """
-    passed = pd.DataFrame(list(answers), columns=["problem_id", "passed"])
-    passed = passed.groupby("problem_id").passed
+    passed = judged.groupby("id").passed
     fields = [vars(one) | {"cluster": one.cluster} for one in problems]
     table = pd.DataFrame(fields, columns=[*Problem.__dataclass_fields__, "cluster"]).set_index("id")
     table = table.join(passed.agg(samples="size", passed="sum"), how="inner")
@@ -61,7 +58,7 @@ def rows(
     tables: Mapping[tuple[str, str], pd.DataFrame],
     pairs: Iterable[tuple[str, str]] = (),
     parts: Sequence[str] = ("all",),
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """pass@k of (model, way) -> table of ``solved``, in percent, condition ``<way>/<part>``.
 
     For pairs (old, new) of ways also the change on the same problems,
@@ -74,49 +71,46 @@ def rows(
     the change of that. DS-1000's own measure, the average pass rate of the
     samples (Section 4.2), is pass@1 if every problem has the same number of samples.
     """
-    found, models = [], list(dict.fromkeys(model for model, _ in tables))
+    rows, models = [], list(dict.fromkeys(model for model, _ in tables))
     for (model, way), table in tables.items():
-        found += _rows(table, model, way + "/{0}", parts)
+        rows += _rows(table, model, way + "/{0}", parts)
     for old, new in pairs:
-        said = f"{new}/{{0}} - {old}/{{0}}", parts
+        condition = f"{new}/{{0}} - {old}/{{0}}"
         changes = [change(tables[model, old], tables[model, new]) for model in models]
         for model, table in zip(models, changes, strict=True):
-            found += _rows(table, model, *said, "_change")
+            rows += _rows(table, model, condition, parts, "_change")
         if len(models) > 1:
-            further = change(changes[0], changes[-1])
-            found += _rows(further, f"{models[-1]} - {models[0]}", *said, "_change_difference")
-    return found
+            name, further = f"{models[-1]} - {models[0]}", change(changes[0], changes[-1])
+            rows += _rows(further, name, condition, parts, "_change_difference")
+    return rows
 
 
 def _rows(
     table: pd.DataFrame, model: str, condition: str, parts: Sequence[str], kind: str = ""
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
-    ks, found = list(table.filter(like="pass_at")), []
+    before, rows = origins.filter(like="pass_at").add_prefix("before "), []
     for part in parts:
-        alike = table.reindex(columns=PARTED).eq(part).any(axis="columns")
-        some = table if part == "all" else table[alike]
-        if some.empty:
-            continue
-        made = some[:0]
-        if part in PERTURBATIONS[1:]:
-            before = origins[ks].add_prefix("before ")
-            made = some.join(before, on=["library", "origin"], how="inner")
-        for k in ks:
+        labels = table.reindex(columns=["library", "perturbation", "shown"])
+        some = table if part == "all" else table[labels.eq(part).any(axis="columns")]
+        perturbed = some.join(before, on=["library", "origin"], how="inner")
+        for k in some.filter(like="pass_at") if len(some) else ():
             if kind:
                 change = paired_difference(0 * some[k], some[k], some.cluster)
                 numbers = {f"{kind}_points": change}
             else:
                 numbers = {"_percent": rate(some[k], some.cluster)}
-            if len(made):
-                less = paired_difference(made[k], made[f"before {k}"], made.cluster)
+            if part in PERTURBATIONS[1:] and len(perturbed):
+                less = paired_difference(perturbed[k], perturbed[f"before {k}"], perturbed.cluster)
                 numbers[f"_drop_points{kind}"] = less
-            for metric, one in numbers.items():
-                found.append(row(model, condition.format(part), k + metric, one.percent()))
-    return found
+            rows += [
+                row(model, condition.format(part), k + metric, number.percent())
+                for metric, number in numbers.items()
+            ]
+    return rows
 
 
-def greatest(changes: Sequence[dict]) -> dict:
+def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The greatest of several rows of changes, for a claim that says "up to"; condition "maximum".
 
     The greatest change is at least as large as each of them, so the largest of the m lower ends
@@ -132,24 +126,25 @@ def greatest(changes: Sequence[dict]) -> dict:
     return best | names | {"ci_low": max(ends), "ci_high": high}
 
 
-def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: str) -> list[dict]:
-    """How often and how much the budget cut.
+def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
+    """How often and how much the budget cut the prompts of one model (a frame of ``evaluate``).
 
     For description, code and question: the percentage of prompts that lost some of it, and the mean
     number of tokens lost; ``prompt_tokens`` is the mean length.
     """
-    made, clusters = [asked.prompts[one.id] for one in problems], [one.cluster for one in problems]
-    numbers = {"prompt_tokens": average([one.tokens for one in made], clusters)}
-    for part, lost in pd.DataFrame([one.lost for one in made]).items():
-        numbers[f"{part}_cut_percent"] = rate(lost > 0, clusters).percent()
-        numbers[f"{part}_cut_tokens"] = average(lost, clusters)
+    prompts = judged.drop_duplicates("id")
+    numbers = {"prompt_tokens": average(prompts.prompt_tokens, prompts.cluster)}
+    for part in ("description", "code", "question"):
+        lost = prompts[f"{part}_lost"]
+        numbers[f"{part}_cut_percent"] = rate(lost > 0, prompts.cluster).percent()
+        numbers[f"{part}_cut_tokens"] = average(lost, prompts.cluster)
+    model = prompts.model.iloc[0]
     return [row(model, condition, metric, number) for metric, number in numbers.items()]
 
 
-def near_misses(
-    problems: Iterable[Problem], answers: Iterable[Answer], grader: Grader, model: str
-) -> pd.DataFrame:
-    """One row for each answer that failed, in the order of ``answers``.
+def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grader) -> pd.DataFrame:
+    """The completions of ``judged`` that failed (a frame of ``evaluate``), in its order, with the
+    columns FAILURES and token_distance.
 
     The paper counted 40% of one model's failures, inspected by hand, as near misses: "minor
     syntactic errors or missing an argument" (Section 5). Here this is a rule: a near_miss differs
@@ -158,19 +153,17 @@ def near_misses(
     test_execution: a value is wrong or an exception is raised; test_string: only what the test asks
     of the code's text is missing. token_distance ignores comments and line ends.
     """
-    known = {problem.id: problem for problem in problems}
-    failed = [(one, known[one.problem_id]) for one in answers if not one.passed]
-    of_values = [program(problem, one.solution, PARTS[:1]) for one, problem in failed]
-    found = []
-    for (one, problem), run in zip(failed, grader.outcomes(of_values), strict=True):
-        compiles = _tree(problem, one.solution) is not None
-        distance = Levenshtein.distance(_tokens(one.solution), _tokens(problem.reference))
-        argument = argument_apart(problem, one.solution)
-        found.append(
+    by_id = {problem.id: problem for problem in problems}
+    failed = judged[~judged.passed.astype(bool)].reset_index(drop=True)
+    pairs = [(by_id[id], code) for id, code in zip(failed.id, failed.solution, strict=True)]
+    of_values = [program(problem, code, PARTS[:1]) for problem, code in pairs]
+    rows = []
+    for (problem, code), run in zip(pairs, grader.outcomes(of_values), strict=True):
+        compiles = _tree(problem, code) is not None
+        distance = Levenshtein.distance(_tokens(code), _tokens(problem.reference))
+        argument = argument_apart(problem, code)
+        rows.append(
             {
-                "model": model,
-                **vars(one),
-                "cluster": problem.cluster,
                 "compile_error": not compiles,
                 "test_execution": compiles and not run.passed,
                 "test_string": compiles and run.passed,
@@ -180,16 +173,15 @@ def near_misses(
                 "near_miss": distance <= 1 or argument,
             }
         )
-    own = ["model", *Answer.__dataclass_fields__, "cluster"]
-    return pd.DataFrame(found, columns=[*own, *SHARES[:3], "token_distance", *SHARES[3:]])
+    return failed.join(pd.DataFrame(rows, columns=[*FAILURES, "token_distance"]))
 
 
-def near_miss_rows(failures: pd.DataFrame) -> list[dict]:
-    """Shares of the failed answers of ``near_misses`` in percent, by model; condition "all"."""
+def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
+    """Shares of the failures of ``near_misses`` in percent, by model; condition "all"."""
     return [
         row(model, "all", f"{name}_percent", rate(part[name], part.cluster).percent())
         for model, part in failures.groupby("model", sort=False)
-        for name in SHARES
+        for name in FAILURES
     ]
 
 
@@ -204,19 +196,22 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
 
 def _tokens(code: str) -> list[str]:
     """Python's tokens, even of code that does not parse."""
-    leaf, found = parso.parse(code, version="3.11").get_first_leaf(), []
+    leaf, tokens = PARSO.parse(code).get_first_leaf(), []
     while leaf:
-        found += [leaf.value] if leaf.value.strip() else []
+        if leaf.value.strip():
+            tokens.append(leaf.value)
         leaf = leaf.get_next_leaf()
-    return found
+    return tokens
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:
-    """Whether one argument of one call is missing, superfluous or different; false for equal code."""
-    trees = [_tree(problem, code) for code in (solution, problem.reference)]
-    if None in trees or (first := ast.dump(trees[0])) == (second := ast.dump(trees[1])):
+    """Whether one argument of one call is missing, superfluous or different; not for equal code."""
+    tree, reference = _tree(problem, solution), _tree(problem, problem.reference)
+    if tree is None or reference is None:
         return False
-    (less, opened), (other_less, other_opened) = map(_changed, trees)
+    if (first := ast.dump(tree)) == (second := ast.dump(reference)):
+        return False
+    (less, opened), (other_less, other_opened) = _changed(tree), _changed(reference)
     return first in other_less or second in less or not opened.isdisjoint(other_opened)
 
 
@@ -229,13 +224,16 @@ def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
     """
     less, opened = set(), set()
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
-        for arguments in (call.args, call.keywords):
-            for place, taken in enumerate(list(arguments)):
-                del arguments[place]
-                less.add(ast.dump(tree))
-                keyword = isinstance(taken, ast.keyword)
-                arguments.insert(place, ast.keyword(taken.arg, _OPEN) if keyword else _OPEN)
-                if not any(isinstance(node, ast.Call) for node in ast.walk(taken)):
-                    opened.add(ast.dump(tree))
-                arguments[place] = taken
+        places: list[tuple[list[Any], int]] = [
+            *((call.args, at) for at in range(len(call.args))),
+            *((call.keywords, at) for at in range(len(call.keywords))),
+        ]
+        for arguments, at in places:
+            taken = arguments.pop(at)
+            less.add(ast.dump(tree))
+            keyword = isinstance(taken, ast.keyword)
+            arguments.insert(at, ast.keyword(taken.arg, _OPEN) if keyword else _OPEN)
+            if not any(isinstance(node, ast.Call) for node in ast.walk(taken)):
+                opened.add(ast.dump(tree))
+            arguments[at] = taken
     return less, opened

@@ -59,7 +59,9 @@ _parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
 _lock = threading.Lock()
 
 
-def ask(module: str, question: dict, seconds: float, seen: set[Path], within: str = "") -> dict:
+def ask_worker(
+    module: str, question: dict, seconds: float, seen: set[Path], within: str = ""
+) -> dict:
     """The answer of a worker that runs ``module``, within ``seconds`` of wall-clock time.
 
     The free worker that has ``seen`` most of this question's places is taken. One that was asked
@@ -148,7 +150,7 @@ def serve(answer: Callable[[dict], dict], prepare: Callable[[], None] | None = N
     os._exit(0)
 
 
-def answered(
+def answer_all(
     store: AnswerStore,
     questions: Mapping[str, tuple],
     answer: Callable[..., tuple[object, str]],
@@ -201,7 +203,7 @@ class JudgementStore(AnswerStore):
     name = "judgements"
 
 
-def key(kind: str, at: str, root: str, **question: object) -> str:
+def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
     """The key of a question of one ``kind`` about one place, ``kind place digest``: a reader sees
     what it is about.
 

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab import python_sources
-from lookuplab.toolgen.analysers import PATIENCE, WorkerLost, ask, serve
-from lookuplab.toolgen.insertion import Place
+from lookuplab.toolgen.analysers import PATIENCE, WorkerLost, ask_worker, serve
+from lookuplab.toolgen.insertion import Location
 from lookuplab.toolgen.jedi_worker import make_repeatable, script
 from lookuplab.toolgen.pairs import MARK
 from lookuplab.toolgen.similarity import is_name, leaves
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
-LIMIT = 60  # seconds for one function, times PATIENCE on the clock
+JEDI_SECONDS = 60  # seconds for one function, times PATIENCE on the clock
 NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
 
 
@@ -80,7 +80,7 @@ def covered(dependencies: Sequence[str], prediction: str) -> int:
     return len(set(dependencies) & {expression.key for expression in expressions(prediction)})
 
 
-KEY = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"  # a marked word, and the word before its dot
+MARKED_WORD = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"  # a marked word, and the word before its dot
 BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+\w+)*\s+import"
 
 
@@ -94,7 +94,7 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     the blank before it. Without keys the package divides by zero; here both numbers are 0.
     """
     plain, keys = re.sub(f" {MARK} ?", "", marked), set()
-    for found in re.finditer(KEY, marked):
+    for found in re.finditer(MARKED_WORD, marked):
         key = (found[1] or "") + found[2]
         name = key.partition(".")[0]
         parameter = name == key and re.search(rf"\b{name}\b", signature)
@@ -104,18 +104,18 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     return {"dependencies": len(keys), "covered": len(hit)}
 
 
-def dependencies_of(root: Path, file: str, text: str, place: Place) -> list[str] | None:
+def dependencies_of(root: Path, file: str, text: str, place: Location) -> list[str] | None:
     """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below
     ``root``: the keys of its body, each once.
 
     None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes longer
-    than LIMIT * PATIENCE seconds.
+    than JEDI_SECONDS * PATIENCE seconds.
     """
     lines = [place.line, place.body_line, place.end_line]
     question = {"root": str(root), "file": file, "text": text, "lines": lines}
     here = "lookuplab.toolgen.dependencies"
     try:
-        return ask(here, question, PATIENCE * LIMIT, {root, root / file})["found"]
+        return ask_worker(here, question, PATIENCE * JEDI_SECONDS, {root, root / file})["found"]
     except WorkerLost as lost:
         if not str(lost).startswith("error"):
             raise

@@ -24,8 +24,8 @@ from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
-    answered,
-    key,
+    answer_all,
+    judgement_key,
     repository_digest,
     within_imports,
 )
@@ -41,23 +41,23 @@ from lookuplab.toolgen.functions import (
 from lookuplab.toolgen.generation import FUNCTION_DECODING, ToolModel
 from lookuplab.toolgen.insertion import (
     Inserted,
-    Place,
+    Location,
     function_of,
     insert,
-    locate,
+    location_of,
     read_source,
 )
 from lookuplab.toolgen.marking import marked_records
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import Compared, blanked, package_text
-from lookuplab.toolgen.success import BEYOND, VERSION, Message, messages_of, verdict
+from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, Message, messages_of, verdict
 from lookuplab.toolgen.tables import columns_of
 
-LEAST = 5  # functions of each repository, at least: fewer say nothing about it
+LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
 
 
-def test_functions(
+def held_out_functions(
     repositories: Sequence[Repository],
     filters: Filters = Filters(),
     limit: int | None = None,
@@ -73,9 +73,6 @@ def test_functions(
         place.name: extract(place, filters, seen, count_tokens).functions for place in repositories
     }
     return sample(found, limit, seed)
-
-
-test_functions.__test__ = False  # for pytest, which collects by name
 
 
 def listed_functions(
@@ -115,7 +112,7 @@ def sample(
     all.
 
     They are spread over the repositories in proportion to their numbers of functions, but with at
-    least LEAST of each (all, if it has fewer). Within a repository a seeded hash of the ids
+    least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository a seeded hash of the ids
     decides, so a larger limit only adds functions. Raises UserError if no function is left.
     """
     if not any(found.values()) or (limit is not None and limit < 1):
@@ -124,7 +121,7 @@ def sample(
             "other repositories or wider limits"
         )
 
-    least = min(LEAST, limit // len(found)) if limit else 0
+    least = min(LEAST_FUNCTIONS, limit // len(found)) if limit else 0
     turns = []  # (share of its repository up to this function, name, id), the smallest first
     for name, functions in found.items():
         ids = sorted((one.id for one in functions), key=lambda id: hashed(f"{seed}/{id}"))
@@ -168,12 +165,12 @@ class Reference:
 Original = Function | Reference  # what a generated function replaces
 
 
-def inserted(original: Original, prediction: str) -> tuple[str, Place, Inserted]:
+def inserted(original: Original, prediction: str) -> tuple[str, Location, Inserted]:
     """The file's text, the original's place in it, and the file with the prediction there: a whole
     function or its body, without marks. Raises UserError.
     """
     text = read_source(original.root / original.file)
-    place = locate(text, original.line)
+    place = location_of(text, original.line)
     return text, place, insert(text, place, prediction)
 
 
@@ -182,7 +179,7 @@ class ToolGen(Benchmark[Original]):
 
     A model with the tool is a ``generation.ToolModel``. ``store`` is a file, ":memory:", or None
     for the one beside the completion store; ``workers``, ``strict`` and ``machines`` (its ``cluster``) are those of
-    ``analysers.answered``.
+    ``analysers.answer_all``.
     """
 
     decoding = FUNCTION_DECODING
@@ -238,8 +235,10 @@ class ToolGen(Benchmark[Original]):
         for task, completion in pairs:
             digest, (text, place, new) = digests[task.root], inserted(task, completion.text)
             at = f"{within_imports(task.root / task.file)}:{task.line}"
-            uses = key("dependencies", at, digest, text=text)
-            check = key("success", at, digest, text=new.text, end_line=new.end_line, check=VERSION)
+            uses = judgement_key("dependencies", at, digest, text=text)
+            check = judgement_key(
+                "success", at, digest, text=new.text, end_line=new.end_line, check=CHECK_VERSION
+            )
             # a reference's dependencies are found once, whatever was predicted
             if not self.rules.whole_functions:
                 questions[uses] = task.root, task.file, "dependencies", text, place
@@ -247,7 +246,7 @@ class ToolGen(Benchmark[Original]):
             questions[check] = task.root, task.file, "success", new.text, lines, digest
             cases.append((task, completion.text, place, new, uses, check))
         store = JudgementStore(self.store)
-        known, lost = answered(store, questions, _ask, self.strict, self.workers, self.machines)
+        known, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
         return [
             {
                 **self._compared(place, text, known.get(uses), marks.get(task.id, "")),
@@ -267,7 +266,7 @@ class ToolGen(Benchmark[Original]):
         return own | {record["id"]: record["marked_body"] for record in records}
 
     def _compared(
-        self, place: Place, prediction: str, found: list[str] | None, marks: str
+        self, place: Location, prediction: str, found: list[str] | None, marks: str
     ) -> dict[str, Any]:
         """The columns about texts and coverage. ``found``: the dependencies that Jedi found."""
         whole, body = function_of(place, prediction)

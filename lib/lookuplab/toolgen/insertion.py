@@ -20,7 +20,7 @@ DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.parse raises
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a function is in its file: 1-based lines, all inclusive, and its parts as written
     there.
 
@@ -53,7 +53,7 @@ def read_source(path: Path) -> str:
 
 
 @lru_cache(maxsize=1024)  # every model's predictions are put into the same places
-def locate(text: str, line: int) -> Place:
+def location_of(text: str, line: int) -> Location:
     """The function whose `def` is on ``line``. Raises UserError if there is none or the file does
     not parse.
     """
@@ -79,7 +79,7 @@ def locate(text: str, line: int) -> Place:
         header, body = lines[line - 1 : body_line - 1], lines[body_line - 1 : node.end_lineno]
         signature = lines[line - 1 : start - 1]
     parts = "\n".join(header), "\n".join(body), body_line, "\n".join(signature), docstring or ""
-    return Place(node.name, line, node.end_lineno, indent, inner, *parts)
+    return Location(node.name, line, node.end_lineno, indent, inner, *parts)
 
 
 def column_of(line: str, byte_column: int) -> int:
@@ -98,7 +98,7 @@ def _indent(line: str) -> str:
     return re.match(r"\s*", line).group()
 
 
-def function_of(place: Place, prediction: str) -> tuple[str, str]:
+def function_of(place: Location, prediction: str) -> tuple[str, str]:
     """(whole function, body) of a prediction, indented to fit its place.
 
     A prediction is a whole function if it begins with the `def` of that name, or if it is one
@@ -117,7 +117,7 @@ def function_of(place: Place, prediction: str) -> tuple[str, str]:
         return f"{place.header}\n{body}", body
     function = indented(prediction[whole.end() :], place.indent)
     try:
-        return function, locate(indented(function, ""), 1).body
+        return function, location_of(indented(function, ""), 1).body
     except UserError:  # it does not parse
         return function, function.partition("\n")[2]
 
@@ -157,7 +157,7 @@ class Inserted(NamedTuple):
     end_line: int
 
 
-def insert(text: str, place: Place, prediction: str) -> Inserted:
+def insert(text: str, place: Location, prediction: str) -> Inserted:
     """``text`` with the function at ``place`` replaced by a prediction (see ``function_of``)."""
     new = function_of(place, prediction)[0].split("\n")
     lines = text.split("\n")

@@ -20,8 +20,8 @@ from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
-MODULE = "lookuplab.toolgen.jedi_worker"
-VERSION = 3  # increase it whenever the same question would get a different answer
+JEDI_WORKER = "lookuplab.toolgen.jedi_worker"
+TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
 LOST = {"timed out", "crashed"}  # failures of the machine: a later attempt may get an answer
 REMEMBERED = 5_000  # full answers that are kept: gates and models ask the same questions
 _LEXEME = re.compile(
@@ -40,7 +40,7 @@ _LEXEME = re.compile(
 )
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """``names`` and, in the same order, what completing each would insert (``alpha`` and
     ``alpha=``); or a failure: "timed out", "crashed", "error in Jedi: <type>".
     """
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
     failure: str = ""
 
     @classmethod
-    def of(cls, found: Sequence) -> "Answer":
+    def of(cls, found: Sequence) -> "ToolAnswer":
         """Jedi's completions."""
         return cls(tuple(one.name for one in found), tuple(one.complete for one in found))
 
@@ -87,7 +87,7 @@ class JediTool:
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Completions at a caret in an unsaved buffer.
 
         ``text`` replaces the content of ``file`` under ``root``; ``line`` counts from 1, ``column``
@@ -98,12 +98,12 @@ class JediTool:
         try:
             return self._full(*place) if wanted is None else self._ask(*place, wanted)
         except analysers.WorkerLost as lost:
-            return Answer(failure=str(lost))
+            return ToolAnswer(failure=str(lost))
 
-    def _ask(self, root: Path, file: str, *caret: object) -> Answer:
+    def _ask(self, root: Path, file: str, *caret: object) -> ToolAnswer:
         question = {"place": (str(root), file, *caret), "limit": self.time_limit}
         patience = 1 + analysers.PATIENCE * self.time_limit
-        return analysers.ask(MODULE, question, patience, {root, root / file})["found"]
+        return analysers.ask_worker(JEDI_WORKER, question, patience, {root, root / file})["found"]
 
 
 def unsaved(
@@ -138,9 +138,9 @@ def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> 
     return "".join([before, rules.dummy, "\n", *lines[function.end_line :]])
 
 
-def ask(
+def ask_tool(
     tool: JediTool, function: Function, written: str, kind: str, rules: Rules = PAPER_RULES
-) -> Answer:
+) -> ToolAnswer:
     """TOOL-COMPLETE after what has been ``written`` of a function (see ``unsaved``).
 
     Raises UserError for a question that is lost twice: a busy machine must not change an answer.
@@ -160,7 +160,7 @@ def is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]:
+def suggestions(answer: ToolAnswer, trigger: str | None = "mark") -> tuple[str, ...]:
     """The identifiers among the completions, without keywords (Section II-B).
 
     If marks are the trigger, ``__x__`` is excluded as well: Algorithm 1 marks none, and Figure 1's

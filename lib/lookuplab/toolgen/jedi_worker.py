@@ -37,13 +37,13 @@ from parso import cache
 from lookuplab import python_sources
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
-from lookuplab.toolgen.jedi_tool import Answer
+from lookuplab.toolgen.jedi_tool import ToolAnswer
 
 _BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
 _TREES = 600  # syntax trees of files on disk that are kept, parso's own number
 
 
-class Repository(jedi.Project):
+class RepositoryProject(jedi.Project):
     """Jedi's project: the repository, Python's own library and the pinned sources can be imported,
     and nothing else.
 
@@ -133,7 +133,7 @@ class TooLong(BaseException):
     """The time is up. It is not an Exception, because Jedi must not catch it."""
 
 
-project = functools.cache(Repository)  # one per repository
+project = functools.cache(RepositoryProject)  # one per repository
 # This interpreter itself: Jedi's default starts another process and asks it attribute by attribute.
 environment = functools.cache(InterpreterEnvironment)
 _buffers: dict[Path, object] = {}  # parso's trees of unsaved texts, by file
@@ -177,11 +177,11 @@ def _trees() -> dict[Path, object]:
 
 def completions(
     root: str, file: str, text: str, line: int, column: int, wanted: str | None = None
-) -> Answer:
+) -> ToolAnswer:
     """Every completion, or those that may be called ``wanted``."""
     kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
     with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
-        return Answer.of(asked.complete(line, column))
+        return ToolAnswer.of(asked.complete(line, column))
 
 
 def values(self) -> list:

@@ -36,9 +36,9 @@ from lookuplab.execution.spread import Workers
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
 from lookuplab.scoring.rates import average, bare_row, rate, row
-from lookuplab.toolgen.analysers import answered, key, repository_digest
+from lookuplab.toolgen.analysers import answer_all, judgement_key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, without_comments
-from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool, cut_off, is_dunder
+from lookuplab.toolgen.jedi_tool import LOST, TOOL_VERSION, JediTool, cut_off, is_dunder
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
@@ -48,9 +48,10 @@ RECEIVERS = frozenset({"self", "cls"})
 _DUNDERS = """annotations class delattr dict dir doc eq format getattribute getstate hash init
     init_subclass module ne new reduce reduce_ex repr setattr setstate sizeof slots str"""
 _FUNCTIONS = """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex
-    delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr
-    hash help hex id input int isinstance issubclass iter len list locals map max memoryview min next
-    object oct open ord pow print property range repr reversed round set setattr slice sorted
+    delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals
+    hasattr hash help hex id input int isinstance issubclass iter len list locals map max
+    memoryview min next object oct open ord pow print property range repr reversed round set setattr
+    slice sorted
     staticmethod str sum super tuple type vars zip"""
 _ERRORS = """Arithmetic Assertion Attribute EOF FloatingPoint Import Indentation Index Key Memory
     Name NotImplemented OS Overflow Reference Runtime Syntax System Tab Type UnboundLocal Unicode
@@ -149,17 +150,19 @@ def marked_records(
 
     Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion
     store) until the repository changes, except for functions with a question that timed out or
-    crashed. ``workers``, ``cluster`` and ``strict`` are those of ``analysers.answered``. Raises
+    crashed. ``workers``, ``cluster`` and ``strict`` are those of ``analysers.answer_all``. Raises
     UserError if two functions have the same id.
     """
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
-    versions = {"variant": str(rules), "tool": VERSION, "marking": rules.marking}
+    versions = {"variant": str(rules), "tool": TOOL_VERSION, "marking": rules.marking}
     versions |= rules.changes()
-    keys = {one.id: key("marks", one.id, digests[one.root], **versions) for one in functions}
+    keys = {
+        one.id: judgement_key("marks", one.id, digests[one.root], **versions) for one in functions
+    }
     if len(keys) < len(functions):
         raise UserError("two repositories have the same name, so ids collide; rename one folder")
     questions = {keys[one.id]: (one.root, one.file, rules, one) for one in functions}
-    marks, _ = answered(Marks(store), questions, _marks, strict, workers, cluster)
+    marks, _ = answer_all(Marks(store), questions, _marks, strict, workers, cluster)
     return [_record(one, rules, marks[keys[one.id]]) for one in functions]
 
 

@@ -23,7 +23,7 @@ from tree_sitter import Language, Node, Parser
 
 from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
-from lookuplab.toolgen.insertion import Place, indented
+from lookuplab.toolgen.insertion import Location, indented
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import tokens
 
@@ -61,7 +61,7 @@ def blanked(text: str) -> str:
     return text.strip()
 
 
-def package_text(place: Place, body: str, documented: bool) -> str:
+def package_text(place: Location, body: str, documented: bool) -> str:
     """The function at ``place`` with another body, as the replication package compares it.
 
     Its literals are ``blanked``. After the signature comes the function's own docstring if

@@ -44,7 +44,7 @@ from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
 from lookuplab import python_sources
-from lookuplab.toolgen.analysers import PATIENCE, ask, serve
+from lookuplab.toolgen.analysers import PATIENCE, ask_worker, serve
 from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
 from lookuplab.toolgen.rules import PAPER_RULES, RULES, Rules
 
@@ -52,9 +52,9 @@ CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-varia
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
 BEYOND = max(one.lines_beyond for one in RULES.values())  # so an answer serves all rules
 TREES = 500  # syntax trees of modules that are kept, each of about a megabyte
-LIMIT = 60  # seconds of computing that one check may take
-VERSION = 3  # increase it whenever the same question would get different messages
-MODULE = "lookuplab.toolgen.success"
+PYLINT_SECONDS = 60  # seconds of computing that one check may take
+CHECK_VERSION = 3  # increase it whenever the same question would get different messages
+PYLINT_WORKER = "lookuplab.toolgen.success"
 FORK = get_context("fork")
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
 
@@ -85,14 +85,22 @@ def messages_of(
     """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; nothing is
     written.
 
-    Raises WorkerLost after LIMIT seconds of computing. ``lines``: the first and last line of a
+    Raises WorkerLost after PYLINT_SECONDS seconds of computing. ``lines``: the first and last line of a
     function; findings in other functions are left out, which is faster. A process serves one file
     as long as the repository's ``digest`` is the same, so all texts of a file should be asked about
     one after the other.
     """
-    question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": LIMIT}
-    seconds = 2 * PATIENCE * LIMIT + 10  # reading what the file imports, then the check
-    return ask(MODULE, question, seconds, set(), f"{root / file} {digest}")["messages"]
+    question = {
+        "root": str(root),
+        "file": file,
+        "text": text,
+        "lines": lines,
+        "limit": PYLINT_SECONDS,
+    }
+    seconds = 2 * PATIENCE * PYLINT_SECONDS + 10  # reading what the file imports, then the check
+    return ask_worker(PYLINT_WORKER, question, seconds, set(), f"{root / file} {digest}")[
+        "messages"
+    ]
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
@@ -100,7 +108,7 @@ def fresh_messages(root: Path, file: str) -> list[Message]:
     disk.
     """
     checks = f"--enable={','.join(CHECKS + CRASHES)}"
-    command = [sys.executable, "-P", "-m", MODULE, "--rcfile=", "--disable=all", checks]
+    command = [sys.executable, "-P", "-m", PYLINT_WORKER, "--rcfile=", "--disable=all", checks]
     command += ["--output-format=json", file]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     found = json.loads(done.stdout or "[]")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lookuplab.errors import check_choice
 from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
-from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, suggestions
+from lookuplab.toolgen.jedi_tool import ToolAnswer, behind_a_dot, suggestions
 from lookuplab.toolgen.marking import SKIPPED
 from lookuplab.toolgen.pairs import add_mark, mark_of
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, RULES, Rules
@@ -146,10 +146,12 @@ class ToolConstraint:
     use: ToolUse
     vocabulary: Vocabulary
     before: Sequence[int]
-    ask: Callable[[str], Future[Answer]]
+    ask: Callable[[str], Future[ToolAnswer]]
     tokens: tuple[int, ...] = ()
     questions: list[Question] = field(default_factory=list)
-    pending: Future[Answer] | None = None  # to the question after the last token, until it is read
+    pending: Future[ToolAnswer] | None = (
+        None  # to the question after the last token, until it is read
+    )
     node: Trie | None = None  # of the suggestions; None where any token may come next
     unanswered: bool = False  # the last token asked for suggestions, and there are none
     name_probabilities: tuple[float, ...] = ()  # of the name's tokens

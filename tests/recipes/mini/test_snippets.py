@@ -60,7 +60,7 @@ def test_sentences_are_prose_without_markup():
 
 
 def test_no_two_snippets_have_the_same_code():
-    codes = [snippets._key(one.code) for one in corpus.load("mini")]
+    codes = [snippets._key(one.code) for one in corpus.load_snippets("mini")]
     assert len(codes) > 5000 and len(set(codes)) == len(codes)
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal, get_args, get_origin
 
 import click
 
-from lookuplab.errors import UserError, explained
+from lookuplab.errors import UserError, check_choice, explained
 
 HELP = {"help_option_names": ["-h", "--help"]}
 SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
@@ -29,49 +29,52 @@ class Group(click.Group):
         except click.exceptions.NoArgsIsHelpError:
             raise
         except click.UsageError as error:
-            said = " ".join(error.format_message().split()).rstrip(".")
-            said += f" (see `{(error.ctx or ctx).command_path} --help`)"
+            message = " ".join(error.format_message().split()).rstrip(".")
+            message += f" (see `{(error.ctx or ctx).command_path} --help`)"
         except (UserError, OSError) as error:
-            if (said := explained(error)) is None:
+            if (line := explained(error)) is None:
                 raise
-        click.echo(f"error: {said}", err=True)
-        ctx.exit(2)
+            message = line
+        click.echo(f"error: {message}", err=True)
+        return ctx.exit(2)
 
 
-def command(group: Group | None = None, name: str = "") -> Callable[[Callable], click.Command]:
+def command(
+    group: Group | None = None, name: str = ""
+) -> Callable[[Callable[..., None]], click.Command]:
     """Turn a function into a command (of ``group``). Types and defaults come from the signature: a
     ``Literal`` is a choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The
     docstring is the help text; its last part, ``Args:``, describes each option.
     """
 
-    def decorate(function: Callable) -> click.Command:
-        text, _, described = inspect.getdoc(function).partition("\nArgs:\n")
+    def decorate(function: Callable[..., None]) -> click.Command:
+        text, _, described = (inspect.getdoc(function) or "").partition("\nArgs:\n")
         helps = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {5,}.+)*)", described, re.M))
         parameters = inspect.signature(function).parameters.values()
-        made = click.Command(
+        decorated = click.Command(
             name or function.__name__.replace("_", "-"),
             callback=function,
-            params=[_parameter(one, helps.get(one.name)) for one in parameters],
+            params=[_parameter(parameter, helps.get(parameter.name)) for parameter in parameters],
             help=text,
         )
         if group:
-            group.add_command(made)
-        return made
+            group.add_command(decorated)
+        return decorated
 
     return decorate
 
 
-def run_module(made: click.Command) -> None:
+def run_module(module_command: click.Command) -> None:
     """``python -m MODULE``: run the command of the module that Python was started with, with the
     same errors.
     """
-    name = sys.modules["__main__"].__spec__.name
-    asked = Group(commands={name: made}, context_settings=HELP)
-    asked.main([name, *sys.argv[1:]], prog_name="python -m")
+    name = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]  # started by -m
+    group = Group(commands={name: module_command}, context_settings=HELP)
+    group.main([name, *sys.argv[1:]], prog_name="python -m")
 
 
-def _parameter(one: inspect.Parameter, said: str | None) -> click.Parameter:
-    kind, several = one.annotation, get_origin(one.annotation) is tuple
+def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:
+    kind, several = parameter.annotation, get_origin(parameter.annotation) is tuple
     if several or type(None) in get_args(kind):
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
@@ -82,13 +85,16 @@ def _parameter(one: inspect.Parameter, said: str | None) -> click.Parameter:
         BinaryIO: click.File("rb"),
     }
     options: dict[str, Any] = {"type": kinds.get(kind, kind)}
-    options |= {"required": True} if one.default is one.empty else {"default": one.default}
-    if one.kind is not one.KEYWORD_ONLY:
-        return click.Argument([one.name], nargs=-1 if several else 1, **options)
+    if parameter.default is parameter.empty:
+        options["required"] = True
+    else:
+        options["default"] = parameter.default
+    if parameter.kind is not parameter.KEYWORD_ONLY:
+        return click.Argument([parameter.name], nargs=-1 if several else 1, **options)
     return click.Option(
-        [f"--{one.name.replace('_', '-')}", *filter(None, [SHORT.get(one.name)])],
-        help=said and " ".join(said.split()),
-        show_default=one.default not in (None, False, (), "", one.empty),
+        [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT.get(parameter.name)])],
+        help=text and " ".join(text.split()),
+        show_default=parameter.default not in (None, False, (), "", parameter.empty),
         is_flag=kind is bool,
         multiple=several,
         **options,
@@ -99,15 +105,15 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
     """Parse ``name=value`` texts. Raises UserError for a text without ``=`` and for a name given
     twice.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise UserError(f"{text!r}: write name=value")
-        if name in found:
+        if name in values:
             raise UserError(f"{name}=... is given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
@@ -116,16 +122,11 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     """
     from lookuplab.run.notebooks import fitted
 
-    known, changed = vars(defaults), {}
+    changed = {}
     for name, text in pairs(texts).items():
-        if name not in known:
-            raise UserError(f"no setting {name!r}; there are: {', '.join(known)}")
-        try:
-            changed[name] = None if text == "null" else fitted(known[name], text)
-        except TypeError:
-            raise UserError(
-                f"setting {name!r} is {known[name]!r} by default, not {text!r}"
-            ) from None
+        check_choice("the setting", name, vars(defaults))
+        default = vars(defaults)[name]
+        changed[name] = None if text == "null" else fitted(default, text, f"setting {name!r}")
     return replace(defaults, **changed)
 
 

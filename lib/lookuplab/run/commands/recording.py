@@ -26,18 +26,10 @@ def record(*, stores: Path | None = None) -> None:
     Args:
         stores: A folder with other stores (default: runs/cold, those of the cold run).
     """
-    import json
-
-    from lookuplab.errors import UserError
     from lookuplab.models.record import folder
     from lookuplab.run import audit
 
-    place = stores or audit.cold()
-    run = place / "run.json"
-    if not run.is_file():
-        raise UserError(f"no complete cold run in {place}; `lookuplab reproduce --cold` makes one")
-    counts = audit.write(place, json.loads(run.read_text(encoding="utf-8")))
-    for store, kinds in counts.items():
+    for store, kinds in audit.write(stores or audit.cold()).items():
         for kind, number in kinds.items():
             click.echo(f"{number:>9,}  {store if kind == store else f'{store}: {kind}'}")
     size = sum(file.stat().st_size for file in folder().glob("*.parquet"))
@@ -78,16 +70,25 @@ def audit(
 
     from lookuplab import paths
     from lookuplab.run import audit as auditing
-    from lookuplab.run.commands.run import auditing_environment, execute
+    from lookuplab.run.commands.run import execute
     from lookuplab.run.notebooks import all_notebooks, find, plan, request
 
-    begun = auditing.begin(share, seed)
-    known = all_notebooks()
-    chosen = [one for one in known if name in (None, one.paper) and not one.on_demand]
-    planned, place = [], paths.RUNS / "audit"
-    for one in chosen or [find(name)]:
-        job = plan(one, request("mini"))
-        output = place / f"{one.id}.ipynb"
-        job = replace(job, output=output, figures=place / "figures")
-        planned.append(replace(job, environment=auditing_environment(begun)))
+    notebooks = [
+        notebook
+        for notebook in all_notebooks()
+        if name in (None, notebook.paper) and not notebook.on_demand
+    ]
+    if name and not notebooks:
+        notebooks = [find(name)]
+    begun, place = auditing.begin(share, seed), paths.RUNS / "audit"
+    environment = auditing.audit_environment(begun)
+    planned = [
+        replace(
+            plan(notebook, request("mini")),
+            output=place / f"{notebook.id}.ipynb",
+            figures=place / "figures",
+            environment=environment,
+        )
+        for notebook in notebooks
+    ]
     sys.exit(auditing.finish(begun, execute(planned, jobs, scheduler, again=True)))

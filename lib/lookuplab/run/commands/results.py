@@ -1,4 +1,4 @@
-"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``store``: outputs of earlier runs.
+"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``merge``: outputs of earlier runs.
 Nothing is run.
 """
 
@@ -10,7 +10,7 @@ import click
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
-from lookuplab.run.commands import Group, command
+from lookuplab.run.commands import command
 
 
 @command()
@@ -138,61 +138,27 @@ def report(*, profile: str = "mini") -> None:
     click.echo(f"open {front}")
 
 
-@click.group(cls=Group)
-def store() -> None:
-    """Move the completion store (runs/completions.sqlite, or $LOOKUPLAB_STORE) between machines.
+@command()
+def merge(files: tuple[Path, ...]) -> None:
+    """Add answers of another machine, whose FILES are a completion store and the marks, judgements
+    and verdicts beside it, to those here.
 
-    Each command is atomic: if it is killed, the store is unchanged. `lookuplab status` lists the
-    store's contents. To keep only a part of the store, export that part and replace the store with
-    the exported file.
-
-    \b
-    Examples:
-      lookuplab store export mine.sqlite
-      lookuplab store import mine.sqlite
-    """
-
-
-@command(store, "export")
-def export_answers(file: Path, *, model: tuple[str, ...] = ()) -> None:
-    """Write all answers, or those of some models, to FILE, which is itself a completion store.
-
-    Without --model, the judgements and verdicts kept next to the store are included.
-
-    \b
-    Examples:
-      lookuplab store export everything.sqlite
-      lookuplab store export small.sqlite --model mini-small
-      LOOKUPLAB_STORE=small.sqlite lookuplab run table1_base_models
-
-    Args:
-        model: Export only answers of this model, named as in `lookuplab status`; repeatable.
-    """
-    from lookuplab.models.store import CompletionStore, export
-
-    count = export(file, [CompletionStore, *([] if model else _beside())], model)
-    click.echo(f"{count:,} answers -> {file} ({file.stat().st_size / 1e6:,.1f} MB)")
-
-
-@command(store, "import")
-def import_answers(file: Path) -> None:
-    """Add the contents of FILE (an export or another store) to the store.
-
-    Nothing is overwritten: if both have an answer, the one already here is kept.
+    Nothing is overwritten: if both have an answer, the one already here is kept. If the command is
+    killed, each file has been added wholly or not at all. To take answers elsewhere, copy
+    runs/*.sqlite while nothing runs.
 
     \b
     Example:
-      lookuplab store import from-the-cluster.sqlite
+      lookuplab merge from-the-cluster/*.sqlite
     """
-    from lookuplab.models.store import CompletionStore, merge
-
-    for name, new in merge(file, [CompletionStore, *_beside()]).items():
-        click.echo(f"{name}: {new:,} new")
-
-
-def _beside() -> tuple[type, ...]:
+    from lookuplab.models.store import CompletionStore
+    from lookuplab.models.store import merge as merge_file
     from lookuplab.stackoverflow.grader import VerdictStore
     from lookuplab.toolgen.analysers import JudgementStore
     from lookuplab.toolgen.marking import Marks
 
-    return JudgementStore, Marks, VerdictStore
+    for file in files:
+        for name, new in merge_file(
+            file, [CompletionStore, JudgementStore, Marks, VerdictStore]
+        ).items():
+            click.echo(f"{file}: {name}: {new:,} new")

@@ -3,25 +3,24 @@ profile.
 """
 
 import io
-import json
 import os
 import re
-import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.run.commands import command, pairs
 
-WARM = 12.0  # seconds that a notebook takes on average if all its answers are there
+if TYPE_CHECKING:
+    from lookuplab.run.execute import Failure
+    from lookuplab.run.notebooks import Job
 
 
 @command()
@@ -31,7 +30,6 @@ def run(
     profile: str = "mini",
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
-    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
@@ -49,15 +47,13 @@ def run(
       lookuplab run fig1_perplexity -p max_new_tokens=64
       lookuplab run table1_base_models --profile paper --dry-run
       lookuplab run path/to/own.ipynb
-      accelerate launch --multi_gpu --num_processes 4 -m lookuplab run table1_base_models --profile paper
+      accelerate launch --multi_gpu --num_processes 4 -m lookuplab run table1_base_models
 
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter; repeatable.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing).
-        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for
-            the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
@@ -70,7 +66,7 @@ def run(
     if rank:  # of several processes, only the first writes to the usual place
         own = paths.RUNS / "processes" / str(rank)
         job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
-    code = execute([job], 1, scheduler, dry_run, again=True, anyway=anyway)
+    code = execute([job], 1, scheduler, dry_run, again=True)
     if code == 0 and rank == 0 and not dry_run:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
@@ -87,7 +83,6 @@ def reproduce(
     cold: bool = False,
     audit: str = "",
     dry_run: bool = False,
-    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute every notebook of PAPER (without PAPER, of all papers) and write figures/PROFILE/.
@@ -130,45 +125,39 @@ def reproduce(
         audit: Share of the record to make anew and compare (see `lookuplab audit`), such as 2%.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing).
-        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for
-            the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab import paths
-    from lookuplab.results import provenance
     from lookuplab.run import audit as auditing
     from lookuplab.run.notebooks import all_notebooks, plan, request
-    from lookuplab.run.runner import keep_answers
+    from lookuplab.run.runner import default_jobs, keep_answers
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
-    begun = auditing.begin(audit) if audit else None
-    given, chosen, planned = pairs(parameter), request(profile), []
+    given, chosen = pairs(parameter), request(profile)
     if given and not paper:
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
-    notebooks = [one for one in all_notebooks(paper) if paper or not one.on_demand]
-    if unknown := given.keys() - {name for one in notebooks for name in one.parameters}:
-        raise UserError(f"the notebooks of {paper} have no parameter {min(unknown)!r}")
-    for notebook in notebooks:
-        job = plan(notebook, replace(chosen, given={**chosen.given, **given}))
-        if job.needs:
-            click.echo(f"left out: {notebook.id}: no key for {', '.join(job.needs)}", err=True)
+    notebooks = [notebook for notebook in all_notebooks(paper) if paper or not notebook.on_demand]
+    declared = {name for notebook in notebooks for name in notebook.parameters}
+    for name in given:
+        check_choice(f"a parameter of {paper}", name, sorted(declared))
+    chosen, jobs = replace(chosen, given={**chosen.given, **given}), jobs or default_jobs()
+    begun = auditing.begin(audit) if audit else None
+    variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
+    planned = []
+    for job in (plan(notebook, chosen) for notebook in notebooks):
+        if keyless := job.needs():
+            click.echo(f"left out: {job.notebook.id}: no key for {', '.join(keyless)}", err=True)
         else:
-            planned.append(job)
-    variables = cold_environment(dry_run) if cold else auditing_environment(begun)
-    planned = [replace(job, environment=variables) for job in planned]
-    code = execute(planned, jobs, scheduler, dry_run, again or cold, anyway)
-    if dry_run or not planned:
-        sys.exit(code)
-    if code == 0:
-        keep_answers(planned)
-    if code == 0 and cold:
-        seconds = {job.notebook.id: _seconds(job) for job in planned}
-        told = {**provenance.describe(), "seconds": sum(seconds.values())}
-        text = json.dumps(told, indent=1, sort_keys=True)
-        paths.write_lines(auditing.cold() / "run.json", [text])
-    if begun:
-        code = auditing.finish(begun, code)
+            planned.append(replace(job, environment=variables))
+    began = time.monotonic()
+    code = execute(planned, jobs, scheduler, dry_run, again or cold)
+    if planned and not dry_run:
+        if code == 0:
+            keep_answers(planned)
+        if code == 0 and cold:
+            auditing.complete(jobs * (time.monotonic() - began))
+        if begun:
+            code = auditing.finish(begun, code)
     sys.exit(code)
 
 
@@ -179,14 +168,13 @@ def sweep(
     parameter: tuple[str, ...] = (),
     profile: str = "mini",
     jobs: int = 0,
-    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook for every combination of the given values.
 
-    Everything goes to one folder in runs/sweeps/; its sweep.csv has all numbers, with the
-    parameters in the first columns. To resume an interrupted sweep, repeat the command: cases that
-    are up to date are not run again.
+    Everything goes to one folder in runs/sweeps/. Its sweep.csv has all numbers, in the schema of
+    an artifact; the swept parameters are part of each row's condition (`all, k=2`). To resume an
+    interrupted sweep, repeat the command: cases that are up to date are not run again.
 
     \b
     Examples:
@@ -198,34 +186,34 @@ def sweep(
         parameter: NAME=A,B,C: the values of a parameter (put lists in brackets); repeatable.
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         jobs: Number of notebooks to run at once (default: the number of cores).
-        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for
-            the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
 
     from lookuplab import paths
     from lookuplab.models.store import canonical, digest
+    from lookuplab.results.artifact import read_csv, to_csv
     from lookuplab.run.notebooks import find, plan, request
 
-    found, chosen, grid = find(notebook), request(profile), pairs(parameter)
-    folder = paths.RUNS / "sweeps" / found.id / digest(canonical([chosen.name, grid]))[:8]
+    swept, chosen, grid = find(notebook), request(profile), pairs(parameter)
+    folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
     # commas inside brackets do not separate values
-    cases = product(*(re.split(r",(?![^\[]*\])", text) for text in grid.values()))
-    planned, frames = [], []
+    values = [re.split(r",(?![^\[]*\])", text) for text in grid.values()]
+    cases = [dict(zip(grid, case, strict=True)) for case in product(*values)]
+    planned, tables = [], []
     for number, case in enumerate(cases):
-        own, given = folder / f"{number:03d}", dict(zip(grid, case, strict=True))
-        job = plan(found, chosen, given)
-        planned.append(replace(job, output=own / f"{found.name}.ipynb", figures=own / "figures"))
-    code = execute(planned, jobs, scheduler, anyway=anyway)
-    for job in planned:
-        values = {f"parameter_{name}": str(job.values[name]) for name in grid}
+        own = folder / f"{number:03d}"
+        job = plan(swept, chosen, case)
+        planned.append(replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures"))
+    code = execute(planned, jobs, scheduler)
+    for job, case in zip(planned, cases, strict=True):
+        setting = [f"{name}={text}" for name, text in case.items()]
         for file in sorted(job.figures.rglob("*.csv")):
-            frame = pd.read_csv(file, dtype=str, keep_default_na=False)
-            frames.append(pd.DataFrame(values, frame.index).join(frame))
-    if frames:
-        table = pd.concat(frames).to_csv(index=False)
-        paths.write_lines(folder / "sweep.csv", [table.removesuffix("\n")])
+            table = read_csv(file)
+            conditions = [", ".join(filter(None, (old, *setting))) for old in table.condition]
+            tables.append(table.assign(condition=conditions))
+    if tables:
+        paths.write_lines(folder / "sweep.csv", [to_csv(pd.concat(tables)).removesuffix("\n")])
     click.echo(f"numbers and executed copies: {folder}")
     sys.exit(code)
 
@@ -252,9 +240,9 @@ def status(*, profile: str = "mini") -> None:
     from lookuplab.run.runner import state
 
     chosen, place = request(profile), CompletionStore.default_path()
-    for one in all_notebooks():
-        made = " ".join(id.split("/")[1] for id in one.artifacts)
-        click.echo(f"{one.id:44}  {state(plan(one, chosen)):12}  {made}".rstrip())
+    for notebook in all_notebooks():
+        artifacts = " ".join(id.split("/")[1] for id in notebook.artifacts)
+        click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
     click.echo(f"\nstore {place}")
     with CompletionStore(place if place.exists() else ":memory:") as store:
         for model, count, size in store.held():
@@ -281,7 +269,8 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     from lookuplab.results.artifact import Artifact, read_record
     from lookuplab.run.notebooks import all_notebooks, find, made_request
 
-    chosen, drawn = made_request(profile), []
+    chosen = made_request(profile)
+    drawn: list[str] = []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
     for notebook in [find(artifact)] if artifact else all_notebooks():
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
@@ -296,160 +285,115 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
-def cold_environment(dry_run: bool) -> dict[str, str]:
-    """Variables for a run without the record, with stores of its own: empty ones unless an earlier
-    run was interrupted.
-    """
-    from lookuplab.models.record import RECORD
-    from lookuplab.models.store import STORE_VARIABLE
-    from lookuplab.run import audit
-
-    if (audit.cold() / "run.json").is_file() and not dry_run:  # that run is complete
-        shutil.rmtree(audit.cold())
-    return {RECORD: "off", STORE_VARIABLE: str(audit.cold() / "completions.sqlite")}
-
-
-def auditing_environment(begun: Any) -> dict[str, str]:
-    """Variables for a run with an audit; none without one."""
-    from lookuplab.models.record import AUDIT
-
-    return {AUDIT: json.dumps(begun._asdict())} if begun else {}
-
-
-def _seconds(job: Any) -> float:
-    """How long the notebook took, by the provenance of its artifacts."""
-    from lookuplab.results.artifact import wall_seconds
-
-    return wall_seconds(job.place.parent / id for id in job.notebook.artifacts)
-
-
-def _preview(planned: list, anyway: bool) -> int:
-    """Print each job's settings, downloads and missing inputs, then the total to fetch and the
-    steps left to the user.
+def _preview(planned: "list[Job]") -> int:
+    """Print each job's settings, downloads and problems, then the total to fetch and the steps left
+    to the user.
 
     Return the exit code: 2 if the same command without --dry-run would be refused.
     """
     from lookuplab.results.provenance import relative
     from lookuplab.run import downloads
-    from lookuplab.run.notebooks import foreign_tasks, from_network, missing
+    from lookuplab.run.notebooks import from_network, problems
 
-    due, steps, code = {}, {}, 0
+    due: dict[tuple[str, str], int] = {}
+    steps: dict[str, None] = {}
+    code = 0
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         click.echo(f"{job.notebook.id} -> {relative(job.place)}")
         for name, value in job.parameters.items():
             if name not in ("profile", "roles"):
-                click.echo(f"     {name} = {str(value):.110}")
+                click.echo(f"     {name} = {value!s:.110}")
         for source in from_network(job):
             is_here = downloads.is_fetched(source)
             click.echo(f"  {'has' if is_here else 'fetches'}: {source}")
-            due |= {} if is_here else {(source.name, source.revision): source.bytes}
-        refused = "" if anyway else foreign_tasks(job)
-        problems = [*missing(job)]
-        steps |= {step: None for _, step in problems if step}
-        said = [f"  missing: {problem}" for problem, _ in problems]
-        said += [f"  refused: {refused}"] if refused else []
-        for line in said:
-            click.echo(line)
-        code = 2 if said else code
-    unknown = f" and {list(due.values()).count(0)} of unknown size" * (0 in due.values())
-    click.echo(
-        f"to fetch in all: {len(due)} downloads, {downloads.size(sum(due.values()))}{unknown}"
-    )
+            if not is_here:
+                due[source.name, source.revision] = source.bytes
+        for problem, step in problems(job):
+            click.echo(f"  problem: {problem}")
+            code = 2
+            if step:
+                steps[step] = None
+    unknown = [*due.values()].count(0)
+    more = f" and {unknown} of unknown size" if unknown else ""
+    click.echo(f"to fetch in all: {len(due)} downloads, {downloads.size(sum(due.values()))}{more}")
     for step in steps:
         click.echo(f"yours to do first: {step}")
     return code
 
 
-def _foretold(due: list, jobs: int) -> Iterator[str]:
-    """What to expect: how much of the record fits, and how long it may take."""
-    from lookuplab.models.record import RECORD
-    from lookuplab.run import audit
-
-    is_warm = False
-    if len(due) > 1:
-        is_cold = {**os.environ, **due[0].environment}.get(RECORD) == "off"
-        if due[0].request.profile.file.stem == "mini" and not is_cold:
-            yield from audit.fit((job.notebook.id for job in due), jobs)
-            is_warm = bool(audit.about())
-        took = sum(WARM if is_warm else _seconds(job) for job in due) / jobs
-        if took:
-            yield f"{len(due)} notebooks: about {max(1, round(took / 60))} min, less if answers are stored"
-
-
 def execute(
-    planned: list,
+    planned: "list[Job]",
     jobs: int,
     scheduler: str | None,
     dry_run: bool = False,
     again: bool = False,
-    anyway: bool = False,
 ) -> int:
     """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
     the exit code.
 
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
-    measure time. Exit
-    codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad input found only
-        while running).
+    measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
+    input found only while running).
     """
+    from lookuplab.run import audit
     from lookuplab.run.cluster import joined
     from lookuplab.run.notebooks import check
     from lookuplab.run.runner import default_jobs, rank_and_count, run_jobs, state, uses
 
     if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
         raise UserError(
-            "only `lookuplab run` can be launched in several processes; others would write the same files"
+            "only `lookuplab run` can be launched in several processes; others would write the "
+            "same files"
         )
     for job in planned:
         if job.without:
-            click.echo(
-                f"{job.notebook.id}: left out, no key for {', '.join(job.without)}", err=True
-            )
+            keyless = ", ".join(job.without)
+            click.echo(f"{job.notebook.id}: left out, no key for {keyless}", err=True)
     if dry_run:
-        return _preview(planned, anyway)
+        return _preview(planned)
     for job in planned:
-        check(job, anyway)
+        check(job)
     due = [
         job
         for job in planned
         if again or job.notebook.order == "alone" or state(job) != "up to date"
     ]
     if len(due) < len(planned):
-        click.echo(
-            f"{len(planned) - len(due)} of {len(planned)} notebooks are up to date", err=True
-        )
+        current = len(planned) - len(due)
+        click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs()
-    for line in _foretold(due, jobs):
-        click.echo(line, err=True)
+    if len(due) > 1 and audit.is_asked(due[0]):
+        click.echo("\n".join(audit.fit(jobs)), err=True)
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
-            found = run_jobs(due, jobs, cluster)
+            results = run_jobs(due, jobs, cluster)
     except KeyboardInterrupt:
         click.echo("\ninterrupted; generated answers are kept: repeat the command", err=True)
         os._exit(130)  # whatever still runs ends with this process
-    failures = [(job, failure) for job, failure in zip(due, found, strict=True) if failure]
+    failures = [(job, failure) for job, failure in zip(due, results, strict=True) if failure]
     for job, failure in failures:
-        if failure.ename == "UserError":
-            click.echo(f"error: {job.title}: {failure.evalue}", err=True)
-            continue
-        where = f"cell {failure.cell}: " if failure.cell else ""
-        last = "\n".join(failure.traceback.splitlines()[-12:])
-        said = (
-            f"\n{job.title}: {where}{failure.ename}: {failure.evalue}",
-            textwrap.indent(failure.source, "    "),
-            textwrap.indent(last, "    | "),
-            f"the executed copy: {job.output}",
-        )
-        click.echo("\n".join(said), err=True)
+        click.echo(_told(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
     counts = uses(due)
     if sum(counts.values()):
-        click.echo(
-            "answers and judgements: {recorded:,} from the record, {stored:,} stored here before, {new:,} made "
-            "anew, {again:,} for the audit".format(**counts),
-            err=True,
+        text = (
+            "answers and judgements: {recorded:,} from the record, {stored:,} stored here before, "
+            "{new:,} made anew, {again:,} for the audit"
         )
-    codes = {2 if failure.ename == "UserError" else 1 for _, failure in failures}
-    return min(codes, default=0)
+        click.echo(text.format(**counts), err=True)
+    return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
+
+
+def _told(job: "Job", failure: "Failure") -> str:
+    """A line for bad input, otherwise the cell, the error and the end of the traceback."""
+    if failure.ename == "UserError":
+        return f"error: {job.title}: {failure.evalue}"
+    cell = f"In [{failure.cell}]: " if failure.cell else ""
+    traceback = "\n".join(failure.traceback.splitlines()[-12:])
+    return (
+        f"\n{job.title}: {cell}{failure.ename}: {failure.evalue}\n"
+        f"{textwrap.indent(failure.source, '    ')}\n{textwrap.indent(traceback, '    | ')}\n"
+        f"the executed copy: {job.output}"
+    )

@@ -1,59 +1,119 @@
-"""``lookuplab score``: judge completions that were generated elsewhere."""
+"""``lookuplab score``: judge completions that were generated elsewhere.
+
+One path for every benchmark: lines are read, judged by ``lookuplab.benchmark``, written, and
+counted in a table. A benchmark adds how a line becomes a task and a completion, and what its table
+shows.
+"""
 
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import click
 
 from lookuplab.errors import UserError
 from lookuplab.run.commands import Group, command
 
-FUNCTION_FIELDS = """id exact_match edit_similarity dependencies covered passed lost messages next_identifier
-identifier_sequence prefix""".split()
-FLAGS = {
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lookuplab.benchmark import Benchmark
+    from lookuplab.models import Completion
+    from lookuplab.scoring.rates import Rate
+
+Record = dict[str, Any]
+Read = Callable[[Record], "tuple[Any, Completion] | None"]
+CALL_FIELDS = "valid valid_closed category call name reason flags exists_anywhere".split()
+CALL_FLAGS = {
     "unresolved_splat": "judged on their visible arguments, because *x or **x hides others",
     "unknown_target": "have no target that is a method of their client: never valid",
 }
+FUNCTION_FIELDS = """exact_match edit_similarity dependencies covered passed lost messages
+    next_identifier identifier_sequence prefix""".split()
 
 
-@click.group(cls=Group)
+class Benchmarks(Group):
+    """The commands of the benchmarks by name, and one for any class given as ``module:Class``."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if ":" not in cmd_name:
+            return super().get_command(ctx, cmd_name)
+
+        def own(file: BinaryIO, *, output: Path | None = None) -> None:
+            """Score completions of your own benchmark (docs/fourth_paper.md).
+
+            Each line has the fields id (a task's) and completion; several lines with the same id
+            are its samples, in order. For each, writes id, sample and the columns of `judge`.
+
+            Args:
+                output: Write the judgements to this file instead of stdout.
+            """
+            import pandas as pd
+
+            from lookuplab.benchmark import named, rates
+            from lookuplab.results.artifact import readable
+
+            benchmark = named(cmd_name)
+            read = of_tasks(benchmark, "task", "id", "completion")
+            records, frame = judged_file(benchmark, file, output, read)
+            rows = rates(frame.assign(model=""), benchmark.measures, benchmark.by)
+            numbers = pd.DataFrame(
+                rows, columns=["condition", "metric", "value", "ci_low", "ci_high", "n"]
+            )
+            table = numbers[["condition", "metric"]].assign(number=readable(numbers))
+            own_columns = frame.drop(columns=["id", "cluster", "completion", "finish_reason"])
+            write("id", records, own_columns, output, table)
+
+        return command(name=cmd_name)(own)
+
+
+@click.group(cls=Benchmarks)
 def score() -> None:
     """Judge completions that were generated elsewhere.
 
     FILE has one JSON object per line; "-" reads standard input. Judgements are written in the same
-    form, and a table with intervals is printed (to stderr when the judgements go to stdout).
+    form, and a table with intervals is printed (to stderr when the judgements go to stdout). A
+    benchmark of your own is named by its class, module:Class.
 
     \b
     Examples:
       lookuplab score cloudapi completions.jsonl -o judged.jsonl
       lookuplab score toolgen functions.jsonl -o judged.jsonl
       lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl
+      lookuplab score mypackage.bench:MyBenchmark completions.jsonl
     """
 
 
-def read_lines(file: BinaryIO, output: Path | None, read: Callable[[dict], Any]) -> list:
-    """What ``read`` makes of the object on each non-blank line. Raises UserError with file and line
-    number.
+def judged_file(
+    benchmark: "Benchmark[Any]", file: BinaryIO, output: Path | None, read: Read
+) -> "tuple[list[Record], pd.DataFrame]":
+    """The object on each line and the frame of ``benchmark.judged``, without the lines of which
+    ``read`` makes None. Raises UserError with file and line number.
     """
-    name, found = getattr(file, "name", "-"), []
+    from lookuplab.benchmark import judged
+
+    name, lines, number = getattr(file, "name", "-"), [], 0
     if output and output.resolve() == Path(name).resolve():
         raise UserError(f"{output} is the input; name another output file")
     for number, line in enumerate(file, 1):
         if line.strip():
             try:
-                found.append(read(_object(line)))
+                record = _object(line)
+                lines.append((record, read(record)))
             except UserError as error:
                 raise UserError(f"{name}, line {number}: {error}") from None
-    if not found:
+    if not lines:
         raise UserError(f"{name} holds no line")
-    return found
+    kept = [(record, pair) for record, pair in lines if pair]
+    if not kept:
+        raise UserError("--leave-out leaves no line to score")
+    return [record for record, _ in kept], judged(benchmark, [pair for _, pair in kept])
 
 
-def _object(line: bytes) -> dict:
+def _object(line: bytes) -> Record:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
@@ -63,36 +123,77 @@ def _object(line: bytes) -> dict:
     return record
 
 
-def check_fields(record: dict, **kinds: Any) -> None:
+def check_fields(record: Record, **types: Any) -> None:
     """Check that the fields are present and have the right types. Raises UserError."""
-    for name, kind in kinds.items():
+    for name, type_ in types.items():
         value = record.get(name)
-        if not isinstance(value, kind) or value == []:
-            must = f"must be of type {getattr(kind, '__name__', kind)}" if value else "is missing"
+        if not isinstance(value, type_) or value == []:
+            must = f"must be of type {getattr(type_, '__name__', type_)}" if value else "is missing"
             raise UserError(f"the field {name!r} {must}")
 
 
-def write(rows: Iterable[dict], output: Path | None, table: Any, *said: str) -> None:
-    """Write the judgements to ``output`` or stdout, then print the table and the lines ``said``
-    below it.
+def of_tasks(
+    benchmark: "Benchmark[Any]",
+    noun: str,
+    id_field: str,
+    text_field: str,
+    excluded: Collection[str] = (),
+) -> Read:
+    """Reads lines with a task's id and a completion of it; its samples are counted. Those of
+    ``excluded`` tasks are left out.
+    """
+    from lookuplab.benchmark import written
+
+    tasks, samples = {str(task.id): task for task in benchmark.tasks}, Counter[str]()
+
+    def read(record: Record) -> "tuple[Any, Completion] | None":
+        check_fields(record, **{id_field: int | str, text_field: str})
+        id = str(record[id_field])
+        if id not in tasks:
+            raise UserError(f"unknown {noun} {id!r}; the benchmark has {len(tasks)} others")
+        if id in excluded:
+            return None
+        samples[id] += 1
+        return tasks[id], written(id, record[text_field], samples[id] - 1)
+
+    return read
+
+
+def write(
+    id_field: str,
+    records: Iterable[Record],
+    columns: "pd.DataFrame",
+    output: Path | None,
+    table: Any,
+    *notes: str,
+) -> None:
+    """Write each line's id and judgement to ``output`` or stdout, then print the table and the
+    notes below it.
     """
     import pandas as pd
 
     from lookuplab.paths import write_lines
 
-    lines = map(json.dumps, rows)
+    values = columns.astype(object).where(columns.notna(), None).to_dict("records")
+    rows = zip(records, values, strict=True)
+    lines = (json.dumps({id_field: record[id_field], **row}) for record, row in rows)
     if output:
         write_lines(output, lines)
     else:
         click.echo("\n".join(lines))
-    shown = pd.DataFrame(table).to_string(index=False)
-    click.echo("\n".join([shown, *said]), err=output is None)
+    click.echo("\n".join([pd.DataFrame(table).to_string(index=False), *notes]), err=output is None)
 
 
-def cells(name: str, found: Any) -> dict[str, Any]:
+def parts(frame: "pd.DataFrame", column: str) -> "Iterator[tuple[str, pd.DataFrame]]":
+    """Each group of rows with its name, then all of them."""
+    yield from frame.groupby(column)
+    yield "total", frame
+
+
+def cells(name: str, number: "Rate") -> Record:
     """The table cells for one number: n, rate and interval."""
-    interval = f"{found.low:.1%} to {found.high:.1%}"
-    return {f"n ({name})": found.n, name: f"{found.value:.1%}", f"95% ({name})": interval}
+    interval = f"{number.low:.1%} to {number.high:.1%}"
+    return {f"n ({name})": number.n, name: f"{number.value:.1%}", f"95% ({name})": interval}
 
 
 @command(score)
@@ -119,44 +220,46 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
         index: A different API index (index.jsonl.xz), built by `python -m recipes.cloudapi.sdks`
             or, for a package (provider python), by `python -m recipes.cloudapi.packages`.
     """
-    import pandas as pd
-
+    from lookuplab.cloudapi.dag import CloudApiBench
     from lookuplab.cloudapi.specs import INDEX, load_index
     from lookuplab.cloudapi.validity import CATEGORIES
     from lookuplab.scoring.rates import rate
 
-    specs = load_index(index or INDEX)
-    judged = read_lines(file, output, lambda record: (record, judge_record(record, specs)))
-    frame, table = pd.DataFrame([record | vars(one) for record, one in judged]), []
-    for name, group in [*frame.groupby("provider"), ("total", frame)]:
-        row = {"": name, **cells("valid", rate(group.valid, group.target.map(str)))}
-        row["closed"] = f"{group.valid_closed.mean():.1%}"
-        table.append(row | {one: (group.category == one).sum() for one in CATEGORIES[1:]})
-    counts = Counter(flag for _, one in judged for flag in one.flags)
-    said = [f"{counts[flag]} {meaning}" for flag, meaning in FLAGS.items() if counts[flag]]
+    bench, table = CloudApiBench([], index=load_index(index or INDEX)), []
+    records, frame = judged_file(bench, file, output, lambda record: call_of(record, bench.index))
+    for name, part in parts(frame, "provider"):
+        row = {"": name, **cells("valid", rate(part.valid, part.cluster))}
+        row["closed"] = f"{part.valid_closed.mean():.1%}"
+        table.append(row | {name: (part.category == name).sum() for name in CATEGORIES[1:]})
+    counts = Counter(flag for flags in frame["flags"] for flag in flags)
+    notes = [f"{counts[flag]} {meaning}" for flag, meaning in CALL_FLAGS.items() if counts[flag]]
     for field in ("valid", "category"):
-        labelled = [(record, vars(one)) for record, one in judged if field in record]
-        wrong = [str(record["id"]) for record, one in labelled if record[field] != one[field]]
+        labelled = [pair for pair in zip(records, frame[field], strict=True) if field in pair[0]]
+        wrong = [str(record["id"]) for record, value in labelled if record[field] != value]
         if labelled:
             agreed = f"{len(labelled) - len(wrong)} of {len(labelled)}"
-            names = f"; not for id {', '.join(wrong)}" * bool(wrong)
-            said.append(f"agrees with the labels in {field!r}: {agreed}{names}")
-    write(({"id": record["id"], **vars(one)} for record, one in judged), output, table, *said)
+            names = f"; not for id {', '.join(wrong)}" if wrong else ""
+            notes.append(f"agrees with the labels in {field!r}: {agreed}{names}")
+    write("id", records, frame[CALL_FIELDS], output, table, *notes)
 
 
-def judge_record(record: dict, index: Any) -> Any:
-    """Judge one line. Raises UserError for a missing or ill-typed field, an unknown provider or
-    client.
+def call_of(record: Record, index: Any) -> "tuple[Any, Completion]":
+    """One line as a task and its completion. Raises UserError for a missing or ill-typed field, an
+    unknown provider or client.
     """
-    from lookuplab.cloudapi.validity import judge
+    from lookuplab.benchmark import written
+    from lookuplab.cloudapi.tasks import ApiTask
 
-    fields = {"candidate": str, "target": str | list, "provider": str, "client": str}
-    check_fields(record, id=int | str, service=str | None, **fields)
-    candidate, target, provider, client = (record[name] for name in fields)
+    types = {"candidate": str, "target": str | list, "provider": str, "client": str}
+    check_fields(record, id=int | str, service=str | None, **types)
+    candidate, target, provider, client = (record[name] for name in types)
     if provider not in index.providers:
         raise UserError(f"unknown provider {provider!r}; known are {', '.join(index.providers)}")
-    targets = target if isinstance(target, list) else [target]
-    return judge(candidate, targets, index, provider, client, record.get("service"))
+    service = record.get("service") or ""
+    index.methods(provider, client, service)
+    targets = tuple(target) if isinstance(target, list) else (target,)
+    task = ApiTask(record["id"], "", "", targets, provider, service, client, "", 0, 0, 0)
+    return task, written(task.id, candidate)
 
 
 @command(score)
@@ -191,7 +294,6 @@ def toolgen(
     """
     import pandas as pd
 
-    from lookuplab.benchmark import judged
     from lookuplab.results.artifact import readable
     from lookuplab.run.cluster import joined
     from lookuplab.toolgen import tables
@@ -199,18 +301,18 @@ def toolgen(
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
-    pairs = read_lines(file, output, _function)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
-        frame = judged(ToolGen([], rules, machines=cluster, strict=False), pairs)
+        bench = ToolGen([], rules, machines=cluster, strict=False)
+        records, frame = judged_file(bench, file, output, function_of)
     frames = {("", "base"): frame}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
     numbers = pd.DataFrame(rows)
     table = numbers[["metric"]].assign(number=readable(numbers, 3))
-    write(json.loads(frame[FUNCTION_FIELDS].to_json(orient="records")), output, table)
+    write("id", records, frame[FUNCTION_FIELDS], output, table)
 
 
-def _function(record: dict) -> Any:
-    """One line of input as a function and its completion. Raises UserError if the line is malformed."""
+def function_of(record: Record) -> "tuple[Any, Completion]":
+    """One line as a function and its completion. Raises UserError if the line is malformed."""
     from lookuplab.benchmark import written
     from lookuplab.toolgen.evaluation import Reference, inserted
 
@@ -272,46 +374,23 @@ def ds1000(
     from lookuplab.run.cluster import joined
     from lookuplab.scoring.rates import rate, shares
     from lookuplab.stackoverflow import ds1000, grader
+    from lookuplab.stackoverflow.asking import Ds1000Bench
     from lookuplab.stackoverflow.scores import solved
 
-    every, names, samples = ds1000.load(problems), {}, Counter()
-    known = {one.id: one for one in every}
-
-    def answer(record: dict) -> grader.Answer:
-        check_fields(record, problem_id=int | str, solution=str)
-        id, code = str(record["problem_id"]), ds1000.solution_of(record["solution"], variant)
-        if id not in known:
-            raise UserError(f"unknown problem {id!r}; the file of problems has {len(known)} others")
-        if variant == "repaired":
-            code = ds1000.indented(known[id], code)
-        names[id] = record["problem_id"]
-        samples[id] += 1
-        return grader.Answer(id, samples[id] - 1, code)
-
-    answers = read_lines(file, output, answer)
-    python = grader.environment(environment)
-    runs = grader.Grader(python, sandbox or "", workers=workers or 0)
-    left = {one for one in leave_out.replace(" ", "").split(",") if one}
-    if unknown := left - known.keys():
+    tasks, excluded = ds1000.load_problems(problems), set(leave_out.replace(" ", "").split(","))
+    if unknown := excluded - {"", *(problem.id for problem in tasks)}:
         raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
-    asked = [one for one in answers if one.problem_id not in left]
-    if not asked:
-        raise UserError(f"--leave-out {leave_out} leaves no answer to score")
+    runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
+    bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
+    read, table = of_tasks(bench, "problem", "problem_id", "solution", excluded), []
+
     with joined(scheduler, runs.workers) as runs.cluster:
-        verdicts = grader.grade(every, asked, runs)
-    table, frame = [], solved(every, verdicts, [1])
-    for name, part in [*frame.groupby("library"), ("total", frame)]:
+        records, frame = judged_file(bench, file, output, read)
+    for name, part in parts(solved(tasks, frame, [1]), "library"):
         (average,) = shares(part[["passed"]], part.cluster, part[["samples"]])
         row = cells("pass@1", rate(part.pass_at_1, part.cluster))
         table.append({"": name, **row, **cells("average pass rate", average)})
-    said = [f"sandbox: {runs.sandbox}", *[f"left out by name: {leave_out}"] * bool(left)]
-    rows = (
-        {
-            "problem_id": names[one.problem_id],
-            "sample": one.sample,
-            "passed": one.passed,
-            "error": one.error,
-        }
-        for one in verdicts
-    )
-    write(rows, output, table, *said)
+    notes = [f"sandbox: {runs.sandbox}"]
+    if leave_out:
+        notes.append(f"left out by name: {leave_out}")
+    write("problem_id", records, frame[["sample", "passed", "error"]], output, table, *notes)

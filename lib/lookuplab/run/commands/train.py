@@ -77,8 +77,9 @@ def toolgen(
       lookuplab data mark rich click -o marked.jsonl
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl --variant base -o models/gpt2-base
-      lookuplab train toolgen --base codellama/CodeLlama-7b-Python-hf --recipe codellama -s bf16=true \\
-        -s accumulation=8 -s checkpoint_activations=true --corpus marked.jsonl.gz -o models/llama-toolgen
+      lookuplab train toolgen --base codellama/CodeLlama-7b-Python-hf --recipe codellama \\
+        -s bf16=true -s accumulation=8 -s checkpoint_activations=true --corpus marked.jsonl.gz \\
+        -o models/llama-toolgen
     On several GPUs:
       accelerate launch -m lookuplab train toolgen ...
 
@@ -112,8 +113,8 @@ def toolgen(
     if os.environ.get("RANK", "0") != "0":  # only one of several processes prints
         return
     click.echo(
-        "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} of {parameters:,} "
-        "weights trained".format(**done)
+        "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} "
+        "of {parameters:,} weights trained".format(**done)
     )
     left_out += done["left_out"]
     echo_counts("left out:" if left_out else "", left_out)

@@ -1,0 +1,317 @@
+"""The rows of single figures (paper, Sections 2 and 4): perplexity, precision, calibration, and the
+value of a trigger.
+
+A trigger is an order of the tasks, beginning with the one that needs documentation most, and a
+point at which to stop. Orders by confidence or API frequency can be compared with a random order
+and with the best one without choosing a threshold; ``held_out_rows`` measures the value of a
+threshold that was chosen on other APIs. As in ``policies``, nothing here runs a model.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pandas import DataFrame
+
+from lookuplab.cloudapi.dag import AGGREGATES, Passes
+from lookuplab.cloudapi.policies import (
+    Hits,
+    Rows,
+    by_class,
+    class_rows,
+    compared_rows,
+    curve,
+    expected,
+    outcome,
+    policy_rows,
+    rows_of,
+)
+from lookuplab.models import Completion
+from lookuplab.models.store import hashed
+from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
+from lookuplab.scoring.rates import Rate, averages, bare_row, of_change, rate, shares
+
+BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
+TOLERATED = 1.0  # points: a threshold that is at most this far below the best is as good
+
+
+def perplexity_rows(
+    first: DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
+) -> Rows:
+    """Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
+
+    It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names.
+    scored: *base*, *hit* and *miss* -> each task's name as ``models.score`` gives it, in the order
+    of ``first``. *dag* is added: the mean is linear in the precision, so the mixture of hit and
+    miss is exact. ``log_perplexity_change`` is how much higher the logarithm is than the base
+    model's on the same names.
+    """
+    surprise = {
+        name: -np.array([math.fsum(one.token_logprobs or ()) for one in completions])
+        for name, completions in scored.items()
+    }
+    surprise["dag"] = expected(surprise["hit"], surprise["miss"], precision)
+    numbers = {("perplexity", name): values for name, values in surprise.items()}
+    for name in ("hit", "miss", "dag"):
+        numbers["log_perplexity_change", name] = surprise[name] - surprise["base"]
+    tokens, rates = np.array([[len(one.tokens)] for one in scored["base"]]), {}
+    for label, mask in by_class(first).items():
+        for (metric, name), values in numbers.items():
+            (mean,) = averages(values[mask, None], first.cluster[mask], tokens[mask])
+            value, low, high = mean.value, mean.low, mean.high
+            if metric == "perplexity":
+                value, low, high = math.exp(value), math.exp(low), math.exp(high)
+            number = Rate(value, low, high, int(mask.sum()), mean.clusters)
+            rates[f"{name}/{label}", metric] = number
+    return rows_of(first, rates)
+
+
+def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
+    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at
+    each precision in percent, and the paired change from the first precision to the last.
+    """
+    always, ways, rows = np.full(len(passes.first), True), {}, []
+    for x in precisions:
+        name = f"precision_{x:g}"
+        ways[name] = outcome(passes, always, x)
+        rows += policy_rows(passes, name, always, x, seed)
+    if names := list(ways):
+        rows += compared_rows(passes.first, ways, [(names[-1], names[0])])
+    return [line for line in rows if line["metric"] != "triggered_percent"]
+
+
+def break_even_rows(passes: Passes) -> Rows:
+    """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no
+    retrieval.
+
+    The expectation is a straight line from miss to hit, so its intersection with the base model is
+    exact, even outside
+    0 to 100: above 100 no retriever is good enough, below 0 any is. Values are cut at -100 and 300.
+    If the line does not rise, the value is -100 if hits are as good as the base model, and 300 if
+    they are not. The interval contains the precisions at which the interval of the paired change
+    from the base model contains 0.
+    """
+    first, rows, grid = passes.first, {}, np.arange(-100, 301)
+    base, miss, hit = (
+        frame.valid.to_numpy(dtype=float) for frame in (first, passes.miss, passes.hit)
+    )
+    lost, rise = base - miss, hit - miss
+    changes = np.outer(rise, grid) / 100 - lost[:, None]
+    for name, mask in by_class(first).items():
+        needed, gained = 100 * lost[mask].sum(), rise[mask].sum()
+        at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
+        at = min(max(at, -100), 300)
+        means = averages(changes[mask], first.cluster[mask], kind=of_change)
+        low = min([300, *grid[[mean.high >= 0 for mean in means]]])
+        high = min([300, *grid[[mean.low >= 0 for mean in means]]])
+        number = replace(means[0], value=at, low=min(at, low), high=max(at, high))
+        rows[f"break_even/{name}", "precision_percent"] = number
+    return rows_of(first, rows)
+
+
+def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
+    """How well the confidence of the first pass separates valid from invalid invocations (Figure 9a
+    in numbers).
+
+    For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer
+    kind, valid or invalid), ``mean_confidence`` and, for *all* only, ``brier`` and ``ece`` (10
+    equal-mass bins). Further conditions: *bins_5* and so on: ``ece`` with so many bins; *minimum,
+    mean, product, last*: ``auroc`` of each aggregate; *minimum
+    - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, like an AUROC);
+    *frequency*: ``auroc`` of how often the API was seen, (tasks,) ``counts``.
+    """
+    valid, sure, apis = first.valid.to_numpy(dtype=bool), first["minimum"], first.cluster
+    rests, measures = {}, {}
+    for name, mask in by_class(first).items():
+        rarer = np.bincount(valid[mask], minlength=2).min()
+        rests[name, "auroc_rests_on_tasks"] = Rate(float(rarer), math.nan, math.nan, mask.sum())
+        measures[name, "auroc"] = auroc_interval(valid[mask], sure[mask], apis[mask])
+        measures[name, "mean_confidence"] = rate(sure[mask], apis[mask])
+    measures["all", "brier"] = rate((sure - valid) ** 2, apis)
+    measures["all", "ece"] = ece_interval(valid, sure, apis)
+    measures |= {(f"bins_{n}", "ece"): ece_interval(valid, sure, apis, n) for n in BINS}
+    measures |= {(name, "auroc"): auroc_interval(valid, first[name], apis) for name in AGGREGATES}
+    for name in list(AGGREGATES)[1:]:
+        change = auroc_interval(valid, sure, apis, less=first[name])
+        measures[f"minimum - {name}", "auroc_change_points"] = change
+    measures["frequency", "auroc"] = auroc_interval(valid, counts, apis)
+    defined = {name: number for name, number in measures.items() if not math.isnan(number.value)}
+    return rows_of(first, rests | defined)
+
+
+def best(means: np.ndarray) -> np.ndarray:
+    """The index of the best of the ascending thresholds (the last axis of ``means``); ties go to
+    the fewest lookups.
+    """
+    return np.asarray((means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1))
+
+
+def _range_around(at: int, near: np.ndarray) -> list[int]:
+    """The first and last index of the run of True around ``at``, which itself counts as True."""
+    far = np.flatnonzero(~near)
+    return [max(far[far < at], default=-1) + 1, min(far[far > at], default=len(near)) - 1]
+
+
+def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
+    """The best threshold over all tasks, and how much is lost by a higher one.
+
+    *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains
+    every threshold that is not significantly worse in the paired comparison. *optimal_range_low*,
+    *optimal_range_high*: the ends of the range of thresholds around it that lose at most one point.
+    Each end has an interval: its inner bound is the end of the range in which even the upper bound
+    of the loss is at most one point, its outer bound the end of the range in which the lower bound
+    of the loss is. (In samples drawn from the APIs of the mini tasks with replacement, these
+    intervals covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
+    ``largest_fall_points`` of each class: the largest fall in validity from a threshold to any
+    higher one, 0 if it never falls; ``ci_high`` bounds the falls from the best threshold so far to
+    every later one.
+    """
+    first, values = passes.first, curve(passes, thresholds, hits)
+    at = int(best(values.mean(axis=0)))
+    behind = averages(values[:, [at]] - values, first.cluster, kind=of_change)
+    good = thresholds[[one.low <= 0 for one in behind]]
+    optimal = replace(behind[0], value=thresholds[at], low=good.min(), high=good.max())
+    numbers = {("optimal", "threshold"): optimal}
+    lost = np.array([(one.value, one.low, one.high) for one in behind])
+    ranges = [thresholds[_range_around(at, near)] for near in (lost <= TOLERATED / 100 + 1e-12).T]
+    for end, (value, *ends) in zip(("low", "high"), zip(*ranges, strict=True), strict=True):
+        number = replace(optimal, value=value, low=min(ends), high=max(ends))
+        numbers[f"optimal_range_{end}", "threshold"] = number
+    for name, mask in by_class(first).items():
+        means = values[mask].mean(axis=0)
+        peaks = [means[: at + 1].argmax() for at in range(len(means))]
+        falls = averages((values[:, peaks] - values)[mask], first.cluster[mask], kind=of_change)
+        worst, highest = max(falls, key=attrgetter("value")), max(one.high for one in falls)
+        number = replace(worst, low=max(0.0, worst.low), high=highest)
+        numbers[name, "largest_fall_points"] = number.percent()
+    return rows_of(first, numbers)
+
+
+def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
+    """(n, shares) probability that each task is among the lowest share of ``score``, (n,), if ties
+    are broken at random.
+
+    A constant score gives a random order: every task has the probability ``share``. Columns sum to
+    n times the share.
+    """
+    _, member, size = np.unique(score, return_inverse=True, return_counts=True)
+    before, places = (np.cumsum(size) - size)[member], np.asarray(shares, dtype=float) * len(member)
+    return np.asarray(np.clip((places - before[:, None]) / size[member][:, None], 0, 1))
+
+
+def share_rows(
+    passes: Passes,
+    counts: Sequence[int],
+    shares: Sequence[float],
+    hits: Hits,
+    metric: str = "valid_percent",
+) -> Rows:
+    """Validity against the share of tasks with documentation: ``share_25/order`` (percent), for
+    ``plots.curves``.
+
+    The orders are *confidence* of the first pass; *frequency*, how often the API was seen
+    (``counts``, which only a controlled world knows exactly); *random*; and *oracle*, by the gain
+    from this retriever. For each order, ``<metric without _percent>_above_random_points`` is its
+    mean lead over random across all shares, paired.
+    """
+    first, rows = passes.first, []
+    base = first.valid.to_numpy(dtype=float)
+    gain = outcome(passes, True, hits) - base
+    orders = {
+        "confidence": first["minimum"],
+        "frequency": counts,
+        "random": np.zeros(len(base)),
+        "oracle": -gain,
+    }
+    valid = {
+        name: base[:, None] + lowest(order, shares) * gain[:, None]
+        for name, order in orders.items()
+    }
+    for name, values in valid.items():
+        names = [f"share_{100 * share:g}/{name}" for share in shares]
+        rows += class_rows(first, names, {metric: values.clip(0, 1)}, {"": True})
+    lead = metric.replace("percent", "above_random_points")
+    for name in ("confidence", "frequency", "oracle"):
+        above = (valid[name] - valid["random"]).mean(axis=1)
+        rows += class_rows(first, name, {lead: above}, {"": True})
+    return rows
+
+
+def folds(clusters: Iterable[str], strata: Iterable[str], count: int, seed: int) -> np.ndarray:
+    """(n,) fold numbers from 0: whole clusters, dealt out in the order of a seeded hash within each
+    stratum.
+
+    The result depends on the labels alone, not on their order. Each stratum continues where the one
+    before stopped, so that the folds have equally many clusters.
+    """
+
+    def order(pair: tuple[str, str]) -> tuple[str, str]:
+        return pair[0], hashed(f"{seed}/{pair[1]}")
+
+    dealt = sorted(set(zip(strata, clusters, strict=True)), key=order)
+    fold = {cluster: number % count for number, (_, cluster) in enumerate(dealt)}
+    return np.array([fold[cluster] for cluster in clusters])
+
+
+def held_out_rows(
+    passes: Passes,
+    thresholds: np.ndarray,
+    fixed: float,
+    count: int,
+    hits: Hits,
+    seed: int,
+) -> Rows:
+    """Three ways to choose a threshold, judged on the same tasks.
+
+    ``valid_percent`` of ``fixed/class``; of ``held_out/class``, with thresholds chosen on the other
+    ``count - 1`` parts of the APIs; and of ``best_in_sample/class``, with the threshold chosen on
+    the very tasks that it is judged on. Also the ``threshold`` of each (``held_out/fold_1`` ...)
+    and paired ``valid_change_points``: best in sample - held out is the optimism, never below 0
+    over all tasks; held out - fixed is the gain from choosing.
+    """
+    first, values = passes.first, curve(passes, thresholds, hits)
+    fold, at = folds(first.cluster, first.frequency, count, seed), best(values.mean(axis=0))
+    chosen = np.array([best(values[fold != number].mean(axis=0)) for number in range(count)])
+    ways = {
+        "fixed": curve(passes, fixed, hits),
+        "best_in_sample": values[:, at],
+        "held_out": values[np.arange(len(values)), chosen[fold]],
+    }
+    used = {"fixed": fixed, "best_in_sample": thresholds[at]}
+    used |= {f"held_out/fold_{n}": value for n, value in enumerate(thresholds[chosen], 1)}
+    model = first.model.iloc[0]
+    rows = [bare_row(model, name, "threshold", cut, len(first)) for name, cut in used.items()]
+    for name, valid in ways.items():
+        rows += class_rows(first, name, {"valid_percent": valid})
+    pairs = ("best_in_sample", "held_out"), ("held_out", "fixed")
+    return [*rows, *compared_rows(first, ways, pairs)]
+
+
+def risk_rows(first: DataFrame, counts: Sequence[int], coverages: Sequence[float]) -> Rows:
+    """How often the answers given without documentation are wrong: ``risk_percent`` at
+    ``coverage_50/order``.
+
+    The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders
+    are as in
+    ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For
+    confidence and frequency also
+    ``aurc``, the area under the curve.
+    """
+    numbers, valid = {}, first.valid.to_numpy(dtype=bool)
+    orders = {
+        "confidence": first["minimum"],
+        "frequency": counts,
+        "random": np.zeros(len(valid)),
+        "ideal": valid,
+    }
+    for name, order in orders.items():
+        answered = 1 - lowest(order, 1 - np.asarray(coverages))
+        risks = shares(~valid[:, None] * answered, first.cluster, answered)
+        for coverage, risk in zip(coverages, risks, strict=True):
+            numbers[f"coverage_{100 * coverage:g}/{name}", "risk_percent"] = risk.percent()
+    for name in ("confidence", "frequency"):
+        numbers[name, "aurc"] = aurc_interval(valid, orders[name], first.cluster)
+    return rows_of(first, numbers)

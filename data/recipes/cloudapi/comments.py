@@ -57,7 +57,9 @@ _WHETHER = re.compile(
     re.IGNORECASE,
 )
 _THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", re.IGNORECASE)
-_OTHERWISE = re.compile(r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE)
+_OTHERWISE = re.compile(
+    r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE
+)
 _SIGNS = re.compile(r"[<>{}\[\]|,=\\^~$]|::|\s-\w|\.\.|[:\"]$")
 DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
     frozenset(_TABLES[name].split()) for name in ("determiners", "nouns", "prepositions", "misfits")
@@ -94,7 +96,9 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
             continue
         clause = clause.replace("`", "").replace("Amazon Web Services", "AWS")
         if in_library:
-            clause = _OTHERWISE.sub("", _THAT.sub("check-that", _WHETHER.sub("check-whether", clause)))
+            clause = _OTHERWISE.sub(
+                "", _THAT.sub("check-that", _WHETHER.sub("check-whether", clause))
+            )
         first, _, rest = re.sub(r"\([^)]*\)", " ", clause).partition(" ")
         rest = " ".join(rest.split()).rstrip(".").removeprefix("of ")
         ends = (cut.start() for cut in _CLAUSE.finditer(rest))
@@ -174,9 +178,12 @@ def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
 
     None of them contains the API's name in any case style, and none occurs in the description.
     """
-    meaning, found = purpose(spec), {}
+    meaning = purpose(spec)
+    found: dict[str, str] = {}
     rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
-    for _ in range(40 * count if meaning else 0):
+    for _ in range(40 * count):
+        if meaning is None:
+            break
         comment = reword(meaning, rng, 0.25, LIBRARY_MEANT if spec.provider == "python" else MEANT)
         plain = normalised(comment)
         if not leaks_name(comment, spec.name) and plain not in source:

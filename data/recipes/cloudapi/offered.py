@@ -9,7 +9,6 @@ shortest of them.
 """
 
 import ast
-import importlib
 import inspect
 import json
 import os
@@ -59,7 +58,8 @@ def offered(name: str, folders: tuple[str, ...] = ()) -> tuple[list[Described], 
         reader = subprocess.Popen(
             [sys.executable, "-m", __name__, name, *map(os.path.abspath, folders)],
             cwd=empty,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
+            env=os.environ
+            | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -161,7 +161,12 @@ def _lazy(source: str) -> Iterator[str]:
 def _is_api(value: object, package: str) -> bool:
     """Whether it can be called, belongs to the package, and is no test."""
     tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
-    return callable(value) and hasattr(value, "__name__") and _is_own(value, package) and not any(tests)
+    return (
+        callable(value)
+        and hasattr(value, "__name__")
+        and _is_own(value, package)
+        and not any(tests)
+    )
 
 
 def _is_own(value: object, package: str) -> bool:

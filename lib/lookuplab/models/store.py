@@ -2,12 +2,12 @@
 again.
 
 A store is a table in an SQLite file in WAL mode, key -> answer as JSON; what it lacks, the
-committed record may have (``models.record``). Each kind of answer has a file of its own; only
-``export`` puts several tables into one. Several processes on one machine may write to a store at
-once (WAL needs shared memory, so network file systems do not work; with several machines, each has
-its own store, merged by ``lookuplab store import``). The caller must build keys from everything
-that could change the answer. A transaction holds one batch: a kill at any moment loses only the
-batch in flight. Only missing answers are written, so a store that has them all may be read-only.
+committed record may have (``models.record``). Each kind of answer has a file of its own. Several
+processes on one machine may write to a store at once (WAL needs shared memory, so network file
+systems do not work; with several machines, each has its own store, merged by ``lookuplab merge``).
+The caller must build keys from everything that could change the answer. A transaction holds one
+batch: a kill at any moment loses only the batch in flight. Only missing answers are written, so a
+store that has them all may be read-only.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import platform
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -32,7 +32,7 @@ PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and
 BUSY_SECONDS = 60.0
 
 
-class AnswerStore(contextlib.AbstractContextManager):
+class AnswerStore:
     """Key -> answer (anything that JSON holds), one file, or in memory (``":memory:"``, False); a
     context manager.
 
@@ -42,7 +42,7 @@ class AnswerStore(contextlib.AbstractContextManager):
 
     name = "answers"
 
-    def __init__(self, path: str | os.PathLike | Literal[False] | None = None):
+    def __init__(self, path: str | os.PathLike[str] | Literal[False] | None = None):
         self.path = ":memory:" if path is False else path or self.default_path()
         with self._readable_errors():
             if str(self.path) != ":memory:":
@@ -77,7 +77,7 @@ class AnswerStore(contextlib.AbstractContextManager):
 
     def lookup(
         self, questions: Mapping[str, object], by: object
-    ) -> tuple[dict[str, object], list[str]]:
+    ) -> tuple[dict[str, Any], list[str]]:
         """The answers that the record or the file has, and the keys whose answers are to be made.
 
         Key -> question; ``by`` is what makes the answers. In an audit, the sampled questions are
@@ -95,14 +95,14 @@ class AnswerStore(contextlib.AbstractContextManager):
                 print(self.name, len(recorded), len(stored), len(missing), again, file=log)
         return known, missing
 
-    def get(self, keys: Iterable[str]) -> dict[str, object]:
+    def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """The answers that the file has for these keys."""
         chosen = f"SELECT * FROM {self.name} WHERE key IN (SELECT value FROM json_each(?))"
         with self._readable_errors():
             rows = self.db.execute(chosen, [json.dumps(list(keys))])
             return {key: json.loads(text) for key, text in rows}
 
-    def everything(self) -> dict[str, object]:
+    def everything(self) -> dict[str, Any]:
         """All answers of the file."""
         with self._readable_errors():
             rows = self.db.execute(f"SELECT * FROM {self.name}")
@@ -119,11 +119,10 @@ class AnswerStore(contextlib.AbstractContextManager):
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
     def __len__(self) -> int:
-        return self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]
+        return int(self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0])
 
-    def take(self, file: Path, models: Sequence[str] = ()) -> int | None:
-        """Add the answers of another file (of these models only), all or none; return the number of
-        new ones.
+    def take(self, file: Path) -> int | None:
+        """Add the answers of another file, all or none; return the number of new ones.
 
         Existing answers are kept. None if that file has no such table; UserError if there is no
         such file.
@@ -139,10 +138,7 @@ class AnswerStore(contextlib.AbstractContextManager):
                     return None
                 with self.db:
                     return self.db.execute(
-                        f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} "
-                        "WHERE ?1 = '[]' OR json_extract(json, '$.model') IN (SELECT value FROM "
-                        "json_each(?1))",
-                        [json.dumps(models)],
+                        f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name}"
                     ).rowcount
             finally:
                 self.db.execute("DETACH other")
@@ -157,7 +153,10 @@ class AnswerStore(contextlib.AbstractContextManager):
                 "LOOKUPLAB_STORE names another file)"
             ) from None
 
-    def __exit__(self, *_) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -165,7 +164,7 @@ class AnswerStore(contextlib.AbstractContextManager):
 
 
 class CompletionStore(AnswerStore):
-    """Answers of models; ``complete.keys_of`` makes the keys. Each answer also names its ``model``."""
+    """Answers of models, each with the ``model``; ``completions.keys_of`` makes the keys."""
 
     name = "completions"
 
@@ -184,28 +183,8 @@ class CompletionStore(AnswerStore):
         ).fetchall()
 
 
-def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[str] = ()) -> int:
-    """Write the answers of these models, or all, to the file ``target``; return the number of
-    completions.
-
-    ``kinds`` are stores at their default places; all their tables go into the one file. UserError
-    if there is no completion store.
-    """
-    if target.resolve() == CompletionStore.default_path().resolve():
-        raise UserError(f"{target} is the store itself; name another file")
-    with paths.replacing(target) as partial:
-        for kind in kinds:
-            if kind is CompletionStore or kind.default_path().is_file():
-                with kind(partial) as written:
-                    written.take(kind.default_path(), models)
-        # a single file, which can be opened without write access
-        with CompletionStore(partial) as written:
-            written.db.execute("PRAGMA journal_mode = DELETE")
-            return len(written)
-
-
 def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
-    """Add the contents of ``file`` (an export or a store) to the stores of these ``kinds``: name ->
+    """Add the contents of ``file`` (of one kind) to the stores of these ``kinds``: name ->
     new answers.
     """
     found = {}
@@ -223,7 +202,8 @@ def elsewhere(sandbox: bool = True) -> str:
     conditions never takes the place of one made under the record's.
     """
     python = ".".join(platform.python_version_tuple()[:2])
-    return f"@{python}" * (python != PYTHON) + "@unprotected" * (not sandbox)
+    ending = "" if python == PYTHON else f"@{python}"
+    return ending if sandbox else ending + "@unprotected"
 
 
 def canonical(fields: object) -> str:

@@ -297,7 +297,9 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
         for head, column in (("ours", "value"), ("paper", "paper_value")):
             wide = alone.set_index(["model", "condition", "metric"])[column].unstack(sort=False)
             numbers = wide.reindex(columns=[metric, changed]).astype(float)
-            texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
-            changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
+            texts = (
+                numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore").astype(object)
+            )
+            changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore").astype(object)
             cells[heading, head] = texts.fillna("") + changes.fillna("")
     return pd.DataFrame(cells)

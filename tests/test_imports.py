@@ -16,18 +16,10 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lib" / "lookuplab"
-# From the bottom: what is on one floor does not know its neighbours.
-FLOORS = """
-errors
-paths
-python_sources execution scoring retrieval
-models
-results
-benchmark
-cloudapi stackoverflow toolgen
-run
-__main__
-""".split("\n")[1:-1]
+# What is on one floor does not know its neighbours.
+PICTURE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("lib/lookuplab/\n")[2]
+FLOORS = re.findall(r"^  (\w[\w ]*): ", PICTURE.partition("\n\n")[0], re.MULTILINE)
+FLOORS = [*reversed(FLOORS), "__main__"]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}
 FILES = sorted(PACKAGE.rglob("*.py"))
 RECIPES = sorted((ROOT / "data" / "recipes").rglob("*.py"))

@@ -12,7 +12,7 @@ from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab.errors import UserError
 from lookuplab.models import complete
-from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore, export, merge
+from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore, merge
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
 
@@ -107,28 +107,19 @@ def store(tmp_path, monkeypatch):
     return file
 
 
-def test_an_export_holds_the_selection_and_works_as_a_store(store, tmp_path):
-    assert export(tmp_path / "out.sqlite", [CompletionStore], ["small"]) == 4
-    assert ask(many_prompts(4), store=tmp_path / "out.sqlite", name="small")[1] == []
-
-
 def test_an_import_adds_what_is_new_and_writes_over_nothing(store, tmp_path, monkeypatch):
-    export(tmp_path / "all.sqlite", [CompletionStore, Kept])
+    files = [store, Kept.default_path()]
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "new" / "completions.sqlite"))
     ours, _ = ask(many_prompts(2), name="small")
     with Kept() as kept:
         kept.put("b", "ours")
     for new in ({"completions": 6, "judgements": 1}, {"completions": 0, "judgements": 0}):
-        assert merge(tmp_path / "all.sqlite", [CompletionStore, Kept]) == new
+        merged = [merge(file, [CompletionStore, Kept]) for file in files]
+        assert merged[0] | merged[1] == new
     answers, calls = ask(many_prompts(4), name="small")
     assert answers[:2] == ours and calls == []
     with Kept() as kept:
         assert kept.get("ab") == {"a": {"passed": True}, "b": "ours"}
-
-
-def test_the_store_is_not_exported_over_itself(store):
-    with pytest.raises(UserError, match="is the store itself"):
-        export(store, [CompletionStore])
 
 
 MERGE = """import sys

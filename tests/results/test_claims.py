@@ -28,6 +28,7 @@ from lookuplab.results.claims import (
     judge_run,
     load,
     questions,
+    weak_models,
 )
 from lookuplab.run import report
 
@@ -56,16 +57,16 @@ def claim(test, models="all"):
     return Claim(**ENTRY | {"test": {"metric": METRIC} | test, "models": models})
 
 
+def frame(*rows, metric=METRIC):
+    """Rows "model, condition, value[, ci_low, ci_high]"; n is 100, the paper's value 50."""
+    names = ["model", "condition", "value", "ci_low", "ci_high"]
+    table = pd.read_csv(StringIO("\n".join(rows)), names=names, skipinitialspace=True)
+    return table.assign(metric=metric, n=100, paper_value=50.0)
+
+
 def judged(test, *rows, models="all", changes=(), **more):
-    """Rows and changes are "model, condition, value[, ci_low, ci_high]"; n is 100, the paper's
-    value 50.
-    """
-    lines = [f"{METRIC}, {row}" for row in rows] + [
-        f"valid_change_points, {row}" for row in changes
-    ]
-    columns = ["metric", "model", "condition", "value", "ci_low", "ci_high"]
-    frame = pd.read_csv(StringIO("\n".join(lines)), names=columns, skipinitialspace=True)
-    return judge(claim(test, models), frame.assign(n=100, paper_value=50.0, **more))
+    tables = frame(*rows), frame(*changes, metric="valid_change_points")
+    return judge(claim(test, models), pd.concat(tables).assign(**more))
 
 
 def verdict(test, *rows, **more):
@@ -184,25 +185,21 @@ def test_claims_about_all_any_and_the_largest_models():
         assert {one: verdict(AT_LEAST, *rows, models=one) for one in expected} == expected
 
 
-def test_a_claim_about_frequent_apis_is_not_testable_on_a_model_that_knows_none(tmp_path):
-    m, other = [(4.9, 3, 6), (4, 3, 5)], [(5, 4, 6), (4, 3.9, 4.1)]
+def test_a_model_with_hardly_a_valid_call_is_too_weak_for_a_claim_about_frequent_apis(tmp_path):
+    rows = frame("m, high, 4.9", "m, low, 4", "n, high, 5", "n, low, 4")
+    file = tmp_path / "cloudapibench" / "table1_base_models.csv"
+    file.parent.mkdir()
+    rows.reindex(columns=list(ARTIFACT_COLUMNS)).to_csv(file, index=False)
+    floor = next(each.floor for each in load() if each.floor)  # CloudAPIBench's
+    tests = [AT_LEAST | {"ranges": {name: [50, None]}} for name in ("high", "low")]
+    asked = [replace(claim(test), floor=floor) for test in tests]
+    assert [weak_models(each, tmp_path) for each in asked] == [{"m"}, set()]
 
-    def verdicts(**models):
-        keys = [(model, condition) for model in models for condition in ("high", "low")]
-        table = pd.DataFrame(sum(models.values(), []), columns=["value", "ci_low", "ci_high"])
-        table[["model", "condition"]] = keys
-        table = table.assign(metric=METRIC, n=100).reindex(columns=list(ARTIFACT_COLUMNS))
-        (tmp_path / "cloudapibench").mkdir(exist_ok=True)
-        for name in ("table1_base_models", "an_artifact"):
-            table.to_csv(tmp_path / "cloudapibench" / f"{name}.csv", index=False)
-        floor = next(one.floor for one in load() if one.floor)  # CloudAPIBench's
-        ranges = [{name: [50, None]} for name in ("high", "low")]
-        tests = [claim({"kind": "within", "ranges": one}) for one in ranges]
-        tests = [replace(one, floor=floor) for one in tests]
-        return [(one.direction, len(one.comparisons)) for one in judge_run(tests, tmp_path)]
 
-    assert verdicts(m=m) == [(UNTESTABLE, 1), (FAILS, 1)]
-    assert verdicts(m=m, other=other) == [(FAILS, 1), (FAILS, 2)], "the other model decides alone"
+def test_weak_models_decide_nothing():
+    rows = frame("m, low, 4.9, 3, 6", "n, low, 60, 55, 65")
+    verdicts = [judge(claim(AT_LEAST), each, ["m"]).direction for each in (rows[:1], rows)]
+    assert verdicts == [UNTESTABLE, HOLDS]
 
 
 def test_families_are_ordered_by_size():

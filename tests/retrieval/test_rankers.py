@@ -48,12 +48,6 @@ def test_bm25_is_rank_bm25_to_the_last_bit(corpus):
     assert scores(Bm25(documents, list), query).tobytes() == theirs.tobytes()
 
 
-def test_bm25_by_hand():
-    # one of four documents of 1 word holds "x", average length 1, so tf (k1 + 1) / (tf + k1) = 1
-    ranker = Bm25({"a": ["x"], "b": ["y"], "c": ["z"], "d": ["z"]})
-    assert scores(ranker, "x") == pytest.approx([np.log(3.5 / 1.5), 0, 0, 0])
-
-
 @settings(deadline=None)
 @given(corpora(), st.integers(1, 14))
 def test_the_top_k_begins_the_whole_order_whatever_the_order_of_insertion(corpus, k):

@@ -18,7 +18,6 @@ from lookuplab.scoring.rates import (
     average,
     averages,
     difference,
-    holm,
     jackknife,
     mcnemar,
     paired_difference,
@@ -138,8 +137,3 @@ def test_mcnemar_counts_only_changes():
     first, second = [1, 0, 0, 0, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1, 0]
     assert mcnemar(first, second) == (1, 4, pytest.approx(0.375))
     assert mcnemar([1, 0], [1, 0]) == (0, 0, 1.0)
-
-
-def test_holm_adjusts_step_by_step():
-    # sorted .01 .03 .04 -> 3 * .01, max(that, 2 * .03), max(that, 1 * .04)
-    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])

@@ -14,7 +14,6 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.generation import (
-    Generated,
     Generations,
     call_rows,
     generate,
@@ -30,6 +29,12 @@ from lookuplab.toolgen.tool_use import ToolUse
 
 def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):
     return generate(model, functions, tool, use, Decoding(tokens), store, progress=False)
+
+
+def text_of(done):
+    """Of the only function."""
+    [text] = done.predictions.values()
+    return text
 
 
 def repository(folder, text):
@@ -48,7 +53,7 @@ def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_
     last = "(", MARK, {"change": 0.7, "update": 0.2}, ")", END
     done = write(wanting(tmp_path, functions[0], *loop, *call, *last), functions[:1], tool)
     lines = "    for update in updates:", "        self._registered_updates.add(update)"
-    assert done[0].prediction == "\n".join(lines)
+    assert text_of(done) == "\n".join(lines)
     asked = done.questions
     assert list(asked.chosen) == ["updates", "_registered_updates", "add", "update"]
     # the original: None if updates else self
@@ -66,8 +71,8 @@ def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
         ("not_offered_calls", 0, 2),
         ("failed_calls", 0, 2),
     ]
-    other = replace(done[0].completion, text="    self.nothere")
-    changed = Generations([Generated(functions[0], other)], done.model)
+    [(id, own)] = done.completions.items()
+    changed = Generations(done.model, {id: replace(own, text="    self.nothere")})
     assert list(changed.questions.chosen) == ["self", "nothere"]
     assert call_rows({("m", "x"): changed})[2]["value"] == 1
     free = {("m", "base"): write(model, functions[:1], tool, ToolUse(None))}
@@ -82,7 +87,7 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
     monkeypatch.setattr(JediTool, "complete", lambda *_: answers.pop(0))
     done = write(model, functions[:1], JediTool(1))
     assert list(done.questions.failure) == ["error in Jedi: KeyError"]
-    assert done[0].prediction == "    self.nothere"
+    assert text_of(done) == "    self.nothere"
     with pytest.raises(UserError, match="timed out twice"):
         write(model, functions[:1], JediTool(1))
 
@@ -103,11 +108,11 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
     ways = (one, never), (full, never), (full, ToolUse(None))
     answers = [write(model, asked, tool, use, tokens=16) for model, use in ways]
     marks, module = [answers[0].model.vocabulary.mark], one.module
-    for i, prompt in enumerate(answers[0].model.prompts()):
+    for prompt in answers[0].model.prompts():
         ids = one.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
         theirs = module.generate(ids, max_new_tokens=16, do_sample=False, suppress_tokens=marks)
         expected = theirs[0, 1 if module.config.is_encoder_decoder else ids.shape[1] :].tolist()
-        assert [list(done[i].completion.token_ids) for done in answers] == [expected] * 3
+        assert [list(done.completions[prompt.id].token_ids) for done in answers] == [expected] * 3
     assert answers[0].questions.empty
 
 
@@ -121,15 +126,16 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
         together, alone = (
             write(model, copies(functions, 3), tool, use, tokens=24) for model in models
         )
-        tokens, others = ([one.completion.token_ids for one in done] for done in (together, alone))
-        assert tokens == others
+        assert [one.token_ids for one in together.completions.values()] == [
+            alone.completions[id].token_ids for id in together.completions
+        ]
         asked, mark = together.questions, together.model.vocabulary.mark
         pd.testing.assert_frame_equal(asked, alone.questions, rtol=1e-4)
         assert asked.offered.all()
         assert ((asked.chosen != "") & (asked.names > 0)).sum() > 3
-        for one, ids in zip(together, tokens, strict=True):
-            assert all(ids[question["step"]] == mark for question in one.completion.record)
-        seen.add(tuple(tokens))
+        for one in together.completions.values():
+            assert all(one.token_ids[question["step"]] == mark for question in one.record)
+        seen.add(str(together.predictions))
     assert len(seen) == 2
 
 
@@ -143,24 +149,25 @@ def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool)
         file = functions[0].root / functions[0].file
         file.write_text(text.replace("self.name", "self.title"))
         changed = write(model, functions, JediTool(1), store=store)  # one that has read nothing
-    texts = [one[0].prediction for one in (first, changed)]
-    assert texts == ["    self.name", "    self._registered_updates"]
+    assert text_of(first) == "    self.name"
+    assert text_of(changed) == "    self._registered_updates"
 
 
 def test_a_prompt_that_overflows_the_context_is_left_out(tmp_path, functions, tool):
     model = scripted(tmp_path, {"\n": {END: 0.9}})
     model.context = 120
     long = replace(functions[0], docstring="word " * 100)
-    left_out, done = write(model, [long, functions[1]], tool)
-    assert (left_out.prediction, left_out.completion) == ("", None)
-    assert done.completion.finish_reason == "eos"
+    done = write(model, [long, functions[1]], tool)
+    assert done.predictions[long.id] == ""
+    [completion] = done.completions.values()
+    assert (completion.id, completion.finish_reason) == (functions[1].id, "eos")
 
 
 def test_a_model_without_a_mark_is_refused_unless_dots_are_the_trigger(tmp_path, functions, tool):
     model = scripted(tmp_path, {"\n": {END: 0.9}}, mark=False)
     with pytest.raises(UserError, match="no mark in its vocabulary"):
         write(model, functions, tool)
-    assert write(model, functions, tool, ToolUse("dot"))[0].completion
+    assert write(model, functions, tool, ToolUse("dot")).completions
 
 
 LABEL = '    def label(self):\n        """Name of this container."""\n'

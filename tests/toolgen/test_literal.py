@@ -29,8 +29,8 @@ def test_the_same_tokens(marking_model, functions, tool):
         model, functions, tool, ToolUse(), Decoding(max_new_tokens=40), store=False, progress=False
     )
     writer = Writer(model)
-    for done in ours:
-        assert writer.write(done.function, 40) == list(done.completion.token_ids)
+    for function in functions:
+        assert writer.write(function, 40) == list(ours.completions[function.id].token_ids)
     assert (ours.questions.chosen != "").sum() > 3
 
 

@@ -2,12 +2,12 @@
 again.
 
 A store is a table in an SQLite file in WAL mode, key -> answer as JSON; what it lacks, the
-committed record may have (``models.record``). Each kind of answer has a file of its own; only
-``export`` puts several tables into one. Several processes on one machine may write to a store at
-once (WAL needs shared memory, so network file systems do not work; with several machines, each has
-its own store, merged by ``lookuplab store import``). The caller must build keys from everything
-that could change the answer. A transaction holds one batch: a kill at any moment loses only the
-batch in flight. Only missing answers are written, so a store that has them all may be read-only.
+committed record may have (``models.record``). Each kind of answer has a file of its own. Several
+processes on one machine may write to a store at once (WAL needs shared memory, so network file
+systems do not work; with several machines, each has its own store, merged by ``lookuplab merge``).
+The caller must build keys from everything that could change the answer. A transaction holds one
+batch: a kill at any moment loses only the batch in flight. Only missing answers are written, so a
+store that has them all may be read-only.
 """
 
 import contextlib
@@ -121,9 +121,8 @@ class AnswerStore(contextlib.AbstractContextManager):
     def __len__(self) -> int:
         return self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]
 
-    def take(self, file: Path, models: Sequence[str] = ()) -> int | None:
-        """Add the answers of another file (of these models only), all or none; return the number of
-        new ones.
+    def take(self, file: Path) -> int | None:
+        """Add the answers of another file, all or none; return the number of new ones.
 
         Existing answers are kept. None if that file has no such table; UserError if there is no
         such file.
@@ -139,10 +138,7 @@ class AnswerStore(contextlib.AbstractContextManager):
                     return None
                 with self.db:
                     return self.db.execute(
-                        f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} "
-                        "WHERE ?1 = '[]' OR json_extract(json, '$.model') IN (SELECT value FROM "
-                        "json_each(?1))",
-                        [json.dumps(models)],
+                        f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name}"
                     ).rowcount
             finally:
                 self.db.execute("DETACH other")
@@ -184,28 +180,8 @@ class CompletionStore(AnswerStore):
         ).fetchall()
 
 
-def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[str] = ()) -> int:
-    """Write the answers of these models, or all, to the file ``target``; return the number of
-    completions.
-
-    ``kinds`` are stores at their default places; all their tables go into the one file. UserError
-    if there is no completion store.
-    """
-    if target.resolve() == CompletionStore.default_path().resolve():
-        raise UserError(f"{target} is the store itself; name another file")
-    with paths.replacing(target) as partial:
-        for kind in kinds:
-            if kind is CompletionStore or kind.default_path().is_file():
-                with kind(partial) as written:
-                    written.take(kind.default_path(), models)
-        # a single file, which can be opened without write access
-        with CompletionStore(partial) as written:
-            written.db.execute("PRAGMA journal_mode = DELETE")
-            return len(written)
-
-
 def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
-    """Add the contents of ``file`` (an export or a store) to the stores of these ``kinds``: name ->
+    """Add the contents of ``file`` (of one kind) to the stores of these ``kinds``: name ->
     new answers.
     """
     found = {}

@@ -112,6 +112,11 @@ class Claim:
     role: str = "claim"
     floor: Floor | None = None
 
+    @property
+    def artifact_id(self) -> str:
+        """``paper/name``"""
+        return f"{self.paper}/{self.artifact}"
+
 
 class Cell(NamedTuple):
     """Where a number of a metric stands in an artifact."""
@@ -216,10 +221,10 @@ class JudgedClaim:
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
         """The same test on the paper's own numbers, where it prints them."""
-        name, artifact = self.claim.paper, self.claim.artifact
-        if not (paths.PAPER / name / f"{artifact}.csv").exists():
+        if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
-        comparisons = _comparisons(self.claim, paper.values(name, artifact))
+        rows = paper.values(self.claim.paper, self.claim.artifact)
+        comparisons = _comparisons(self.claim, rows)
         return tuple(each for each in comparisons if not math.isnan(each.value))
 
     @property
@@ -296,7 +301,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     """
     judged = []
     for claim in claims:
-        file = folder / claim.paper / f"{claim.artifact}.csv"
+        file = folder / f"{claim.artifact_id}.csv"
         if file.exists():
             judged.append(judge(claim, read_csv(file), weak_models(claim, folder)))
         else:

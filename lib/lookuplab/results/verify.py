@@ -31,8 +31,7 @@ RELATIVE = 1e-4
 # reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more
 ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
-PICTURE = "picture"
-DRAWN = {"svg": PICTURE, "png": PICTURE, "txt": "sentence"}
+DRAWN = {"svg": "picture", "png": "picture", "txt": "sentence"}
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, PROCESSORS
@@ -125,24 +124,18 @@ class Differences:
         self, name: str, old: Files, new: Files, is_exact: bool, has_equal_rows: bool
     ) -> None:
         """Compare an artifact's files byte by byte, where its processor allows that."""
-
-        def is_equal(extension: str) -> bool:
-            file = f"{name}.{extension}"
-            return old.get(file) == new.get(file) or not (file in old and file in new)
-
         if has_equal_rows:
             self.equal["artifacts"] += 1
-            if is_exact and not is_equal("csv"):
-                self.differs(
-                    f"{name}: the same rows, but another CSV (their order, or a row twice)"
-                )
         if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it contains the run's wall time
             self.differs(f"{name}: was not run again; its provenance is the committed one")
-        for extension, what in DRAWN.items():
-            if is_exact and not is_equal(extension):
-                self.differs(f"{name}.{extension}: another {what}")
-        pictures = is_equal("svg") and is_equal("png")
-        if f"{name}.svg" in old and f"{name}.svg" in new and (pictures or not is_exact):
+        files = {extension: f"{name}.{extension}" for extension in ("csv", *DRAWN)}
+        both = {extension for extension, file in files.items() if file in old and file in new}
+        changed = {each for each in both if is_exact and old[files[each]] != new[files[each]]}
+        if "csv" in changed and has_equal_rows:
+            self.differs(f"{name}: the same rows, but another CSV (their order, or a row twice)")
+        for extension in sorted(changed - {"csv"}):
+            self.differs(f"{files[extension]}: another {DRAWN[extension]}")
+        if "svg" in both and not changed & {"svg", "png"}:
             self.equal["pictures"] += 1
 
     @property

@@ -43,8 +43,8 @@ HOW_TO = re.compile(
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 LOOPS = ("for", "while")
-# The words of an identifier. The rules differ in what digits are; all are in use, because rankings and
-# the mini models' training texts were made with them.
+# The words of an identifier. The rules differ in what digits are; all are in use, because rankings
+# and the mini models' training texts were made with them.
 WORDS = {
     # part of a word like small letters, but dropped at the name's end, as in nokia/codesearch
     "dropped last": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z_]+|[A-Z]"),

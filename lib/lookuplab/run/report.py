@@ -9,8 +9,7 @@ with MyST-NB builds it. Nothing is executed or fetched.
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path
@@ -57,11 +56,6 @@ def title(page: str) -> str:
     return page.partition("\n")[0].removeprefix("# ")
 
 
-def cell(text: str) -> str:
-    """A text in a cell of a Markdown table."""
-    return text.replace("|", "&#124;")
-
-
 def tally(items: Iterable[Any], attribute: str) -> Counter[str]:
     """How many of the items have which value of an attribute."""
     return Counter(map(attrgetter(attribute), items))
@@ -104,11 +98,11 @@ def write_sources(request: Request, sources: Path) -> None:
     readme = run.illustrated(paths.ROOT / "README.md")
     pages = {
         "index": _page("site_index.md.j2", readme=readme, pages=folders, docs=docs + _DOCUMENTS),
-        "RESULTS": _page("site_results.md.j2", **run.values),
+        "RESULTS": _page("site_results.md.j2", run=run),
         "CLAIMS": claims_page(run.judged[request.name], request),
     }
     for paper, name in zip(run.papers, folders, strict=True):
-        pages[name] = _page("site_paper.md.j2", paper=paper, **run.values)
+        pages[name] = _page("site_paper.md.j2", run=run, paper=paper)
     for name, text in pages.items():
         (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
 
@@ -140,7 +134,6 @@ def claims_page(judgements: list[JudgedClaim], request: Request) -> str:
     return _page(
         "claims.md.j2",
         request=request,
-        own_models=uses_own_models(request),
         judgements=judgements,
         titles=titles(),
         artifact_seconds=seconds,
@@ -151,7 +144,7 @@ def results_page(request: Request) -> str:
     """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper
     by paper.
     """
-    return _page("results.md.j2", **Run(request).values)
+    return _page("results.md.j2", run=Run(request))
 
 
 class Shown(NamedTuple):
@@ -167,11 +160,10 @@ class Section(NamedTuple):
 
     notebook: Notebook
     artifacts: list[Shown]
-    judgements: list[dict[str, JudgedClaim]]
+    judgements: list[list[tuple[str, JudgedClaim]]]
 
 
-@dataclass(frozen=True)
-class PaperPage:
+class PaperPage(NamedTuple):
     """A folder of notebooks: its story, its results, and the verdicts of the profile's own run."""
 
     folder: str
@@ -195,33 +187,24 @@ class Run:
         self.names = list(dict.fromkeys([request.name, *others]))
         stated = claims.load()
         self.judged = {name: claims.judge_run(stated, self.figures / name) for name in self.names}
-        self.papers = list(self._papers({f"{claim.paper}/{claim.artifact}" for claim in stated}))
+        judged = {claim.artifact_id for claim in stated}
 
-    @property
-    def values(self) -> dict[str, object]:
-        """What the templates of results need."""
-        return {
-            "request": self.request,
-            "own_models": uses_own_models(self.request),
-            "papers": self.papers,
-            "several_runs": len(self.names) > 1,
-        }
-
-    def _papers(self, judged: set[str]) -> Iterator[PaperPage]:
-        def place(notebook: Notebook) -> tuple[bool, bool]:
+        def position(notebook: Notebook) -> tuple[bool, bool]:
             return notebook.order != "first", judged.isdisjoint(notebook.artifacts)
 
-        notebooks: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
-        for notebook in sorted(all_notebooks(), key=place):
-            notebooks.setdefault(notebook.paper, []).append(notebook)
-        for folder, members in notebooks.items():
-            story = self.illustrated(paths.NOTEBOOKS / folder / "README.md")
-            sections = [section for member in members if (section := self._section(member))]
-            own = [one for one in self.judged[self.request.name] if one.claim.paper == folder]
-            yield PaperPage(folder, story, members, sections, own)
+        folders_of: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
+        for notebook in sorted(all_notebooks(), key=position):
+            folders_of.setdefault(notebook.paper, []).append(notebook)
+        self.papers = [self._paper(folder, of) for folder, of in folders_of.items()]
 
-    def _section(self, notebook: Notebook) -> Section | None:
-        """The results of a notebook; None if no run has any."""
+    def _paper(self, folder: str, notebooks: list[Notebook]) -> PaperPage:
+        story = self.illustrated(paths.NOTEBOOKS / folder / "README.md")
+        sections = [section for each in notebooks if (section := self._section(each)).artifacts]
+        own_run = self.judged[self.request.name]
+        judgements = [judged for judged in own_run if judged.claim.paper == folder]
+        return PaperPage(folder, story, notebooks, sections, judgements)
+
+    def _section(self, notebook: Notebook) -> Section:
         artifacts = [
             Shown(name, id, self.figures / name / id)
             for id in notebook.artifacts
@@ -229,16 +212,15 @@ class Run:
             if (self.figures / name / f"{id}.csv").is_file()
         ]
         there = {(shown.run, shown.id) for shown in artifacts}
-        by_claim = []
-        for judgements in zip(*self.judged.values(), strict=True):
-            verdicts = {
-                name: judged
+        by_claim = [
+            [
+                (name, judged)
                 for name, judged in zip(self.names, judgements, strict=True)
-                if (name, f"{judged.claim.paper}/{judged.claim.artifact}") in there
-            }
-            if verdicts:
-                by_claim.append(verdicts)
-        return Section(notebook, artifacts, by_claim) if artifacts else None
+                if (name, judged.claim.artifact_id) in there
+            ]
+            for judgements in zip(*self.judged.values(), strict=True)
+        ]
+        return Section(notebook, artifacts, [*filter(None, by_claim)])
 
     def illustrated(self, page: Path) -> str:
         """A page of the repository with this run's pictures, the result below each, and the verdict
@@ -301,7 +283,7 @@ def write_notebook(notebook: Notebook, request: Request, page: Path) -> None:
         for pattern, shown in _FOR_TEACHERS.items():
             cell.source = re.sub(pattern, shown, cell.source)
         if cell.cell_type == "code":
-            cell.outputs = [one for one in cell.outputs if _WIDGET not in one.get("data", {})]
+            cell.outputs = [each for each in cell.outputs if _WIDGET not in each.get("data", {})]
     document.cells.insert(1, nbformat.v4.new_markdown_cell(f"*{note}.*"))
     nbformat.write(document, paths.made(page.parent) / page.name)
 
@@ -315,7 +297,6 @@ TEMPLATES = Environment(
 TEMPLATES.filters |= {
     "title": title,
     "link": link,
-    "cell": cell,
     "tally": tally,
     "number": claims.number,
 }
@@ -328,4 +309,5 @@ TEMPLATES.globals |= {
     "read_csv": read_csv,
     "read_record": read_record,
     "wall_seconds": wall_seconds,
+    "uses_own_models": uses_own_models,
 }

@@ -85,39 +85,39 @@ class Estimates:
 Kind = Callable[[Estimates], tuple[Array, Array]]  # the lower and the upper ends of the intervals
 
 
-def of_share(given: Estimates) -> tuple[Array, Array]:
+def of_share(estimates: Estimates) -> tuple[Array, Array]:
     """Numbers from 0 to 1: Clopper and Pearson's interval (Korn and Graubard 1998).
 
     It is computed for the number of independent observations that would have this variance. If
     clusters do not differ at all, they are the observations.
     """
-    value = np.clip(given.value, 0, 1)
-    effective = value * (1 - value) / np.maximum(given.variance, NOTHING)
-    size = np.where(given.variance > NOTHING, effective, given.clusters)
-    size = size * (norm.isf(TAIL_PROBABILITY) / t.isf(TAIL_PROBABILITY, given.freedom)) ** 2
+    value = np.clip(estimates.value, 0, 1)
+    effective = value * (1 - value) / np.maximum(estimates.variance, NOTHING)
+    size = np.where(estimates.variance > NOTHING, effective, estimates.clusters)
+    size = size * (norm.isf(TAIL_PROBABILITY) / t.isf(TAIL_PROBABILITY, estimates.freedom)) ** 2
     low = beta.ppf(TAIL_PROBABILITY, value * size, size - value * size + 1)
     high = beta.isf(TAIL_PROBABILITY, value * size + 1, size - value * size)
     return np.nan_to_num(low, nan=0), np.nan_to_num(high, nan=1)  # for values of 0 and 1
 
 
-def of_change(given: Estimates) -> tuple[Array, Array]:
+def of_change(estimates: Estimates) -> tuple[Array, Array]:
     """Differences of two numbers from 0 to 1.
 
     A term for one unseen change is added to the variance: a few clusters without any change do not
     show that nothing ever changes (in the spirit of Agresti and Min 2005).
     """
-    unseen = 1 / ((given.n + 2) * (given.clusters + 2))
-    low, high = of_number(replace(given, variance=given.variance + unseen))
+    unseen = 1 / ((estimates.n + 2) * (estimates.clusters + 2))
+    low, high = of_number(replace(estimates, variance=estimates.variance + unseen))
     return np.maximum(low, -1), np.minimum(high, 1)
 
 
-def of_number(given: Estimates) -> tuple[Array, Array]:
+def of_number(estimates: Estimates) -> tuple[Array, Array]:
     """Any numbers: Student's t. NaN if nothing varied or there is a single cluster: then nothing
     is known.
     """
-    reach = t.isf(TAIL_PROBABILITY, given.freedom) * np.sqrt(given.variance)
-    reach = np.where(given.variance > NOTHING, reach, nan)
-    return given.value - reach, given.value + reach
+    reach = t.isf(TAIL_PROBABILITY, estimates.freedom) * np.sqrt(estimates.variance)
+    reach = np.where(estimates.variance > NOTHING, reach, nan)
+    return estimates.value - reach, estimates.value + reach
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
@@ -183,10 +183,10 @@ def _numbers(
     nothing is left; sizes: (c, m), the weight of each cluster; counts: (m,), the n of each
     statistic.
     """
-    there = (sizes > 0) & np.isfinite(without)
-    clusters, left = (sizes > 0).sum(axis=0), there.sum(axis=0)
-    without = np.where(there, without, 0)
-    apart = there * (without - without.sum(axis=0) / np.maximum(left, 1))
+    is_known = (sizes > 0) & np.isfinite(without)
+    clusters, left = (sizes > 0).sum(axis=0), is_known.sum(axis=0)
+    without = np.where(is_known, without, 0)
+    apart = np.where(is_known, without - without.sum(axis=0) / np.maximum(left, 1), 0)
     squares, fourths = (apart**2).sum(axis=0), (apart**4).sum(axis=0)
     variance = np.where(left > 1, squares * (clusters - 1) / np.maximum(clusters, 1), 0)
     # degrees of freedom: fewer if clusters are uneven (Kish), or a few make up most of the variance

@@ -21,7 +21,7 @@ from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.results.sliders import slide, table
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.generation import FUNCTION_DECODING, generate
+from lookuplab.toolgen.generation import FUNCTION_DECODING, asked_questions, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
@@ -140,14 +140,14 @@ def walk(
     does not fit.
     """
     written = generate(model, [function], tool, use, decoding, store, progress=False)
-    answer, vocabulary = written[0].completion, written.model.vocabulary
+    answer, vocabulary = written.completions.get(function.id), written.model.vocabulary
     if answer is None:
         return None
     tokens = zip(answer.token_ids, answer.tokens, answer.token_logprobs, strict=True)
     steps = [
         Step(token, text, math.exp(sure), token == vocabulary.mark) for token, text, sure in tokens
     ]
-    for question in (Question(**one) for one in answer.record):
+    for question in asked_questions(answer):
         asked = steps[question.step]
         asked.asked = asked.question = question
         held = zip(steps[question.step + 1 :], question.choices, strict=False)

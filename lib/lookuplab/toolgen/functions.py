@@ -25,17 +25,10 @@ from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import tokens, whole_tokens
 
-_LAYOUT = {
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.COMMENT,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
 # Docstrings, in lower case, that the replication package refuses.
 REFUSED_DOCSTRINGS = re.compile(
-    r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$|<img |https://|---| -- |=|[^ ]{26}"
+    r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$"
+    r"|<img |https://|---| -- |=|[^ ]{26}"
 )
 MAX_BYTES = 1_000_000  # larger files are not parsed; this limit is ours, not the package's
 _Block = ast.stmt | ast.excepthandler | ast.match_case
@@ -52,9 +45,8 @@ class Repository(NamedTuple):
 class Filters:
     """Limits of the replication package.
 
-    ``rules`` decide about docstrings and ``async def``. ``trained_on`` is a marked corpus: functions
-    whose
-    docstring and signature occur there are left out.
+    ``rules`` decide about docstrings and ``async def``. ``trained_on`` is a marked corpus:
+    functions whose docstring and signature occur there are left out.
 
     ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body, without docstring,
     comments and blank lines; ``max_model_tokens`` limits the same text as counted by a model's
@@ -139,7 +131,7 @@ def locate(name: str) -> Repository:
 
 
 def locate_all(names: Iterable[str]) -> list[Repository]:
-    """``locate`` for several names; ``FOLDER/*`` stands for all folders in it that are not hidden."""
+    """``locate`` for several names; ``FOLDER/*`` stands for all its folders that are not hidden."""
     repositories = []
     for name in names:
         folders: Sequence[Path | str] = [name]
@@ -311,7 +303,11 @@ def _function(
         raise LeftOut("async")
     start = node.lineno, node.col_offset  # only white space precedes it
     end = end_of(node, lines)
-    own = [token for token in tokens if start <= token.start < end and token.type not in _LAYOUT]
+    own = [  # the tokens of layout are white space
+        token
+        for token in tokens
+        if start <= token.start < end and token.string.strip() and token.type != tokenize.COMMENT
+    ]
     code = [token for token in own if not doc.lineno <= token.start[0] < body_line]
     docstring = package_docstring(raw) if package else first_sentence(raw)
     filled = {line for token in code for line in range(token.start[0], token.end[0] + 1)}

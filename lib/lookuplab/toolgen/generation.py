@@ -8,11 +8,11 @@ answer the questions of all rows.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -22,13 +22,13 @@ from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import Store, complete
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
-from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
+from lookuplab.scoring.rates import average, bare_row, of_number, rate, row
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ToolAnswer, ask_tool
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
-from lookuplab.toolgen.tables import repository_rows
+from lookuplab.toolgen.tables import METRICS, Metric, metric_rows, repository_rows
 from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse, Vocabulary
 
 # the package's 128 tokens of code, plus marks
@@ -36,20 +36,7 @@ FUNCTION_DECODING = Decoding(max_new_tokens=192)
 QUESTION_COLUMNS = "id repository probability failure names chosen offered right".split()
 Requests = list[tuple[Prompt, int]]  # with the number of the sample
 Row = dict[str, Any]
-
-
-class Generated(NamedTuple):
-    """One function and its answer, which is None if the prompt does not fit into the model's
-    context.
-    """
-
-    function: Function
-    completion: Completion | None
-
-    @property
-    def prediction(self) -> str:
-        """A body or a whole ``def`` without marks, as ``lookuplab score toolgen`` takes it."""
-        return self.completion.text if self.completion else ""
+CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number)
 
 
 @dataclass(eq=False)
@@ -149,17 +136,20 @@ class ToolModel:
         return part, other
 
 
-class Generations(list[Generated]):
-    """A list of Generated, with the ``model`` (and tool) that made it."""
+@dataclass(frozen=True)
+class Generations:
+    """What the ``model`` wrote, by function id; a function whose prompt does not fit into its
+    context has no completion.
+    """
 
-    def __init__(self, generated: Iterable[Generated], model: ToolModel) -> None:
-        super().__init__(generated)
-        self.model = model
+    model: ToolModel
+    completions: Mapping[str, Completion]
 
     @property
     def predictions(self) -> dict[str, str]:
-        """Function id -> prediction, as ``evaluation.judged_all`` takes them."""
-        return {generated.function.id: generated.prediction for generated in self}
+        """Function id -> a body or a whole ``def`` without marks, "" without a completion."""
+        texts = {id: completion.text for id, completion in self.completions.items()}
+        return {one.id: texts.get(one.id, "") for one in self.model.functions}
 
     @cached_property
     def questions(self) -> pd.DataFrame:
@@ -173,33 +163,37 @@ class Generations(list[Generated]):
         that name anywhere, since positions cannot be compared once the two differ.
         """
         rows = []
-        for function, answer in self:
-            if answer is None:
-                continue
-            original = set(identifiers(function.body))
-            for question in (Question(**fields) for fields in answer.record):
-                start = len("".join(answer.tokens[: question.step + 1]))
-                rest = _word(answer.text[start:])
+        for function in self.model.functions:
+            completion, original = self.completions.get(function.id), identifiers(function.body)
+            for question in asked_questions(completion):
+                start = len("".join(completion.tokens[: question.step + 1]))
+                rest = _word(completion.text[start:])
                 chosen = question.begun + rest
                 begun = [name for name in question.offered if name.startswith(question.begun)]
                 names = list(map(_word, begun))  # without the = of ``name=``
-                cut = answer.finish_reason == "length" and start + len(rest) == len(answer.text)
-                is_offered = chosen in names or not question.choices
-                if cut and any(name.startswith(chosen) for name in names):
-                    is_offered = True
+                is_cut = start + len(rest) == len(completion.text)
+                if is_cut and completion.finish_reason == "length":
+                    is_offered = any(name.startswith(chosen) for name in names)
+                else:
+                    is_offered = chosen in names
                 rows.append(
                     {
                         "id": function.id,
                         "repository": function.repository,
-                        "probability": math.exp(answer.token_logprobs[question.step]),
+                        "probability": math.exp(completion.token_logprobs[question.step]),
                         "failure": question.failure,
                         "names": len(names),
                         "chosen": chosen,
-                        "offered": is_offered,
+                        "offered": is_offered or not question.choices,
                         "right": chosen in original,
                     }
                 )
         return pd.DataFrame(rows, columns=QUESTION_COLUMNS)
+
+
+def asked_questions(completion: Completion | None) -> list[Question]:
+    """What was asked while a completion was written."""
+    return [Question(**fields) for fields in completion.record] if completion else []
 
 
 Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
@@ -223,8 +217,8 @@ def generate(
     """
     tooled, context = ToolModel(model, functions, tool, use), model.context or math.inf
     prompts = [one for one in tooled.prompts() if len(model.prompt_ids(one.text)) < context]
-    answers = {one.id: one for one in complete(tooled, prompts, decoding, store, progress)}
-    return Generations((Generated(one, answers.get(one.id)) for one in functions), tooled)
+    completions = complete(tooled, prompts, decoding, store, progress)
+    return Generations(tooled, {one.id: one for one in completions})
 
 
 def call_rows(written: Written) -> list[Row]:
@@ -296,26 +290,21 @@ def threshold_rows(
     gate_<first>`` for changes from the first threshold, over the same functions.
     """
     names = {threshold: f"gate_{threshold:g}" for threshold in frames}
-    conditions = {(model, names[threshold]): frame for threshold, frame in frames.items()}
-    first, *others = frames
-    table3 = repository_rows(conditions, base=names[first])
-    rows = [each for each in table3 if "_relative_" not in each["metric"]]
-    calls = {key: _counts(frame.id, questions[key]) for key, frame in frames.items()}
-    similar = {key: frame.edit_similarity for key, frame in frames.items()}
-    clusters, total = frames[first].cluster, len(questions[first])
-    for key, name in names.items():
-        rows.append(row(model, name, "editsim_percent", rate(similar[key], clusters).percent()))
-        rows.append(row(model, name, "calls_per_function", average(calls[key], clusters)))
+    tables = {
+        (model, names[threshold]): frame.assign(calls=_counts(frame.id, questions[threshold]))
+        for threshold, frame in frames.items()
+    }
+    base = next(iter(names.values()))
+    metrics = [*(one for one in METRICS if one.name == "editsim_percent"), CALLS]
+    rows = repository_rows(tables, base)
+    total = len(next(iter(questions.values())))
+    for threshold, name in names.items():
+        rows += metric_rows({(model, name): tables[model, name]}, metrics)
         if total:
-            share = 100 * len(questions[key]) / total
+            share = 100 * len(questions[threshold]) / total
             rows.append(bare_row(model, name, "calls_percent", share, total))
-    for key in others:
-        name = f"{names[key]} - {names[first]}"
-        change = paired_difference(similar[first], similar[key], clusters).percent()
-        rows.append(row(model, name, "editsim_change_points", change))
-        more = average(calls[key] - calls[first], clusters)
-        rows.append(row(model, name, "calls_per_function_change", more))
-    return rows
+    rows += [each for each in metric_rows(tables, metrics, base) if " - " in each["condition"]]
+    return [each for each in rows if "_relative_" not in each["metric"]]
 
 
 def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> list[Row]:

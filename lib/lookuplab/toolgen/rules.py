@@ -20,8 +20,8 @@ class Rules:
 
     The functions and their texts:
 
-    - ``package_docstrings``: docstrings are shortened by ``functions.package_docstring``; those that
-      ``functions.REFUSED_DOCSTRINGS`` matches are left out, and so is ``async def``.
+    - ``package_docstrings``: docstrings are shortened by ``functions.package_docstring``; those
+      that ``functions.REFUSED_DOCSTRINGS`` matches are left out, and so is ``async def``.
     - ``bare_signatures``: an encoder-decoder model reads them without `def` and colon.
     - ``comments_in_corpus``: marked functions keep their comments and blank lines.
 
@@ -32,8 +32,8 @@ class Rules:
       restricted to identifiers.
     - ``dummy``: the name after the caret in an unsaved file (see ``jedi_tool.cut_off``).
     - ``min_mark_probability``: the tool is asked only if the mark is at least this probable (0:
-      wherever it is the most likely token; NEVER: nowhere). A less probable mark is not written, or,
-      with ``weak_marks``, written without asking the tool.
+      wherever it is the most likely token; NEVER: nowhere). A less probable mark is not written,
+      or, with ``weak_marks``, written without asking the tool.
     - ``name_end_rule``: what happens when one suggestion is complete and longer ones continue it.
       "first": the name ends there (Algorithm 3). "mean": the name goes on if the most likely next
       token of a longer one is at least as probable as the name's tokens so far on average.
@@ -85,7 +85,7 @@ class Rules:
         return self.variant
 
     def changes(self) -> dict[str, object]:
-        """What differs from the rules of that name: a part of keys, since the name does not say it."""
+        """What differs from the rules of that name, which alone says nothing of it in a key."""
         own, named = vars(self), vars(RULES[self.variant])
         return {name: value for name, value in own.items() if value != named[name]}
 

@@ -171,7 +171,8 @@ def similarity_rows(
     counts; for other models, the words between blanks are counted. ``rules`` are CodeBLEU's; those
     of the texts are chosen in ``evaluation.judged_all``.
     """
-    return _rows(frames, base, [one for one in METRICS if one.group in SIMILARITY], tokenize, rules)
+    metrics = [one for one in METRICS if one.group in SIMILARITY]
+    return metric_rows(frames, metrics, base, tokenize, rules)
 
 
 def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
@@ -184,7 +185,7 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of
     McNemar's exact test on the functions with both verdicts.
     """
-    rows = _rows(frames, base, [one for one in METRICS if one.group not in SIMILARITY])
+    rows = metric_rows(frames, [one for one in METRICS if one.group not in SIMILARITY], base)
     for (model, condition), frame in frames.items():
         counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
         counts |= {
@@ -212,10 +213,10 @@ def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
     return [key for key in frames if key[1] != base and (key[0], base) in frames]
 
 
-def _rows(
+def metric_rows(
     frames: Frames,
-    base: str,
     metrics: Sequence[Metric],
+    base: str = "base",
     tokenize: Mapping[str, Split] | None = None,
     rules: Rules = PAPER_RULES,
 ) -> list[dict[str, Any]]:

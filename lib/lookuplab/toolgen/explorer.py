@@ -143,7 +143,8 @@ def walk(
     answer, vocabulary = written.completions.get(function.id), written.model.vocabulary
     if answer is None:
         return None
-    tokens = zip(answer.token_ids, answer.tokens, answer.token_logprobs, strict=True)
+    logprobs = answer.token_logprobs or ()
+    tokens = zip(answer.token_ids, answer.tokens, logprobs, strict=True)
     steps = [
         Step(token, text, math.exp(sure), token == vocabulary.mark) for token, text, sure in tokens
     ]

@@ -3,9 +3,9 @@
 Jedi is not thread-safe and may hang or crash on other people's code, so it gets its own process.
 Asked about one name, it looks that up instead of listing all names. Importing this module changes
 nothing. Each part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided
-that no file of the repository changes meanwhile. Nothing that was *inferred* is kept: Jedi's inference has limits on
-depth and number of executions, so what it finds depends on where it started, and a question must
-find what it would find in a fresh script.
+that no file of the repository changes meanwhile. Nothing that was *inferred* is kept: Jedi's
+inference has limits on depth and number of executions, so what it finds depends on where it
+started, and a question must find what it would find in a fresh script.
 """
 
 import functools

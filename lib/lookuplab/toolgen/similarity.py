@@ -245,9 +245,9 @@ class _Tree:
     """A syntax tree, walked once.
 
     ``subtrees`` counts the root and every node that has children, each as it is written out.
-    ``tokens`` are in order: (type, span); comments are none. ``below``: node -> which of the
-    tokens are its own; what is inside a string is not in it. ``steps``: the nodes that are or contain one of STEPS; in all others the
-    tokens are read one after the other.
+    ``tokens`` are in order: (type, span); comments are none. ``below``: node -> which of the tokens
+    are its own; what is inside a string is not in it. ``steps``: the nodes that are or contain one
+    of STEPS; in all others the tokens are read one after the other.
     """
 
     def __init__(self, root: Node):

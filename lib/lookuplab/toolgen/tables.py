@@ -298,9 +298,8 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
         for head, column in (("ours", "value"), ("paper", "paper_value")):
             wide = alone.set_index(["model", "condition", "metric"])[column].unstack(sort=False)
             numbers = wide.reindex(columns=[metric, changed]).astype(float)
-            texts = (
-                numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore").astype(object)
-            )
-            changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore").astype(object)
-            cells[heading, head] = texts.fillna("") + changes.fillna("")
+            texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
+            changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
+            shown = [part.astype(object).fillna("") for part in (texts, changes)]
+            cells[heading, head] = shown[0] + shown[1]
     return pd.DataFrame(cells)

@@ -57,7 +57,9 @@ _WHETHER = re.compile(
     re.IGNORECASE,
 )
 _THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", re.IGNORECASE)
-_OTHERWISE = re.compile(r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE)
+_OTHERWISE = re.compile(
+    r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE
+)
 _SIGNS = re.compile(r"[<>{}\[\]|,=\\^~$]|::|\s-\w|\.\.|[:\"]$")
 DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
     frozenset(_TABLES[name].split()) for name in ("determiners", "nouns", "prepositions", "misfits")
@@ -94,7 +96,9 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
             continue
         clause = clause.replace("`", "").replace("Amazon Web Services", "AWS")
         if in_library:
-            clause = _OTHERWISE.sub("", _THAT.sub("check-that", _WHETHER.sub("check-whether", clause)))
+            clause = _OTHERWISE.sub(
+                "", _THAT.sub("check-that", _WHETHER.sub("check-whether", clause))
+            )
         first, _, rest = re.sub(r"\([^)]*\)", " ", clause).partition(" ")
         rest = " ".join(rest.split()).rstrip(".").removeprefix("of ")
         ends = (cut.start() for cut in _CLAUSE.finditer(rest))

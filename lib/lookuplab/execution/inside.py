@@ -441,7 +441,7 @@ def main() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "lookuplab"]:
         del sys.modules[name]
     # pandas would use these by default if they happen to be installed
-    missing: "Any" = None
+    missing: Any = None
     sys.modules["bottleneck"] = sys.modules["numexpr"] = missing
     write(server.answers, {})
     server.serve()

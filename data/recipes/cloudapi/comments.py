@@ -24,6 +24,7 @@ VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]
 LIBRARY_MEANT = MEANT | _TABLES["library_meant"]
+_IMPERATIVES = {word for options in LIBRARY_MEANT.values() for word in options}
 PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
 _LEAD_INS = re.compile(
@@ -120,7 +121,7 @@ def _imperative(before: str, word: str) -> str:
     """``store`` for ``stores`` in "Loads it and stores it"."""
     if before in ("and", "or", "then"):
         stems = (re.sub(*end, word) for end in _THIRD_PERSON)
-        return next((stem for stem in stems if stem in LIBRARY_VERBS), word)
+        return next((stem for stem in stems if stem in _IMPERATIVES), word)
     return word
 
 

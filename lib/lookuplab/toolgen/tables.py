@@ -297,8 +297,9 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
         changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
         for head, column in (("ours", "value"), ("paper", "paper_value")):
             wide = alone.set_index(["model", "condition", "metric"])[column].unstack(sort=False)
-            numbers = wide.reindex(columns=[metric, changed]).astype(float).astype(object)
+            numbers = wide.reindex(columns=[metric, changed]).astype(float)
             texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
             changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
-            cells[heading, head] = texts.fillna("") + changes.fillna("")
+            shown = [part.astype(object).fillna("") for part in (texts, changes)]
+            cells[heading, head] = shown[0] + shown[1]
     return pd.DataFrame(cells)

@@ -1,11 +1,14 @@
 """The contract: a benchmark in a dozen lines is asked, judged and counted."""
 
+import json
+import re
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
 
-from lookuplab.benchmark import Benchmark, evaluate, rates
+from lookuplab import paths
+from lookuplab.benchmark import Benchmark, evaluate, named, rates
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
 
@@ -86,3 +89,22 @@ def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered():
 def test_a_benchmark_without_a_task_is_a_user_error():
     with pytest.raises(UserError, match="no task"):
         evaluate(Scripted(), Doubling(tasks=[]), store=False)
+
+
+def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, monkeypatch, capsys):
+    text = (paths.ROOT / "docs" / "fourth_paper.md").read_text(encoding="utf-8")
+    bench, use = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+    (tmp_path / "shelf.py").write_text(bench)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
+    exec(use, {"Shelf": named("shelf:Shelf").__class__})
+    assert "wish-10" in capsys.readouterr().out
+    right = {"id": "wish-1", "completion": 'add_book("Emma", author="Austen")'}
+    result = score("shelf:Shelf", [right, right | {"completion": "add_book()"}])
+    assert [json.loads(line) for line in result.stdout.splitlines()] == [
+        {"id": "wish-1", "sample": 0, "arguments": 2, "valid": True, "right_name": True},
+        {"id": "wish-1", "sample": 1, "arguments": 2, "valid": False, "right_name": True},
+    ]
+    assert "valid_percent 50.0" in " ".join(result.stderr.split())
+    assert "unknown task 'wish-99'" in score("shelf:Shelf", [right | {"id": "wish-99"}]).stderr
+    assert "no benchmark shelf:Case" in score("shelf:Case", [right]).stderr

@@ -32,7 +32,8 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE,
 )
-_SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?", re.DOTALL)  # compiled functions begin with it
+# Some docstrings begin with it, or with the bare name: compiled functions, generated clients.
+_SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?|\w+_\w+", re.DOTALL)
 # ":keyword str name:", ":param ~azure.core.Thing name:", ":keyword Callable[[dict], None] hook:"
 _FIELD = re.compile(
     r"^\s*:(?:param|keyword|kwarg)\s+((?:(?!:\s).)*?)\s*\*{0,2}([A-Za-z]\w*)\s*:(?=\s|$)", re.M

@@ -7,8 +7,6 @@ numbers with intervals; ``lookuplab score`` judges completions that were generat
 """
 
 import importlib
-import os
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -154,17 +152,14 @@ def written(id: str | int, text: str, sample: int = 0) -> Completion:
 
 
 def named(name: str) -> Benchmark[Any]:
-    """The benchmark that ``module:Class`` makes without arguments; the module may lie in the
-    working directory. Raises UserError if there is no such class.
+    """The benchmark that ``module:Class`` makes without arguments. Raises UserError if there is no
+    such class.
     """
     module, _, attribute = name.partition(":")
-    sys.path.append(os.getcwd())
     try:
         benchmark = getattr(importlib.import_module(module), attribute)()
     except (ImportError, AttributeError, TypeError) as error:
         raise UserError(f"no benchmark {name}: {error}") from None
-    finally:
-        sys.path.pop()
     if not isinstance(benchmark, Benchmark):
         raise UserError(f"{name} is no lookuplab.benchmark.Benchmark")
     return benchmark

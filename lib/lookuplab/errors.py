@@ -25,7 +25,7 @@ class UserError(Exception):
     """
 
 
-def check_choice(what: str, value: object, choices: Collection) -> None:
+def check_choice(what: str, value: object, choices: Collection[object]) -> None:
     """Raises UserError for a value that is none of the choices. It names them, of many only the
     most similar.
     """
@@ -38,7 +38,7 @@ def check_choice(what: str, value: object, choices: Collection) -> None:
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """What is imported inside comes with this extra of pyproject.toml. Raises UserError without it."""
+    """For imports from this extra of pyproject.toml. Raises UserError where it is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -54,5 +54,8 @@ def explained(error: Exception) -> str | None:
     if isinstance(error, shutil.Error):  # of a copied folder: (from, to, why) of each file
         return f"cannot copy: {error.args[0][0][2]}"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
-        return f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or correct the path or its permissions, then run again"
+        return (
+            f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or correct "
+            "the path or its permissions, then run again"
+        )
     return str(error) if isinstance(error, UserError) else None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from lookuplab.errors import UserError
 
@@ -89,11 +89,14 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 def opened(path: Path) -> TextIO:
     """A text file to read, compressed (.gz, .xz) or not."""
-    kinds = {".gz": gzip.open, ".xz": lzma.open}
-    return kinds.get(path.suffix, open)(path, "rt", encoding="utf-8")
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")
+    if path.suffix == ".xz":
+        return lzma.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
 
 
-def records(file: Path) -> Iterator[tuple[int, dict]]:
+def records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) of a JSON Lines file, compressed or not. Raises UserError with the
     number of an invalid line.
     """

@@ -129,18 +129,18 @@ def restrict() -> None:
     """
     sys.path[:] = search_path()
     sys.meta_path[:] = [machinery.BuiltinImporter, machinery.FrozenImporter, machinery.PathFinder]
-    importlib.util.find_spec = _find_spec
+    importlib.util.find_spec = _find_spec  # type: ignore[assignment]
     for name, module in list(sys.modules.items()):
         if hasattr(module, "__path__") and not getattr(module, "__file__", None):
             del sys.modules[name]  # a namespace package, which astroid would find
     importlib.invalidate_caches()
 
 
-def _find_spec(name: str, package: str | None = None) -> machinery.ModuleSpec | None:
+def _find_spec(name: str, _package: str | None = None) -> machinery.ModuleSpec | None:
     """Like importlib.util's for a top-level module, but ignores what this process has already
     imported.
     """
-    return next(filter(None, (finder.find_spec(name) for finder in sys.meta_path)), None)
+    return next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)
 
 
 def distribution(name: str) -> metadata.Distribution:

@@ -26,6 +26,7 @@ from lookuplab.toolgen.finetuning import (
     labelled,
     mark_probabilities,
     mark_rows,
+    training_rows,
 )
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.pairs import IGNORED, Pair, add_mark, encode
@@ -58,8 +59,9 @@ def command(base, folder, *more):
     """The words of a training of PAIRS into ``folder``/m."""
     corpus, lines = folder / "c.jsonl", []
     for pair in PAIRS:
-        marks = {"marked_signature": pair.signature, "marked_body": pair.body}
-        lines.append(json.dumps(vars(pair.unmarked()) | marks))
+        bare = {"id": pair.id, "docstring": pair.docstring, "signature": pair.signature}
+        bodies = {"body": pair.unmarked().body, "marked_body": pair.body}
+        lines.append(json.dumps(bare | bodies | {"marked_signature": pair.signature}))
     corpus.write_text("\n".join(lines))
     words = "train", "toolgen", "--base", base, "--corpus", corpus, "-o", folder / "m"
     return [str(word) for word in (*words, *more)]
@@ -126,21 +128,16 @@ def test_an_adapter_has_the_new_row_of_a_full_vocabulary_and_names_its_base_rela
     assert first.identity["content"] == known
 
 
-def test_the_base_variant_has_no_mark_and_learns_the_unmarked_functions(bases, tmp_path):
-    tune(bases / "gpt2", tmp_path / "m", marked=False)
-    assert MARK not in load(str(tmp_path / "m")).tokenizer.get_added_vocab()
-    tune(bases / "gpt2", tmp_path / "n", marked=False, pairs=[pair.unmarked() for pair in PAIRS])
-    assert weights(tmp_path / "m") == weights(tmp_path / "n")
-
-
-def test_both_variants_leave_out_the_same_pairs(bases, tmp_path):
-    """One pair fits only without its marks."""
+@pytest.mark.parametrize("marked", [True, False])
+def test_the_marked_form_decides_for_both_variants_which_pairs_are_left_out(bases, marked):
+    """One pair fits only without its marks, which the base variant never sees."""
+    model = load(str(bases / "gpt2"))
     long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)
-    [bare] = encode(load(str(bases / "gpt2")).tokenizer, [long.unmarked()], "decoder")
+    [bare] = encode(model.tokenizer, [long.unmarked()], "decoder")
     recipe = replace(RECIPE, max_tokens=len(bare.prompt) + len(bare.answer))
-    for marked in (True, False):
-        card = tune(bases / "gpt2", tmp_path / str(marked), recipe, marked, [PAIRS[1], long])
-        assert card["pairs"] == card["left_out"].total() == 1
+    [row], left_out = training_rows(model, [PAIRS[1], long], recipe, marked)
+    assert left_out.total() == 1
+    assert (len(model.tokenizer) in row["labels"]) == marked  # the mark is the next token
 
 
 def test_a_decoders_loss_covers_the_signature_if_it_is_that_of_the_function(bases):
@@ -165,6 +162,7 @@ def test_of_the_checkpoints_the_one_is_taken_that_is_best_on_pairs_that_were_kep
     pairs = [replace(pair, body=f"    return {i * 7919}") for i, pair in enumerate(PAIRS)]
     card = tune(base, tmp_path / "m", recipe, False, pairs)
     assert card["pairs"] == 32 and card["taken_step"] < card["steps"] == 48
+    assert MARK not in load(str(tmp_path / "m")).tokenizer.get_added_vocab()
     tune(base, tmp_path / "n", recipe, False, pairs, save_every=card["taken_step"])
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
     with pytest.raises(UserError, match="40 pairs are too few for 40 of validation"):
@@ -216,7 +214,7 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path, monk
     checkpoints 3. One that was killed while it was written is no point to go on from.
     """
     lean = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}
-    given = {"epochs": 12, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}
+    given = {"epochs": 4, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}
     settings = [f"-s{name}={value}" for name, value in given.items()]
     work = tmp_path / "w"
     words = command(bases / "gpt2", tmp_path, "--work", work, "--save-every", 3, *settings)
@@ -229,10 +227,10 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path, monk
     process.join()
     assert not (tmp_path / "m").exists()
     [run] = work.iterdir()
-    (run / "checkpoint-59").mkdir()
-    (run / "checkpoint-59" / "trainer_state.json").touch()
+    (run / "checkpoint-19").mkdir()
+    (run / "checkpoint-19" / "trainer_state.json").touch()
     said = CliRunner().invoke(cli, words)
-    assert said.exit_code == 0 and "40 pairs, 60 steps" in said.output, said.output
+    assert said.exit_code == 0 and "40 pairs, 20 steps" in said.output, said.output
     tune(bases / "gpt2", tmp_path / "n", Recipe(**given), save_every=100)
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
 

@@ -8,7 +8,7 @@ are made in the same way, with different choices.
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +23,7 @@ _TABLES = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("ut
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]
+LIBRARY_MEANT = MEANT | _TABLES["library_meant"]
 PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
 _LEAD_INS = re.compile(
@@ -49,6 +50,18 @@ _THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
 # The next sentence may begin with a lower-case letter, if its first word is a name.
 _NEXT_SENTENCE = re.compile(r"(?<=\w{3})\. (?=[a-z])")
 MAX_WORDS = 16
+# "Returns True if the graph is empty, False otherwise." -> "check-whether the graph is empty"
+_WHETHER = re.compile(
+    r"^(?:returns? (?:true|boolean|bool)|checks?|tests?|determines?|decides?|verify|verifies) (?:iff?|whether|when)"
+    r"(?: and only if| or not)?\b|^returns? (?:whether|if)\b",
+    re.IGNORECASE,
+)
+_THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", re.IGNORECASE)
+_OTHERWISE = re.compile(r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE)
+_SIGNS = re.compile(r"[<>{}\[\]|,=\\^~$]|::|\s-\w|\.\.|[:\"]$")
+DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
+    frozenset(_TABLES[name].split()) for name in ("determiners", "nouns", "prepositions", "misfits")
+)
 
 
 class Intent(NamedTuple):
@@ -74,12 +87,14 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
     words; None without one. Descriptions of a package's functions may begin with more verbs than
     those of an SDK's operations.
     """
-    verbs = LIBRARY_VERBS if in_library else VERBS
+    verbs = LIBRARY_MEANT if in_library else VERBS
     for sentence in sentences(description)[:4]:
         clause = _LEAD_INS.sub("", sentence).strip()
         if _BOILERPLATE.search(clause):
             continue
         clause = clause.replace("`", "").replace("Amazon Web Services", "AWS")
+        if in_library:
+            clause = _OTHERWISE.sub("", _THAT.sub("check-that", _WHETHER.sub("check-whether", clause)))
         first, _, rest = re.sub(r"\([^)]*\)", " ", clause).partition(" ")
         rest = " ".join(rest.split()).rstrip(".").removeprefix("of ")
         ends = (cut.start() for cut in _CLAUSE.finditer(rest))
@@ -90,8 +105,42 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
         said = first.strip(".,").lower()
         for stem in (said, *(re.sub(*end, said) for end in _THIRD_PERSON)):
             if stem in verbs and len(words) >= 2:
-                return Intent(stem, " ".join(words))
+                if in_library:
+                    words = [_imperative(*pair) for pair in zip(["", *words], words, strict=False)]
+                    words = _object(words, stem.startswith("check-"))
+                return Intent(stem, " ".join(words)) if words else None
     return None
+
+
+def _imperative(before: str, word: str) -> str:
+    """``store`` for ``stores`` in "Loads it and stores it"."""
+    if before in ("and", "or", "then"):
+        stems = (re.sub(*end, word) for end in _THIRD_PERSON)
+        return next((stem for stem in stems if stem in LIBRARY_VERBS), word)
+    return word
+
+
+def _object(words: list[str], is_clause: bool) -> list[str]:
+    """The words, if they may follow a verb in a sentence: a docstring often lacks an article, or is
+    no sentence. Else nothing.
+
+    Of the words before the first preposition, one is a determiner, or the last is a plural, a name
+    or a mass noun. Before "of", an article is added.
+    """
+    plain = [word.lower().strip(",.'") for word in words]
+    if plain[0] in ("or", "and") and len(words) > 3:  # another verb
+        return words[:2] + rest if (rest := _object(words[2:], False)) else []
+    text = " ".join(words)
+    if _SIGNS.search(text) or plain[0] in MISFITS or text.count("'") == 1:
+        return []
+    end = next((i for i, word in enumerate(plain) if word in PREPOSITIONS), len(plain))
+    end = 1 if is_clause else end
+    noun = words[end - 1]
+    named = re.search(r"[^s]s$|^[A-Z]|_", noun) or noun in NOUNS
+    if named or DETERMINERS & {*plain[:end]}:
+        return words
+    needs_article = plain[end : end + 1] in ([["is"], ["has"], ["can"]] if is_clause else [["of"]])
+    return ["the", *words] if needs_article else []
 
 
 def purpose(spec: ApiSpec) -> Intent | None:
@@ -99,7 +148,12 @@ def purpose(spec: ApiSpec) -> Intent | None:
     return intent(spec.description, spec.provider == "python")
 
 
-def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
+def reword(
+    meaning: Intent,
+    rng: random.Random,
+    keep: float = 0.0,
+    verbs: Mapping[str, Sequence[str]] = MEANT,
+) -> str:
     """One wording of the intent; each part keeps its plain form with probability ``keep``.
 
     The wording says neither less nor more than the SDK: "a new" does not become "another", nor "the
@@ -112,7 +166,7 @@ def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
     rest = _NEXT_SENTENCE.split(meaning.rest)[0]
     for pattern, options in PHRASES.items():
         rest = pattern.sub(lambda _: choose(options), rest)  # noqa: B023
-    return " ".join(f"{choose(MEANT[meaning.verb])} {rest}".split())
+    return " ".join(f"{choose(verbs[meaning.verb])} {rest}".split())
 
 
 def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
@@ -123,7 +177,7 @@ def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
     meaning, found = purpose(spec), {}
     rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
     for _ in range(40 * count if meaning else 0):
-        comment = reword(meaning, rng, 0.25)
+        comment = reword(meaning, rng, 0.25, LIBRARY_MEANT if spec.provider == "python" else MEANT)
         plain = normalised(comment)
         if not leaks_name(comment, spec.name) and plain not in source:
             found.setdefault(plain, comment[0].upper() + comment[1:])

@@ -102,7 +102,8 @@ def inspected(place: ApiPlace, function: Callable, unbound: bool = False, **more
     fields.
     """
     variants = [function]
-    variants += get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
+    if hasattr(plain := inspect.unwrap(getattr(function, "__func__", function)), "__module__"):
+        variants += get_overloads(plain)
     docstring = next(filter(None, map(inspect.getdoc, variants)), "")
     types = documented_types(docstring)
     parameters, *overloads = (signature(one, types, unbound) for one in variants)
@@ -165,13 +166,13 @@ def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
     of these.
 
     ``shared_name``: another client of the provider has an operation of this name. ``generic_name``:
-    a single word (``encrypt``; ``begin_`` does not count), or a name in more than four clients
-    (``list_by_resource_group``).
+    a single word (``encrypt``; ``begin_`` does not count), or a name in more than four clients of a
+    cloud (``list_by_resource_group``).
     """
     holders, found = Counter((spec.provider, spec.name) for spec in specs if spec.operation), []
     for spec in specs:
         times, flags = holders[spec.provider, spec.name], set(spec.flags)
-        if times > COMMON or "_" not in spec.name.removeprefix("begin_"):
+        if (times > COMMON and spec.provider != "python") or "_" not in spec.name.removeprefix("begin_"):
             flags.add("generic_name")
         if times > 1:
             flags.add("shared_name")

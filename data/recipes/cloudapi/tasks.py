@@ -30,11 +30,14 @@ from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
 from recipes.cloudapi.comments import distinct_comments, purpose
+from recipes.cloudapi.reading import COMMON
 
 AWS_SHARE = 2 / 3  # our choice: each class has both providers (Figure 10), numbers are not given
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
 # Flags of names that do not identify one API by themselves
 GENERIC = {"generic_name", "shared_name"}
+# A package's prompt names the class or the module, so that another may have the name as well.
+IN_PACKAGES = {"shared_name"}
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
@@ -66,7 +69,7 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
         homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
         frequency = times.get("class", "" if homonym else by_name)
         sure = GENERIC if "class" in times or by_name == at_least else set()
-        allowed = {"open_signature"} | sure if spec.provider != "python" else ()
+        allowed = {"open_signature"} | sure if spec.provider != "python" else IN_PACKAGES
         if frequency and not obstacle(spec, allowed):
             found[frequency, spec.provider].append(spec)
     return found
@@ -101,12 +104,16 @@ def sample(
 
     ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets
     with the same number of required arguments and the same octave of the count; APIs of the next
-    tenth of ``class_stability`` follow when the more stable ones are used up. A hash decides the
+    tenth of ``class_stability`` follow when the more stable ones are used up. At most four APIs of a
+    package that share a name are chosen. A hash decides the
     order within a bucket and whether an API has one, two or three prompts. At most half of the
     wordings for a cloud API are used, so that the mini corpus can use the others.
     """
-    tiers = defaultdict(lambda: defaultdict(list))
+    tiers, chosen = defaultdict(lambda: defaultdict(list)), Counter()
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
+        chosen[spec.name] += spec.provider == "python"
+        if chosen[spec.name] > COMMON:
+            continue
         times = counts[spec.id]
         bucket = min(len(spec.required), 5), int(math.log2(times["count_name"] + 1))
         tiers[-int(10 * times.get("class_stability", 0))][bucket].append(spec)

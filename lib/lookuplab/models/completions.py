@@ -15,10 +15,10 @@ import csv
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.execution.progress import Progress
@@ -53,6 +53,16 @@ class Prompt:
     place: str | None = None
 
 
+class StopRule(Protocol):
+    """Reads one answer piece by piece; ``name`` is part of the keys of stored answers."""
+
+    name: ClassVar[str]
+
+    def feed(self, piece: str) -> bool:
+        """Whether nothing that follows can matter."""
+        ...
+
+
 @dataclass(frozen=True)
 class Decoding:
     """How to decode. The defaults are CloudAPIBench's: greedy, one sequence, up to 256 tokens
@@ -60,9 +70,7 @@ class Decoding:
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt
     id, sample index), so that a sample does not depend on its batch. ``stop`` strings and a
-    ``stop_rule`` end an answer during generation. The rule is a class; its ``name`` is part of the
-    keys of stored answers, and its objects, one per answer, read the
-    answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter.
+    ``stop_rule`` end an answer during generation; the rule is a class, with an object per answer.
     ``truncation`` "left" drops the beginning of a prompt that is too long; without it, such a
     prompt is an error. UserError for a value out of range.
     """
@@ -73,7 +81,7 @@ class Decoding:
     n: int = 1
     seed: int = 0
     stop: tuple[str, ...] = ()
-    stop_rule: type | None = None
+    stop_rule: type[StopRule] | None = None
     truncation: Literal["left"] | None = None
 
     def __post_init__(self) -> None:
@@ -92,7 +100,7 @@ class Decoding:
         """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule
         ends it.
         """
-        rule, read = self.stop_rule and self.stop_rule(), ""
+        rule, read = self.stop_rule() if self.stop_rule else None, ""
 
         def over(piece: str) -> bool:
             nonlocal read
@@ -145,14 +153,22 @@ class Model(Protocol):
     """
 
     name: str
-    chat: bool | None
-    tokenizer: object
-    identity: dict[str, str]
-    generate: Callable[..., Iterator[list[Completion]]]
-    score: Callable[..., Iterator[list[Completion]]]
+    chat: bool
+
+    @property
+    def tokenizer(self) -> Any: ...
+
+    @property
+    def identity(self) -> dict[str, str]: ...
+
+    def generate(
+        self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
+    ) -> Iterator[list[Completion]]: ...
+
+    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]: ...
 
 
-Store = CompletionStore | str | os.PathLike | Literal[False] | None
+Store = CompletionStore | str | os.PathLike[str] | Literal[False] | None
 CompletionRequest = tuple[Prompt, str, int]  # a prompt, the continuation to score, the sample
 
 
@@ -216,8 +232,11 @@ def answered(
                 "use a local model or an endpoint that gives them (vLLM does)"
             )
 
-    own = not isinstance(store, CompletionStore)  # a store passed by the caller stays open
-    with CompletionStore(store) if own else nullcontext(store) as store:
+    opened: AbstractContextManager[CompletionStore] = (
+        # a store passed by the caller stays open
+        nullcontext(store) if isinstance(store, CompletionStore) else CompletionStore(store)
+    )
+    with opened as store:
         by_key = dict(zip(keys, asked, strict=True))
         known, unknown = store.lookup(by_key, (model, decoding))
         require_logprobs(one["token_logprobs"] for one in known.values())
@@ -233,7 +252,7 @@ def answered(
             else:
                 answering = model.score([(prompt, text) for prompt, text, _ in mine.values()])
             bar = Progress(model.name, len(mine), "answers", len(known), quiet=not progress)
-            with bar, closing(answering) as batches:
+            with bar, closing(answering) as batches:  # type: ignore[type-var]  # generators
                 for batch in batches:
                     named = {"model": model.name}
                     store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
@@ -276,7 +295,7 @@ def keys_of(
     common, hashed = digest(canonical(settings)), {}
     for prompt, continuation, sample in asked:
         if prompt.id not in hashed:
-            fields = {"text": prompt.text, "system": prompt.system}
+            fields: dict[str, Any] = {"text": prompt.text, "system": prompt.system}
             if decoding is None:
                 fields["continuation"] = continuation
             elif prompt.choices:
@@ -292,14 +311,15 @@ def keys_of(
         yield f"{key}/{sample}{'' if prompt.place is None else elsewhere()}", question
 
 
-def _restored(answer: dict, name: str, sample: int) -> Completion:
+def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
     """A stored answer under the id of this prompt, since equal prompts share answers; lists become
     tuples again.
     """
-    fields = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in answer.items()
+    fields: dict[str, Any] = {
+        field: tuple(value) if isinstance(value, list) else value
+        for field, value in answer.items()
+        if field != "model"
     }
-    del fields["model"]
     return Completion(**fields | {"id": name, "sample": sample})
 
 

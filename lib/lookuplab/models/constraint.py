@@ -21,6 +21,7 @@ from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decoded
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedTokenizerBase
 
 
 class Constraint(Protocol):
@@ -74,9 +75,11 @@ class NameTries:
     prompt.
     """
 
-    def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
         self._tokenizer, self._end_of_text = tokenizer, end_of_text
-        self._spelled: dict[tuple, list[int] | None] = {}  # (tail, text) -> the text's tokens
+        self._spelled: dict[
+            tuple[tuple[int, ...], str], list[int] | None
+        ] = {}  # (tail, text) -> the text's tokens
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
         """A constraint for one row; ``prompt_ids`` are the tokens that its answer continues, [] if
@@ -159,7 +162,7 @@ class NameTries:
 
 @dataclass
 class NameConstraint:
-    """Makes the row begin with one of the trie's names; ``node`` is None once the name has ended."""
+    """Makes the row begin with a name of the trie; ``node`` is None once the name has ended."""
 
     names: NameTries
     node: Trie | None
@@ -169,7 +172,7 @@ class NameConstraint:
             return None
         return self.names.only(logits, self.node, self.node.terminal), math.inf
 
-    def push(self, token: int, logprob: float) -> None:
+    def push(self, token: int, _logprob: float) -> None:
         node = None if self.node is None else self.node.get(token)
         self.node = None if node is None or node.closed else node
 

@@ -25,16 +25,19 @@ def load(name: str, **options: Any) -> Model:
     address or an unknown option.
     """
     place, stated = split_options(name)
-    if is_remote(place):
-        from lookuplab.models.remote import RemoteModel as make
-    else:
-        from lookuplab.models.local import named as make  # torch takes seconds to import
+    options = {**stated, **options}
     try:
-        return make(place, **{**stated, **options})
+        if is_remote(place):
+            from lookuplab.models.remote import RemoteModel
+
+            return RemoteModel(place, **options)
+        from lookuplab.models.local import named  # torch takes seconds to import
+
+        return named(place, **options)
     except TypeError as error:  # an unknown option, or a value of the wrong type
         raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from error
 
 
-def load_tokenizer(name: str):
+def load_tokenizer(name: str) -> Any:
     """The Transformers tokenizer of a local model, named as for ``load``."""
     return load(name).tokenizer

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
@@ -29,6 +29,9 @@ from lookuplab.models.names import (
 from lookuplab.models.tokens import TAIL, continuations
 
 DTYPES = ("float32", "bfloat16", "float16")
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 BATCH_ROWS = 128  # per batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 
@@ -105,7 +108,7 @@ class LocalModel:
         return causal, getattr(text, "max_position_embeddings", None) if causal else None
 
     @cached_property
-    def config(self):
+    def config(self) -> Any:
         """The Transformers configuration."""
         from transformers import AutoConfig
 
@@ -126,30 +129,34 @@ class LocalModel:
         # "by prompt" means without the chat template; the words are part of the keys of stored
         # answers, so they stay
         chat = "always" if self.chat else "by prompt"
-        found = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
+        identity = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         place, revision = self.source
         if Path(place).is_dir():
-            found["content"] = model_hash(Path(place))
+            identity["content"] = model_hash(Path(place))
         else:
             from huggingface_hub import try_to_load_from_cache
 
             # the commit of a branch or tag, from the cache's folder: the configuration need not
             # have it
             file = try_to_load_from_cache(place, "config.json", revision=revision)
-            found["checkpoint"] = (
+            identity["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
             )
         if self.adapter:  # in 16 bits merging would round it away
-            found["adapter"] = model_hash(self.adapter) + " merged" * (self.dtype == "float32")
-        return found
+            identity["adapter"] = model_hash(self.adapter) + (
+                " merged" if self.dtype == "float32" else ""
+            )
+        return identity
 
     @cached_property
-    def tokenizer(self):
+    def tokenizer(self) -> "PreTrainedTokenizerBase":
         """The Transformers tokenizer, the adapter's own if it brings one."""
         from transformers import AutoTokenizer
 
         own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
-        tokenizer = self._read(AutoTokenizer.from_pretrained, str(self.adapter) if own else "")
+        tokenizer: PreTrainedTokenizerBase = self._read(
+            AutoTokenizer.from_pretrained, str(self.adapter) if own else ""
+        )
         # without tokenizer files, Transformers makes up an empty tokenizer
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
             raise UserError(
@@ -158,7 +165,7 @@ class LocalModel:
         return tokenizer
 
     @cached_property
-    def module(self):
+    def module(self) -> "PreTrainedModel":
         """The Transformers model, ready to decode. Models no longer in use are freed first."""
         import torch
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
@@ -202,10 +209,11 @@ class LocalModel:
             # share the weight
             head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
-        return module.eval()
+        decoder: PreTrainedModel = module.eval()
+        return decoder
 
-    def _read(self, load: Callable, place: str = "", **options: Any) -> Any:
-        """``load`` a part of the model; UserError with the first line of the error if that fails."""
+    def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
+        """``load`` a part of the model; UserError with the error's first line if that fails."""
         name, revision = (place, None) if place else self.source
         try:
             return load(name, revision=revision, **options)
@@ -225,7 +233,9 @@ class LocalModel:
         from transformers import GenerationConfig
 
         try:
-            config = GenerationConfig.from_pretrained(self.source[0], revision=self.source[1])
+            config = GenerationConfig.from_pretrained(
+                self.source[0], revision=self.source[1] or "main"
+            )
         except OSError:  # there is none
             config = self.config
         ends = config.eos_token_id
@@ -244,7 +254,8 @@ class LocalModel:
         A causal prompt must stay open: an end-of-text token added by the tokenizer is removed. An
         empty prompt becomes one begin-of-text token, because a model cannot begin from nothing.
         """
-        ids = self.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        encoded = self.tokenizer(text, add_special_tokens=special, verbose=False)
+        ids: list[int] = encoded["input_ids"]
         if self.causal and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
             return ids[:-1]
         if ids:
@@ -337,7 +348,7 @@ class LocalModel:
             text = self.tokenizer.apply_chat_template(
                 said, tokenize=False, add_generation_prompt=True
             )
-            return self.prompt_ids(text + answer, special=False)
+            return self.prompt_ids(f"{text}{answer}", special=False)
 
         system = [("system", prompt.system)] if prompt.system else []
         try:

@@ -19,6 +19,7 @@ import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,8 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
     plain = pyarrow.array([key.partition("@")[0] for key in asked])
     places = compute.index_in(plain, value_set=file.keys).to_numpy(zero_copy_only=False)
     there = np.flatnonzero(~np.isnan(places.astype(float)))
-    places, found = places[there].astype(int), {}
+    places = places[there].astype(int)
+    found: dict[str, Any] = {}
     groups = np.searchsorted(file.starts, places, side="right") - 1
     for at in np.unique(groups):
         chosen = groups == at
@@ -96,8 +98,8 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def _answers(table) -> Iterator[dict]:
-    """Rows of ``completions`` as a store has them: ``vars`` of a Completion and the model's name."""
+def _answers(table: Any) -> Iterator[dict[str, Any]]:
+    """Rows of ``completions`` as a store has them: ``vars`` of a Completion and the model."""
     plain = {name: _column(table, name) for name in (*ANSWER, "record", "model")}
     lists = {name: _lists(table, name) for name in ("token_ids", "token_logprobs", "token_lengths")}
     for at, text in enumerate(plain["text"]):
@@ -105,7 +107,7 @@ def _answers(table) -> Iterator[dict]:
         record = plain["record"][at]
         yield {
             **{name: plain[name][at] for name in ANSWER},
-            "tokens": [text[a:b] for a, b in zip(ends, ends[1:], strict=False)],
+            "tokens": [text[a:b] for a, b in pairwise(ends)],
             "token_ids": lists["token_ids"][at],
             "token_logprobs": lists["token_logprobs"][at],
             "record": None if record is None else json.loads(record),
@@ -113,19 +115,17 @@ def _answers(table) -> Iterator[dict]:
         }
 
 
-def _column(table, name: str) -> list:
-    return table.column(name).to_pylist()
+def _column(table: Any, name: str) -> list[Any]:
+    values: list[Any] = table.column(name).to_pylist()
+    return values
 
 
-def _lists(table, name: str) -> list[list]:
-    """A column of lists; slicing one list of all values is many times faster than Arrow's own way."""
+def _lists(table: Any, name: str) -> list[list[Any]]:
+    """A column of lists: slices of one list of all values, many times faster than Arrow's way."""
     column = table.column(name).combine_chunks()
-    values, ends = column.flatten().to_numpy().tolist(), np.cumsum([0, *_lengths(column)]).tolist()
-    return [values[a:b] for a, b in zip(ends, ends[1:], strict=False)]
-
-
-def _lengths(column) -> list[int]:
-    return column.value_lengths().to_pylist()
+    values = column.flatten().to_numpy().tolist()
+    ends = np.cumsum([0, *column.value_lengths().to_pylist()]).tolist()
+    return [values[a:b] for a, b in pairwise(ends)]
 
 
 # Writing
@@ -169,7 +169,7 @@ def write(name: str, answers: Mapping[str, Any], target: Path) -> None:
         parquet.write_table(table, part, **options)
 
 
-def _columns(keys: Sequence[str], answers: Mapping[str, dict]):
+def _columns(keys: Sequence[str], answers: Mapping[str, dict[str, Any]]) -> Any:
     import pyarrow
 
     found = [answers[key] for key in keys]
@@ -269,9 +269,9 @@ def _sampled(name: str, share: float, seed: str, _: _File | None) -> dict[str, s
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
     """How an answer made anew differs from the record's, and whether it was a near tie.
 
-    Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the processor
-    and on the batch, and a sample is not written in the batches of the record. Everything else must
-    be equal.
+    Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the
+    processor and on the batch, and a sample is not written in the batches of the record. Everything
+    else must be equal.
     """
     if name != "completions":
         return ([] if old == new else [f"{json.dumps(old)} -> {json.dumps(new)}"]), False

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from multiprocessing.pool import ThreadPool
+from typing import TYPE_CHECKING, Any
 
 from lookuplab.errors import UserError, check_choice, needs
 from lookuplab.models.completions import Completion, Decoding, Prompt
@@ -26,6 +27,9 @@ from lookuplab.models.names import OPENAI, split_options
 
 with needs("remote"):
     import openai
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host and perhaps a port and a path
@@ -87,7 +91,7 @@ class RemoteModel:
         return identity if self.logprobs else identity | {"logprobs": "none"}
 
     @cached_property
-    def tokenizer(self):
+    def tokenizer(self) -> "PreTrainedTokenizerBase":
         """The tokenizer of the local model named for it."""
         if not self._tokenizer:
             raise UserError(
@@ -113,7 +117,7 @@ class RemoteModel:
                 f"{self.name}: an endpoint cannot be held to given names (choices); use a local "
                 "model"
             )
-        failures = []
+        failures: list[UserError] = []
 
         def ask(request: tuple[Prompt, int]) -> list[Completion]:
             try:
@@ -127,7 +131,7 @@ class RemoteModel:
         if failures:
             raise failures[0]
 
-    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
+    def score(self, _pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Not possible: endpoints do not score texts that they did not write. Raises UserError."""
         raise UserError(f"{self.name}: an endpoint cannot score a given text; use a local model")
 
@@ -145,7 +149,7 @@ class RemoteModel:
             max_retries=RETRIES,
         )
 
-    def _ask(self, create: Callable, **parameters):
+    def _ask(self, create: Callable[..., Any], **parameters: Any) -> tuple[Any, int]:
         """Send one request. UserError with the client's message in one line, the key masked."""
         try:
             response = create(model=self.name, **parameters)
@@ -175,7 +179,7 @@ class RemoteModel:
 
     def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:
         stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
-        options = {
+        options: dict[str, Any] = {
             "max_tokens": decoding.max_new_tokens,
             "temperature": decoding.temperature,
             "stop": stop[:MAX_STOP_STRINGS] or openai.NOT_GIVEN,
@@ -185,14 +189,15 @@ class RemoteModel:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             options |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
         if self.chat:
-            said = [{"role": "system", "content": prompt.system}] if prompt.system else []
-            said.append({"role": "user", "content": prompt.text})
-            asked, resource = {"messages": said}, self._client.chat.completions
+            messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
+            options["messages"] = [*messages, {"role": "user", "content": prompt.text}]
+            create: Callable[..., Any] = self._client.chat.completions.create
         else:
-            asked, resource = {"prompt": prompt.text}, self._client.completions
+            options["prompt"] = prompt.text
+            create = self._client.completions.create
         if self.logprobs:
-            asked["logprobs"] = True if self.chat else 1
-        choice, read = self._ask(resource.create, **asked, **options)
+            options["logprobs"] = True if self.chat else 1
+        choice, read = self._ask(create, **options)
         text = (choice.message.content if self.chat else choice.text) or ""
         given = choice.logprobs.model_dump() if self.logprobs and choice.logprobs else {}
         # llama.cpp's server uses the chat format for completions, too

@@ -18,7 +18,7 @@ import platform
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -32,7 +32,7 @@ PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and
 BUSY_SECONDS = 60.0
 
 
-class AnswerStore(contextlib.AbstractContextManager):
+class AnswerStore:
     """Key -> answer (anything that JSON holds), one file, or in memory (``":memory:"``, False); a
     context manager.
 
@@ -42,7 +42,7 @@ class AnswerStore(contextlib.AbstractContextManager):
 
     name = "answers"
 
-    def __init__(self, path: str | os.PathLike | Literal[False] | None = None):
+    def __init__(self, path: str | os.PathLike[str] | Literal[False] | None = None):
         self.path = ":memory:" if path is False else path or self.default_path()
         with self._readable_errors():
             if str(self.path) != ":memory:":
@@ -77,7 +77,7 @@ class AnswerStore(contextlib.AbstractContextManager):
 
     def lookup(
         self, questions: Mapping[str, object], by: object
-    ) -> tuple[dict[str, object], list[str]]:
+    ) -> tuple[dict[str, Any], list[str]]:
         """The answers that the record or the file has, and the keys whose answers are to be made.
 
         Key -> question; ``by`` is what makes the answers. In an audit, the sampled questions are
@@ -95,14 +95,14 @@ class AnswerStore(contextlib.AbstractContextManager):
                 print(self.name, len(recorded), len(stored), len(missing), again, file=log)
         return known, missing
 
-    def get(self, keys: Iterable[str]) -> dict[str, object]:
+    def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """The answers that the file has for these keys."""
         chosen = f"SELECT * FROM {self.name} WHERE key IN (SELECT value FROM json_each(?))"
         with self._readable_errors():
             rows = self.db.execute(chosen, [json.dumps(list(keys))])
             return {key: json.loads(text) for key, text in rows}
 
-    def everything(self) -> dict[str, object]:
+    def everything(self) -> dict[str, Any]:
         """All answers of the file."""
         with self._readable_errors():
             rows = self.db.execute(f"SELECT * FROM {self.name}")
@@ -119,7 +119,7 @@ class AnswerStore(contextlib.AbstractContextManager):
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
     def __len__(self) -> int:
-        return self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]
+        return int(self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0])
 
     def take(self, file: Path) -> int | None:
         """Add the answers of another file, all or none; return the number of new ones.
@@ -153,7 +153,10 @@ class AnswerStore(contextlib.AbstractContextManager):
                 "LOOKUPLAB_STORE names another file)"
             ) from None
 
-    def __exit__(self, *_) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -161,7 +164,7 @@ class AnswerStore(contextlib.AbstractContextManager):
 
 
 class CompletionStore(AnswerStore):
-    """Answers of models; ``complete.keys_of`` makes the keys. Each answer also names its ``model``."""
+    """Answers of models, each with the ``model``; ``completions.keys_of`` makes the keys."""
 
     name = "completions"
 
@@ -199,7 +202,8 @@ def elsewhere(sandbox: bool = True) -> str:
     conditions never takes the place of one made under the record's.
     """
     python = ".".join(platform.python_version_tuple()[:2])
-    return f"@{python}" * (python != PYTHON) + "@unprotected" * (not sandbox)
+    ending = "" if python == PYTHON else f"@{python}"
+    return ending if sandbox else ending + "@unprotected"
 
 
 def canonical(fields: object) -> str:

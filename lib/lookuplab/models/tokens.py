@@ -1,13 +1,19 @@
 """Converts texts that follow a prompt to tokens, and tokens to text."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 TAIL = 8  # prompt tokens given to the decoder, so that it spells new ones as a continuation
 ANCHORS = ("", "\n", "(", "=")  # texts before a continuation whose tokens do not merge with it
 UNFINISHED = "\ufffd"  # what an incomplete UTF-8 character decodes to
 
 
-def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[list[int] | None]:
+def continuations(
+    tokenizer: "PreTrainedTokenizerBase", tail: Sequence[int], texts: Sequence[str]
+) -> list[list[int] | None]:
     """Token ids that spell each text after the prompt's last tokens ``tail``, which are not
     changed.
 
@@ -31,8 +37,9 @@ def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[
     return found
 
 
-def decoded(tokenizer, rows: list[list[int]]) -> list[str]:
+def decoded(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
     """The text that each row of tokens spells."""
-    return tokenizer.batch_decode(
+    texts: list[str] = tokenizer.batch_decode(
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
     )
+    return texts

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import torch
@@ -27,6 +27,8 @@ from transformers import (
     DataCollatorForSeq2Seq,
     Trainer,
     TrainerCallback,
+    TrainerControl,
+    TrainerState,
     TrainingArguments,
     set_seed,
 )
@@ -50,12 +52,16 @@ tags: [code, python]
 
 {about}
 
-`{base}`, fine-tuned by lookuplab. Run nothing that it writes unread. The losses are in `log.csv`, the whole run:
+`{base}`, fine-tuned by lookuplab. Run nothing that it writes unread. The losses are in `log.csv`,
+the whole run:
 
 ```json
 {facts}
 ```
 """
+
+
+TokenRow = dict[str, list[int]]  # ``input_ids`` and ``labels``
 
 
 @dataclass(frozen=True)
@@ -111,12 +117,15 @@ def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
     output.parent.mkdir(parents=True, exist_ok=True)  # fails now if it cannot be written
     # frozen weights may have the type of the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"
-    return load(str(base), dtype=dtype, device_map="cpu")
+    checkpoint = load(str(base), dtype=dtype, device_map="cpu")
+    if not isinstance(checkpoint, LocalModel):
+        raise UserError(f"{base} is no local checkpoint, so it cannot be trained")
+    return checkpoint
 
 
 def train(
     checkpoint: LocalModel,
-    rows: list[dict[str, list[int]]],
+    rows: list[TokenRow],
     output: Path,
     recipe: Recipe,
     *,
@@ -152,7 +161,8 @@ def train(
     token = add_token(tokenizer, module) if add_token else None
     # by the configuration: in 16 bits the loaded head is a second copy in float32
     parameters = trained_share(module.config, recipe)[1]
-    model = with_lora(module, recipe, token) if adapted else module
+    rank = recipe.lora_rank
+    model = module if rank is None else with_lora(module, recipe, rank, token)
     # 1. train, from the last checkpoint of the same run
     work = work / hashlib.sha256(run.encode()).hexdigest()[:12]
     padding = copy.deepcopy(tokenizer)  # the saved one stays unchanged
@@ -166,11 +176,11 @@ def train(
         callbacks=[Milestones()],
     )
     order = Order([length(row) for row in rows], recipe)
-    trainer._get_train_sampler = lambda *_: order
+    trainer._get_train_sampler = lambda *_: order  # type: ignore[method-assign]
     whole = work.glob("checkpoint-*/complete")
     # by the step in its name: a copy to another machine may change all times
     last = max(whole, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
-    done = trainer.train(resume_from_checkpoint=last and str(last.parent))
+    done = trainer.train(resume_from_checkpoint=str(last.parent) if last else None)
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     if not math.isfinite(log.loss.iloc[-1]):
         raise UserError(
@@ -194,12 +204,12 @@ def train(
     if trainer.is_world_process_zero():
         part = output.with_name(f".{output.name}.partial")
         shutil.rmtree(part, ignore_errors=True)
-        model.to("cpu", torch.float16 if half else None)
-        if adapted:
+        model.to("cpu", torch.float16 if half else None)  # type: ignore[arg-type]  # its wrapper's
+        if isinstance(model, PeftModel):
             _save_adapter(model, part, checkpoint, output)
         else:
             model.config.use_cache = True  # the Trainer switched it off
-            model.save_pretrained(part)
+            model.save_pretrained(str(part))
         if add_token or not adapted:
             tokenizer.save_pretrained(part)
         log[["step", "epoch", "loss", "learning_rate"]].to_csv(part / "log.csv", index=False)
@@ -215,7 +225,7 @@ def train(
     return facts
 
 
-def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
+def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[TokenRow]]:
     """The rows to train on, and those for validation."""
     if recipe.validation >= len(rows):
         raise UserError(
@@ -228,7 +238,7 @@ def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
     return [rows[at] for at in left], [rows[at] for at in apart]
 
 
-def length(row: dict[str, list[int]]) -> int:
+def length(row: TokenRow) -> int:
     """The tokens that a pair needs room for: a decoder's prompt and answer share one context,
     otherwise each has its own.
     """
@@ -270,7 +280,7 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
     return arguments
 
 
-class Order(Sampler):
+class Order(Sampler[int]):
     """The order of the pairs in each epoch, from the seed alone, so that a resumed run sees the
     same batches, on any number of processes.
 
@@ -292,7 +302,7 @@ class Order(Sampler):
         order = torch.randperm(len(self), generator=chance)
         if self.recipe.group_by_length:
             size = self.recipe.batch_size
-            pools = order.split(POOL * size)
+            pools = torch.split(order, POOL * size)
             like = torch.cat([pool[self.lengths[pool].argsort(stable=True)] for pool in pools])
             full = len(self) // size
             batches, last = like[: full * size].view(full, size), like[full * size :]
@@ -305,17 +315,25 @@ class Milestones(TrainerCallback):
     written completely with the file ``complete``.
     """
 
-    def on_step_end(self, args, state, control, **_) -> None:
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
         last = state.global_step >= state.max_steps
         control.should_log |= last
         control.should_evaluate |= last and args.load_best_model_at_end
 
-    def on_save(self, args, state, control, **_) -> None:
+    def on_save(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,  # noqa: ARG002
+    ) -> None:
         if state.is_world_process_zero:
-            Path(args.output_dir, f"checkpoint-{state.global_step}", "complete").touch()
+            Path(args.output_dir or "", f"checkpoint-{state.global_step}", "complete").touch()
 
 
-def with_lora(module: Any, recipe: Recipe, token: int | None) -> PeftModel:
+def with_lora(module: Any, recipe: Recipe, rank: int, token: int | None) -> PeftModel:
     """The model with LoRA on the attention's four projections, everything else frozen.
 
     The row of a new ``token`` in the embedding, and in the head if the two are not tied, is trained
@@ -326,16 +344,18 @@ def with_lora(module: Any, recipe: Recipe, token: int | None) -> PeftModel:
     whole = recipe.lora_embeddings
     head = module.get_output_embeddings()
     layers = [embedding] if head.weight is embedding.weight else [embedding, head]
-    rows = {name: [token] for name, layer in module.named_modules() if layer in layers}
+    names = [name for name, layer in module.named_modules() if layer in layers]
     config = LoraConfig(
-        r=recipe.lora_rank,
+        r=rank,
         lora_alpha=recipe.lora_alpha,
         lora_dropout=recipe.lora_dropout,
         fan_in_fan_out=family == "gpt2",  # its projections are stored transposed
         target_modules=list(recipe.lora_targets or ATTENTION.get(family, LLAMA)),
         task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
-        modules_to_save=[name.rpartition(".")[2] for name in rows] if whole else None,
-        trainable_token_indices=None if token is None or whole else rows,
+        modules_to_save=[name.rpartition(".")[2] for name in names] if whole else None,
+        trainable_token_indices=None
+        if token is None or whole
+        else {name: [token] for name in names},
     )
     wrapped = get_peft_model(module, config)
     config.base_model_name_or_path = ""  # else PEFT asks the hub at every checkpoint
@@ -347,7 +367,8 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 
     A local base is named by its path relative to ``output``, one on the hub with its commit.
     """
-    config, base = model.peft_config["default"], Path(checkpoint.source[0])
+    config = cast(LoraConfig, model.peft_config["default"])
+    base = Path(checkpoint.source[0])
     if base.is_dir():
         place = Path(os.path.relpath(base.resolve(), output.resolve())).as_posix()
         config.base_model_name_or_path = place if place.startswith(".") else f"./{place}"
@@ -355,8 +376,8 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
         called = checkpoint.identity["checkpoint"]
         config.base_model_name_or_path, _, config.revision = called.rpartition("@")
     # it is a set, but equal adapters should give equal files
-    config.target_modules = sorted(config.target_modules)
-    model.save_pretrained(folder, save_embedding_layers=False)
+    config.target_modules = sorted(config.target_modules or ())
+    model.save_pretrained(str(folder), save_embedding_layers=False)
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
@@ -365,8 +386,8 @@ def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):
-        module = kind.from_config(config)
+        module = kind.from_config(config)  # type: ignore[no-untyped-call]
         everything = module.num_parameters()
         if recipe.lora_rank is not None:
-            with_lora(module, recipe, None)
+            with_lora(module, recipe, recipe.lora_rank, None)
         return module.num_parameters(only_trainable=True), everything

@@ -45,7 +45,7 @@ from scipy.stats import norm
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.results import paper
-from lookuplab.results.artifact import ARTIFACT_COLUMNS, read_csv
+from lookuplab.results.artifact import read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
@@ -60,7 +60,6 @@ ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "any", "largest")
 MODEL_SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
-Row = dict[str, Any]  # of an artifact, by column
 
 
 @dataclass(frozen=True)
@@ -123,6 +122,17 @@ class Cell(NamedTuple):
 
     model: str
     condition: str
+
+
+class Numbers(NamedTuple):
+    """A row of an artifact at a cell; NaN where the artifact has no number."""
+
+    value: float
+    ci_low: float
+    ci_high: float
+    n: float
+    clusters: float
+    paper_value: float
 
 
 @dataclass(frozen=True)
@@ -430,14 +440,14 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     Models that have none of the claim's conditions (a control, say) are skipped.
     """
     metric = claim.test["metric"]
-    frame = frame.reindex(columns=list(ARTIFACT_COLUMNS)).fillna({"model": "", "condition": ""})
-
-    def rows_of(*metrics: str) -> dict[Cell, Row]:
-        rows = (row for name in metrics for row in frame[frame.metric == name].to_dict("records"))
-        return {Cell(row["model"], row["condition"]): row for row in rows}
-
-    numbers = rows_of(metric)
-    changes = rows_of(f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change")
+    points, change = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
+    frame = frame.reindex(columns=["metric", *Cell._fields, *Numbers._fields])
+    frame = frame.fillna({"model": "", "condition": ""})
+    by_metric: dict[str, dict[Cell, Numbers]] = {metric: {}, points: {}, change: {}}
+    rows = frame[frame.metric.isin(by_metric)].itertuples(index=False, name=None)
+    for name, model, condition, *row in rows:
+        by_metric[name][Cell(model, condition)] = Numbers(*row)
+    numbers, changes = by_metric[metric], by_metric[points] | by_metric[change]
     models = list(dict.fromkeys(cell.model for cell in numbers))
     # also a model that lacks the metric, unless it is one of pairs of models: not measured must not
     # decide the claim
@@ -452,17 +462,17 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
 
 def _compare(
     question: Question,
-    numbers: dict[Cell, Row],
-    changes: dict[Cell, Row],
+    numbers: dict[Cell, Numbers],
+    changes: dict[Cell, Numbers],
     printed: float | None,
 ) -> Comparison:
     subject, quantity, second = question.subject, question.quantity, question.second
     rows = [numbers[cell] for cell in question.cells if cell in numbers]
-    if len(rows) < len(question.cells) or any(math.isnan(row["value"]) for row in rows):
+    if len(rows) < len(question.cells) or any(math.isnan(row.value) for row in rows):
         return Comparison(subject, quantity)
-    ours, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0]["paper_value"]
+    ours, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0].paper_value
     if second:
-        theirs -= rows[1]["paper_value"]
+        theirs -= rows[1].paper_value
         independent = difference(ours, _rate(rows[1])), n
         ours, n = _paired(question.first, second, changes) or independent
     low, high, value = question.low, question.high, ours.value
@@ -489,7 +499,7 @@ def _p_value(distance: float, side: float) -> float:
     return float(norm.sf(norm.isf(TAIL_PROBABILITY) * distance / side))
 
 
-def _paired(first: Cell, second: Cell, changes: dict[Cell, Row]) -> tuple[Rate, str] | None:
+def _paired(first: Cell, second: Cell, changes: dict[Cell, Numbers]) -> tuple[Rate, str] | None:
     """The artifact's paired change between two conditions of one model, or two models under one
     condition.
 
@@ -511,15 +521,14 @@ def _paired(first: Cell, second: Cell, changes: dict[Cell, Row]) -> tuple[Rate, 
     return None
 
 
-def _rate(row: Row) -> Rate:
-    value, low, high = row["value"], row["ci_low"], row["ci_high"]
+def _rate(row: Numbers) -> Rate:
+    low, high = row.ci_low, row.ci_high
     # a count is exact; an estimate without an interval could be anything
     if math.isnan(low):
-        low, high = (value, value) if math.isnan(row["clusters"]) else (-inf, inf)
-    return Rate(value, low, high, 0)
+        low, high = (row.value, row.value) if math.isnan(row.clusters) else (-inf, inf)
+    return Rate(row.value, low, high, 0)
 
 
-def _count(row: Row, of: str = "") -> str:
-    n, clusters = row["n"], row["clusters"]
-    within = f" ({clusters:.0f} clusters)" if clusters < n else ""
-    return "" if math.isnan(n) else f"{n:.0f}{of}{within}"
+def _count(row: Numbers, of: str = "") -> str:
+    within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
+    return "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"

@@ -22,6 +22,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
+from typing import Any
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
@@ -99,19 +100,24 @@ def _taken(home: tuple, seen: set[Path], is_new: bool) -> Worker:
         if best.home == home:
             return best
         best.channel.close()  # the process ends
-    process, control = _parents.get(home[:3], (None, None))
-    if process is None or process.poll() is not None:
+    known = _parents.get(home[:3])
+    if known is None or known[0].poll() is not None:
         control, theirs = Pipe()
         # -P: a repository's own types.py must not replace the library's
         command = [sys.executable, "-P", "-m", home[1]]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         always = os.environ | {"PYTHONHASHSEED": "0"}  # gives sets of names a fixed order
         with theirs:  # the parent ends with this process
-            process = subprocess.Popen(command, stdin=theirs, env=always, **quiet)
-        _parents[home[:3]] = process, control
+            process = subprocess.Popen(
+                command,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=always,
+            )
+        _parents[home[:3]] = known = process, control
     ours, theirs = Pipe()
     with theirs:
-        send_handle(control, theirs.fileno(), 0)
+        send_handle(known[1], theirs.fileno(), 0)
     return Worker(home, ours)
 
 
@@ -157,7 +163,7 @@ def answer_all(
     strict: bool,
     workers: int | None = None,
     cluster: Workers | None = None,
-) -> tuple[dict[str, object], dict[str, str]]:
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The answers by key, stored or new, and why some were lost, by key.
 
     A question is (repository, file, kind, ...). ``answer`` takes one and returns the answer and the
@@ -185,8 +191,9 @@ def answer_all(
                     found[name] = made
                 bar.update(len(new))
     if strict and lost:
+        reasons = ", ".join(sorted(set(lost.values())))
         raise UserError(
-            f"{len(lost)} questions to pylint or Jedi were lost ({', '.join(sorted(set(lost.values())))}); the others "
+            f"{len(lost)} questions to pylint or Jedi were lost ({reasons}); the others "
             "are kept: run it again, with less other work on this machine"
         )
     return found, lost

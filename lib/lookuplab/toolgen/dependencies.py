@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from parso.python.tree import Name
+
 from lookuplab import python_sources
 from lookuplab.toolgen.analysers import PATIENCE, WorkerLost, ask_worker, serve
 from lookuplab.toolgen.insertion import Location
@@ -63,7 +65,7 @@ def expressions(text: str) -> list[Expression]:
             keys[at] = value if before != "." else f"{keys.get(at - 2, '()')}.{value}"
             if leaf.search_ancestor("import_name", "import_from"):
                 continue
-            if leaf.type == "name" and leaf.is_definition() and behind not in AUGMENTED:
+            if isinstance(leaf, Name) and leaf.is_definition() and behind not in AUGMENTED:
                 if before != ".":
                     own.add(value)
             elif not (
@@ -80,7 +82,8 @@ def covered(dependencies: Sequence[str], prediction: str) -> int:
     return len(set(dependencies) & {expression.key for expression in expressions(prediction)})
 
 
-MARKED_WORD = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"  # a marked word, and the word before its dot
+# a marked word, and the word before its dot
+MARKED_WORD = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"
 BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+\w+)*\s+import"
 
 

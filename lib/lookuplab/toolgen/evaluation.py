@@ -94,15 +94,16 @@ def listed_functions(
                 f"{file}: {id!r} is not a function's id, such as click/core.py:invoke#75"
             )
         files[name].add(path)
-    found = {}
-    for place in locate_all(files):
-        there = [place.root / path for path in sorted(files[place.name])]
-        if missing := [str(one) for one in there if not one.is_file()]:
+    functions: dict[str, Function] = {}
+    for repository in locate_all(files):
+        paths_of = [repository.root / path for path in sorted(files[repository.name])]
+        if missing := [str(path) for path in paths_of if not path.is_file()]:
             raise UserError(f"{file} names functions of files that do not exist: {missing[0]}")
-        found |= {one.id: one for one in extract(place, filters, files=there).functions}
-    if not found.keys() & ids:
+        extracted = extract(repository, filters, files=paths_of).functions
+        functions |= {function.id: function for function in extracted}
+    if not functions.keys() & ids:
         raise UserError(f"{file}: none of its {len(ids)} ids is a usable function of its file")
-    return [found[id] for id in ids if id in found]
+    return [functions[id] for id in ids if id in functions]
 
 
 def sample(
@@ -112,13 +113,14 @@ def sample(
     all.
 
     They are spread over the repositories in proportion to their numbers of functions, but with at
-    least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository a seeded hash of the ids
-    decides, so a larger limit only adds functions. Raises UserError if no function is left.
+    least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository a seeded hash of the
+    ids decides, so a larger limit only adds functions. Raises UserError if no function is left.
     """
     if not any(found.values()) or (limit is not None and limit < 1):
+        names = ", ".join(found) or "no repository"
         raise UserError(
-            f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
-            "other repositories or wider limits"
+            f"no usable function with a docstring in {names} (limit: {limit}); give other "
+            "repositories or wider limits"
         )
 
     least = min(LEAST_FUNCTIONS, limit // len(found)) if limit else 0
@@ -178,8 +180,8 @@ class ToolGen(Benchmark[Original]):
     """Functions of repositories, to be written anew from their docstrings and signatures.
 
     A model with the tool is a ``generation.ToolModel``. ``store`` is a file, ":memory:", or None
-    for the one beside the completion store; ``workers``, ``strict`` and ``machines`` (its ``cluster``) are those of
-    ``analysers.answer_all``.
+    for the one beside the completion store; ``workers``, ``strict`` and ``machines`` (its
+    ``cluster``) are those of ``analysers.answer_all``.
     """
 
     decoding = FUNCTION_DECODING
@@ -270,13 +272,14 @@ class ToolGen(Benchmark[Original]):
     ) -> dict[str, Any]:
         """The columns about texts and coverage. ``found``: the dependencies that Jedi found."""
         whole, body = function_of(place, prediction)
-        text, original, counts = body, place.body, {"dependencies": None, "covered": None}
+        text, original = body, place.body
+        counts: dict[str, int | None] = {"dependencies": None, "covered": None}
         if self.rules.whole_functions:
             read = whole.startswith(place.header)  # from a model that writes a body
             text = package_text(place, body, read) if read else blanked(whole)
             original = package_text(place, without_comments(place.body), read)
             marks = package_text(place, marks, read)
-            counts = package_coverage(marks, place.signature, text)
+            counts |= package_coverage(marks, place.signature, text)
         elif found is not None:
             counts = {"dependencies": len(found), "covered": covered(found, body)}
         columns = columns_of(Compared(body, place.body, text, original, self.rules))

@@ -9,7 +9,7 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
+from itertools import takewhile
 from typing import NamedTuple
 
 import torch
@@ -96,6 +96,8 @@ class Walk(NamedTuple):
     def spelled(self, at: int) -> list[tuple[int, ...]]:
         """The names that were offered after step ``at``, as tokens."""
         step = self.steps[at]
+        if step.asked is None:
+            return []
         ways = self.vocabulary.spellings(step.token, step.asked.offered, step.asked.begun)
         return sorted({tuple(path) for paths in ways for path in paths if path})
 
@@ -106,16 +108,18 @@ class Walk(NamedTuple):
         A probability follows each token that the model could choose, and ``>`` marks the name that
         it wrote. Empty if there was nothing to choose.
         """
-        held = len(self.steps[at].asked.choices)
+        asked = self.steps[at].asked
+        held = len(asked.choices) if asked else 0
         written = tuple(step.token for step in self.steps[at + 1 :][:held])
         likely = self.probabilities[at + 1 :][:held].tolist()
 
-        def line(path):
-            same = commonprefix([path, written])
-            known = zip(path[: len(same) + 1], likely, strict=False)
+        def line(path: tuple[int, ...]) -> str:
+            pairs = zip(path, written, strict=False)
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            known = zip(path[: same + 1], likely, strict=False)
             parts = [f"{self._spell(token)} {row[token]:.2f}" for token, row in known]
             parts += map(self._spell, path[len(parts) :])
-            return ("> " if same == path else "  ") + " | ".join(parts)
+            return ("> " if same == len(path) else "  ") + " | ".join(parts)
 
         names = sorted(self.spelled(at), key=lambda path: -likely[0][path[0]]) if held else []
         return "\n".join(map(line, names[:NAMES]))
@@ -139,7 +143,8 @@ def walk(
     answer, vocabulary = written.completions.get(function.id), written.model.vocabulary
     if answer is None:
         return None
-    tokens = zip(answer.token_ids, answer.tokens, answer.token_logprobs, strict=True)
+    logprobs = answer.token_logprobs or ()
+    tokens = zip(answer.token_ids, answer.tokens, logprobs, strict=True)
     steps = [
         Step(token, text, math.exp(sure), token == vocabulary.mark) for token, text, sure in tokens
     ]
@@ -159,7 +164,7 @@ def walk(
 def explore(walks: Sequence[Walk]) -> VBox:
     """The pages of several walks, with one slider for the function and one for the step."""
 
-    def shown(function, step):
+    def shown(function: float, step: float) -> str:
         walked = walks[int(function) - 1]
         return page(walked, min(int(step), len(walked.steps)) - 1)
 

@@ -73,13 +73,18 @@ def location_of(text: str, line: int) -> Location:
     if row[:column].strip():  # def f(): return 1
         inner, body_line = indent + "    ", start
         header = signature = [*lines[line - 1 : start - 1], row[:column].rstrip()]
-        body = [inner + row[column:], *lines[start : node.end_lineno]]
+        body = [inner + row[column:], *lines[start : last_line(node)]]
     else:
-        inner, body_line = _indent(row), start if docstring is None else first.end_lineno + 1
-        header, body = lines[line - 1 : body_line - 1], lines[body_line - 1 : node.end_lineno]
+        inner, body_line = _indent(row), start if docstring is None else last_line(first) + 1
+        header, body = lines[line - 1 : body_line - 1], lines[body_line - 1 : last_line(node)]
         signature = lines[line - 1 : start - 1]
     parts = "\n".join(header), "\n".join(body), body_line, "\n".join(signature), docstring or ""
-    return Location(node.name, line, node.end_lineno, indent, inner, *parts)
+    return Location(node.name, line, last_line(node), indent, inner, *parts)
+
+
+def last_line(node: ast.stmt) -> int:
+    """The last line of a parsed statement, which always has one."""
+    return node.end_lineno or node.lineno
 
 
 def column_of(line: str, byte_column: int) -> int:
@@ -95,7 +100,7 @@ def _functions(text: str) -> dict[int, DEFINITIONS]:
 
 
 def _indent(line: str) -> str:
-    return re.match(r"\s*", line).group()
+    return line[: len(line) - len(line.lstrip())]
 
 
 def function_of(place: Location, prediction: str) -> tuple[str, str]:

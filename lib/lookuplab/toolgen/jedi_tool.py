@@ -181,7 +181,8 @@ def behind_a_dot(text: str) -> bool:
     ``from . import``.
     """
     found = re.search(r"\.([^\W\d]\w*)?\Z", text)
-    kind = value = ""
+    kind: str | None = ""
+    value = ""
     for lexeme in _LEXEME.finditer(text, 0, found.start()) if found else ():
         if lexeme.lastgroup != "blank":
             kind, value = lexeme.lastgroup, lexeme.group()

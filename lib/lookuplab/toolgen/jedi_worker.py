@@ -1,18 +1,17 @@
 """The process in which Jedi runs for ``jedi_tool``.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it gets its own process.
-Jedi recomputes some things for each question although they cannot have changed; here they are
-computed once per process (``install``). Importing this module changes nothing. Each part replaces a
-function of Jedi 0.20 or parso 0.8 and gives the same result, provided that no file of the
-repository changes meanwhile. Nothing that was *inferred* is kept: Jedi's inference has limits on
-depth and number of executions, so what it finds depends on where it started, and a question must
-find what it would find in a fresh script.
+Asked about one name, it looks that up instead of listing all names. Importing this module changes
+nothing. Each part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided
+that no file of the repository changes meanwhile. Nothing that was *inferred* is kept: Jedi's
+inference has limits on depth and number of executions, so what it finds depends on where it
+started, and a question must find what it would find in a fresh script.
 """
 
 import functools
-import math
 import pickle
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,12 +25,10 @@ from jedi.api.completion import (
     get_user_context,
 )
 from jedi.api.environment import InterpreterEnvironment
-from jedi.inference import base_value, filters, flow_analysis, imports, references, utils
+from jedi.inference import base_value, imports, references, utils
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance, dynamic_arrays
-from jedi.inference.value.instance import SelfAttributeFilter
-from jedi.parser_utils import get_parent_scope
 from parso import cache
 
 from lookuplab import python_sources
@@ -85,7 +82,8 @@ class OneName(Completion):
         for value in values:
             proxy = not value.is_stub() and isinstance(value, TreeInstance)
             found = self._within(value.get_filters(origin_scope=context.tree_node))
-            found = found or (proxy and _complete_getattr(context, value))
+            if proxy and not found:
+                found = _complete_getattr(context, value)
             if found:
                 return found
         others = [value for value in convert_values(values) if value not in values]
@@ -113,7 +111,7 @@ class Ordered(dict):
     def __and__(self, others: Iterable) -> "Ordered":
         return Ordered(one for one in self if one in others)
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]  # Jedi hashes its sets
         return hash(frozenset(self))
 
     def add(self, member: object) -> None:
@@ -184,44 +182,6 @@ def completions(
         return ToolAnswer.of(asked.complete(line, column))
 
 
-def values(self) -> list:
-    """Like the method of Jedi's filters by scope, which tries each name of the module in each
-    scope, but tries only those names that may be defined there.
-    """
-    names, node = self._used_names, self._parso_cache_node
-    if isinstance(self, filters.ParserTreeFilter):
-        if not hasattr(names, "by_scope"):
-            names.by_scope = {}
-            for key in names:
-                for name in filters._get_definition_names(node, names, key):
-                    parent = name.parent
-                    inner = parent if parent.type in ("classdef", "funcdef") else name
-                    scope = "self" if parent.type == "trailer" else get_parent_scope(inner)
-                    names.by_scope.setdefault(scope, {})[key] = None
-        own = isinstance(self, SelfAttributeFilter)
-        names = names.by_scope.get("self" if own else self._parser_scope, {})
-    return self._convert_names(
-        name
-        for key in names
-        for name in self._filter(filters._get_definition_names(node, self._used_names, key))
-    )
-
-
-def branch(check, found: dict, context, node):
-    """Whether the branch after a test is taken, kept for the module of built-in names.
-
-    There, every listing of the names in reach checks Python's version in dozens of places. Results
-    for other modules are not kept, because Jedi stops after 300 inferences in one.
-    """
-    builtins = context.inference_state.builtins_module
-    if context.parent_context is not None or context.get_value() is not builtins:
-        return check(context, node)
-    test = node.get_code(include_prefix=False)
-    if test not in found:
-        found[test] = check(context, node)
-    return found[test]
-
-
 def save(grammar: str, path, item, cache_path=None) -> None:
     """Like parso's, but all or nothing: when killed, parso leaves half a tree, which others then
     read.
@@ -243,7 +203,7 @@ def make_repeatable() -> None:
     # Once it has 600 trees, parso drops those of older files in the middle of a question. Jedi,
     # which still needs them, then raises a KeyError, so the answer would depend on earlier
     # questions.
-    cache._CACHED_SIZE_TRIGGER = math.inf
+    cache._CACHED_SIZE_TRIGGER = sys.maxsize
 
 
 def install() -> None:
@@ -251,8 +211,6 @@ def install() -> None:
     recompute, and it imports only from the pinned sources.
     """
     make_repeatable()
-    filters._AbstractUsedNamesFilter.values = values
-    flow_analysis._check_if = functools.partial(branch, flow_analysis._check_if, {})
     cache._save_to_file_system = save
     python_sources.restrict()
 

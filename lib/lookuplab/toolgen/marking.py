@@ -50,7 +50,8 @@ _DUNDERS = """annotations class delattr dict dir doc eq format getattribute gets
 _FUNCTIONS = """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex
     delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals
     hasattr hash help hex id input int isinstance issubclass iter len list locals map max
-    memoryview min next object oct open ord pow print property range repr reversed round set setattr slice sorted
+    memoryview min next object oct open ord pow print property range repr reversed round set setattr
+    slice sorted
     staticmethod str sum super tuple type vars zip"""
 _ERRORS = """Arithmetic Assertion Attribute EOF FloatingPoint Import Indentation Index Key Memory
     Name NotImplemented OS Overflow Reference Runtime Syntax System Tab Type UnboundLocal Unicode

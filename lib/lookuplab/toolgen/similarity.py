@@ -194,7 +194,7 @@ def _weight(words: Counter) -> float:
     """A keyword weighs 1, another word 0.2. Added one by one: from Python 3.12 on, ``sum`` rounds
     otherwise.
     """
-    weight = 0
+    weight = 0.0
     for (word,), times in words.items():
         weight += times * (1 if word in KEYWORDS else 0.2)
     return weight
@@ -221,7 +221,8 @@ def uncommented(text: str) -> str:
     """A text without comments, docstrings and blank lines, as ``codebleu`` takes them out; as it is
     if it cannot be read. What a backslash joins becomes one line.
     """
-    kept, at, before = [], 0, "indent"
+    kept: list[str] = []
+    at, before = 0, "indent"
     try:
         for kind, start, end in tokens(text):
             if kind != "joined":
@@ -232,22 +233,30 @@ def uncommented(text: str) -> str:
             at = end
     except SyntaxError:
         return text
-    return "\n".join(filter(str.strip, "".join(kept).split("\n")))
+    return "\n".join(line for line in "".join(kept).split("\n") if line.strip())
+
+
+Span = tuple[int, int, str]  # first byte, byte after the last, text
+Edge = tuple[Span, str, list[Span]]  # a variable, "comesFrom" or "computedFrom", the sources
+Known = dict[str, list[Span]]  # where each name got its value
 
 
 class _Tree:
     """A syntax tree, walked once.
 
     ``subtrees`` counts the root and every node that has children, each as it is written out.
-    ``tokens`` are in order: (type, place), where a place is (first byte, byte after the last,
-    text); comments are none. ``below``: node -> which of the tokens are its own; what is inside a
-    string is not in it. ``steps``: the nodes that are or contain one of STEPS; in all others the
-    tokens are read one after the other.
+    ``tokens`` are in order: (type, span); comments are none. ``below``: node -> which of the tokens
+    are its own; what is inside a string is not in it. ``steps``: the nodes that are or contain one
+    of STEPS; in all others the tokens are read one after the other.
     """
 
     def __init__(self, root: Node):
-        self.root, self.tokens, self.below, self.steps = root, [], {}, set()
-        self.subtrees, self._written, self._at = Counter(), str(root), 0
+        self.root = root
+        self.tokens: list[tuple[str, Span]] = []
+        self.below: dict[int, slice] = {}
+        self.steps: set[int] = set()
+        self.subtrees: Counter[str] = Counter()
+        self._written, self._at = str(root), 0
         self._walk(root, False)
         self.subtrees = self.subtrees or Counter([self._written])
 
@@ -256,7 +265,7 @@ class _Tree:
         kind, children, first = node.type, node.children, len(self.tokens)
         is_string = kind == "string"  # one token, whatever it consists of
         if not in_string and (is_string or (not children and kind != "comment")):
-            text = node.text.decode("utf-8", "replace")
+            text = (node.text or b"").decode("utf-8", "replace")
             self.tokens.append((kind, (*node.byte_range, text)))
         # its text is a part of the root's: quicker than str(node), but not so in broken code
         if is_part := node.is_named and not self.root.has_error:
@@ -299,89 +308,121 @@ class _Tree:
             given = tuple(numbers[source] for source in sources)
             yield numbers[name], relation, given
 
-    def _flow(self, node: Node, known: dict) -> tuple[list[tuple], dict]:
-        """(edges, known): where the values below a node come from, and after it the places that
-        gave each name its value.
-
-        An edge is (place, relation, places of the sources).
-        """
-        kind, edges, before, known = node.type, [], known, dict(known)
-        field, children = node.child_by_field_name, node.children
-
-        def visit(*nodes):
-            nonlocal known
-            for one in nodes:
-                found, known = self._flow(one, known)
-                edges.extend(found)
-
-        def assign(left, right):
-            pairs = [[one for one in side.children if one.type != ","] for side in (left, right)]
-            if kind == "for_in_clause" or not pairs[0] or len(pairs[0]) != len(pairs[1]):
-                pairs = [left], [right]
-            visit(*pairs[1])
-            for target, value in zip(*pairs, strict=True):
-                values = self._variables(value)
-                for place in self._variables(target):
-                    edges.append((place, "computedFrom", values))
-                    known[place[-1]] = [place]
-
+    def _flow(self, node: Node, known: Known) -> tuple[list[Edge], Known]:
+        """(edges, known): where the values below a node come from, and what is known after it."""
+        kind, children = node.type, node.children
         if node.id not in self.steps:
-            for kind, place in self.tokens[self.below[node.id]]:
-                name = place[-1]
-                if name != kind:
-                    edges.append((place, "comesFrom", known.get(name, [])))
-                    if kind == "identifier":
-                        known.setdefault(name, [place])
-        elif kind == "default_parameter":
-            values = [[]]
-            if value := field("value"):
-                visit(value)
-                values = [[place] for place in self._variables(value)]
-            for place in self._variables(field("name")):
-                edges += [(place, "comesFrom", one) for one in values]
-                known[place[-1]] = [place]
-        elif kind == "for_in_clause":
-            assign(field("left"), children[-1])
-        elif kind in ("assignment", "augmented_assignment"):
-            if value := field("right"):
-                assign(field("left"), value)
-        elif kind == "if_statement":
-            ends = []
-            for child in children:
-                if child.type in ("elif_clause", "else_clause"):
-                    found, end = self._flow(child, before)
-                    edges += found
-                    ends.append(end)
-                else:
-                    visit(child)
-            ends.append(known)
-            if not any("else" in child.type for child in children):
-                ends.append(before)
-            merged = defaultdict(set)
-            for end in ends:
-                for name, places in end.items():
-                    merged[name].update(places)
-            known = {name: sorted(places) for name, places in merged.items()}
-        elif kind in ("for_statement", "while_statement"):
-            for _ in range(2):  # what the first pass computes, the second uses
-                if kind == "while_statement":
-                    visit(*children)
-                else:
-                    assign(field("left"), field("right"))
-                    visit(*(child for child in children[-1:] if child.type == "block"))
-            merged = {}
-            for place, relation, sources in edges:
-                if (place, relation) in merged:
-                    sources = sorted({*merged[place, relation], *sources})
-                merged[place, relation] = sources
-            edges = [(*key, sources) for key, sources in merged.items()]
-        else:
-            visit(*sorted(children, key=lambda child: child.type != "for_in_clause"))
+            return self._uses(node, known)
+        if kind == "default_parameter":
+            return self._default(node, known)
+        if kind == "for_in_clause":
+            return self._assigned([_field(node, "left")], [children[-1]], known)
+        if kind in ("assignment", "augmented_assignment"):
+            if node.child_by_field_name("right") is None:
+                return [], known
+            return self._assigned(*_sides(node), known)
+        if kind == "if_statement":
+            return self._branches(children, known)
+        if kind in ("for_statement", "while_statement"):
+            return self._loop(node, known)
+        return self._visit(sorted(children, key=lambda child: child.type != "for_in_clause"), known)
+
+    def _visit(self, nodes: Sequence[Node], known: Known) -> tuple[list[Edge], Known]:
+        edges = []
+        for node in nodes:
+            more, known = self._flow(node, known)
+            edges += more
         return edges, known
 
-    def _variables(self, node: Node) -> list[tuple]:
-        """The places of the tokens below a node, without keywords and signs."""
-        return [place for kind, place in self.tokens[self.below[node.id]] if place[-1] != kind]
+    def _uses(self, node: Node, known: Known) -> tuple[list[Edge], Known]:
+        edges, known = [], dict(known)
+        for kind, span in self.tokens[self.below[node.id]]:
+            name = span[-1]
+            if name != kind:
+                edges.append((span, "comesFrom", known.get(name, [])))
+                if kind == "identifier":
+                    known.setdefault(name, [span])
+        return edges, known
+
+    def _default(self, node: Node, known: Known) -> tuple[list[Edge], Known]:
+        edges: list[Edge] = []
+        sources: list[list[Span]] = [[]]
+        if value := node.child_by_field_name("value"):
+            edges, known = self._flow(value, known)
+            sources = [[span] for span in self._variables(value)]
+        known = dict(known)
+        for span in self._variables(_field(node, "name")):
+            edges += [(span, "comesFrom", one) for one in sources]
+            known[span[-1]] = [span]
+        return edges, known
+
+    def _assigned(
+        self, targets: Sequence[Node], values: Sequence[Node], known: Known
+    ) -> tuple[list[Edge], Known]:
+        edges, known = self._visit(values, known)
+        known = dict(known)
+        for target, value in zip(targets, values, strict=True):
+            sources = self._variables(value)
+            for span in self._variables(target):
+                edges.append((span, "computedFrom", sources))
+                known[span[-1]] = [span]
+        return edges, known
+
+    def _branches(self, children: Sequence[Node], before: Known) -> tuple[list[Edge], Known]:
+        edges, ends, known = [], [], before
+        for child in children:
+            if child.type in ("elif_clause", "else_clause"):
+                more, end = self._flow(child, before)
+                ends.append(end)
+            else:
+                more, known = self._flow(child, known)
+            edges += more
+        ends.append(known)
+        if not any("else" in child.type for child in children):
+            ends.append(before)
+        merged: dict[str, set[Span]] = defaultdict(set)
+        for end in ends:
+            for name, spans in end.items():
+                merged[name].update(spans)
+        return edges, {name: sorted(spans) for name, spans in merged.items()}
+
+    def _loop(self, node: Node, known: Known) -> tuple[list[Edge], Known]:
+        edges: list[Edge] = []
+        inside = node.children
+        for _ in range(2):  # what the first pass computes, the second uses
+            if node.type == "for_statement":
+                more, known = self._assigned(*_sides(node), known)
+                edges += more
+                inside = [child for child in node.children[-1:] if child.type == "block"]
+            more, known = self._visit(inside, known)
+            edges += more
+        merged: dict[tuple[Span, str], list[Span]] = {}
+        for span, relation, sources in edges:
+            if (span, relation) in merged:
+                sources = sorted({*merged[span, relation], *sources})
+            merged[span, relation] = sources
+        return [(*key, sources) for key, sources in merged.items()], known
+
+    def _variables(self, node: Node) -> list[Span]:
+        """The tokens below a node, without keywords and signs."""
+        return [span for kind, span in self.tokens[self.below[node.id]] if span[-1] != kind]
+
+
+def _field(node: Node, name: str) -> Node:
+    """A child by its name. Raises LookupError if a broken tree does not have it."""
+    child = node.child_by_field_name(name)
+    if child is None:
+        raise LookupError(name)
+    return child
+
+
+def _sides(node: Node) -> tuple[list[Node], list[Node]]:
+    """The targets of an assignment and as many values, or both sides as a whole."""
+    left, right = (_field(node, name) for name in ("left", "right"))
+    targets, values = ([one for one in side.children if one.type != ","] for side in (left, right))
+    if not targets or len(targets) != len(values):
+        return [left], [right]
+    return targets, values
 
 
 @lru_cache(maxsize=8)

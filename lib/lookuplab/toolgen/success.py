@@ -31,13 +31,14 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 from unittest.mock import patch
 
 import astroid
 from astroid.builder import AstroidBuilder, open_source_file
 from astroid.context import _invalidate_cache
 from astroid.inference_tip import clear_inference_tip_cache
-from astroid.nodes import ClassDef, FunctionDef, Import, ImportFrom
+from astroid.nodes import ClassDef, FunctionDef, Import, ImportFrom, Module
 from astroid.nodes._base_nodes import LookupMixIn
 from pylint.lint import PyLinter, Run, augmented_sys_path, discover_package_path
 from pylint.reporters import CollectingReporter
@@ -85,7 +86,7 @@ def messages_of(
     """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; nothing is
     written.
 
-    Raises WorkerLost after PYLINT_SECONDS seconds of computing. ``lines``: the first and last line of a
+    Raises WorkerLost after PYLINT_SECONDS of computing. ``lines``: the first and last line of a
     function; findings in other functions are left out, which is faster. A process serves one file
     as long as the repository's ``digest`` is the same, so all texts of a file should be asked about
     one after the other.
@@ -130,10 +131,11 @@ class Trees:
     later find the tree. Whatever astroid adds to a tree ends with the process that uses it.
     """
 
-    def __init__(self):
-        self.known: dict[tuple[str, str], tuple] = {}  # (module, file) -> (source, tree)
+    def __init__(self) -> None:
+        # (module, file) -> (source, tree)
+        self.known: dict[tuple[str, str | None], tuple[str, Any]] = {}
         self.parse, AstroidBuilder._data_build = AstroidBuilder._data_build, self.tree
-        self.missed, self.seen = TemporaryFile(buffering=0), 0
+        self.missed, self.seen = TemporaryFile(buffering=0), 0  # noqa: SIM115
 
     def tree(self, data: str, modname: str, path: str | None = None):
         """Replaces astroid's ``_data_build``."""
@@ -144,7 +146,7 @@ class Trees:
             self.missed.write(f"{modname}\0{path}\n".encode())
         return self.parse(AstroidBuilder(astroid.MANAGER), data, modname, path)
 
-    def parsed(self, module: str, file: str) -> tuple:
+    def parsed(self, module: str, file: str) -> tuple[str, Any]:
         """A file's source and its tree, with what astroid will add to it."""
         source = open_source_file(file)[2]
         return source, self.parse(AstroidBuilder(astroid.MANAGER), source, module, file)
@@ -155,10 +157,11 @@ class Trees:
         self.seen += len(news)
         for oldest in list(self.known)[:-TREES]:
             del self.known[oldest]
-        missed = {tuple(line.split("\0")) for line in news.decode().splitlines()}
-        for at in missed - self.known.keys():
-            with suppress(Exception):
-                self.known[at] = self.parsed(*at)
+        for line in dict.fromkeys(news.decode().splitlines()):
+            module, _, path = line.partition("\0")
+            if (module, path) not in self.known:
+                with suppress(Exception):
+                    self.known[module, path] = self.parsed(module, path)
 
 
 class WarmLinter(Linter):
@@ -182,18 +185,20 @@ class WarmLinter(Linter):
         ours = os.path.abspath(filepath) == self.path
         return super().get_ast(filepath, modname, self.text if ours else data)
 
-    def check_astroid_module(self, ast_node, walker: ASTWalker, **checkers) -> bool | None:
+    def check_astroid_module(
+        self, ast_node: Module, walker: ASTWalker, rawcheckers: list, tokencheckers: list
+    ) -> bool | None:
         first, last = self.lines
 
-        def walk(node) -> None:
+        def walk(node: Any) -> None:
             apart = isinstance(node, FunctionDef) and (
                 node.fromlineno > last or node.end_lineno < first
             )
             if not apart:
                 ASTWalker.walk(walker, node)
 
-        walker.walk = walk
-        return super().check_astroid_module(ast_node, walker, **checkers)
+        with patch.object(walker, "walk", walk):
+            return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
 
     def answer(self, question: dict) -> dict:
         """The result of ``checked`` for ``file`` with ``text`` in it.

@@ -300,5 +300,6 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
             numbers = wide.reindex(columns=[metric, changed]).astype(float)
             texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
             changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
-            cells[heading, head] = texts.fillna("") + changes.fillna("")
+            shown = [part.astype(object).fillna("") for part in (texts, changes)]
+            cells[heading, head] = shown[0] + shown[1]
     return pd.DataFrame(cells)

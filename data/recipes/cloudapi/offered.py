@@ -1,0 +1,211 @@
+"""What a Python package offers, read in a process of its own, which imports the package and
+executes nothing else of it.
+
+A name is offered by the module in which it is defined and by those that re-export it on purpose:
+those that list it in ``__all__``, and the ``__init__`` of a package around its module, where it may
+be exported lazily. Modules with a leading underscore, tests, vendored code and what installs or
+shows the package offer nothing. An object that is offered under several paths is one API, at the
+shortest of them.
+"""
+
+import ast
+import importlib
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Container, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from types import ModuleType
+from typing import is_typeddict
+
+from lookuplab.cloudapi.specs import from_json
+from lookuplab.errors import UserError
+from lookuplab.execution.progress import Progress
+from recipes.cloudapi.reading import Described, inspected, methods, public_modules, to_json
+
+# Parts of a path that offer nothing.
+HIDDEN = r"""(?x)
+    _.*
+    | (?:.*_|self|unit)?tests?(?:_.*|ing.*|case.*|suite.*|utils?|lib)? | conftest | .*_checks
+    | (?:externals?|extern|vendor(?:ed|s|ized)?|third_?party|bundled)
+    | setup(?:_.*)? | versioneer | .*_main | examples? | benchmarks?"""
+TESTS = re.compile(r"(?m)^(?:from|import) (?:unittest|pytest|nose)\b")
+
+
+def offered(name: str, folders: tuple[str, ...] = ()) -> tuple[list[Described], Counter[str], str]:
+    """What the package with this import name or folder offers: (its APIs with their documentation,
+    how much could not be read by reason, the path of its sources or "" if it is compiled).
+
+    Modules are looked for in ``folders`` first. Raises UserError if the package cannot be imported.
+    """
+    if os.sep in name:
+        folder = Path(name).expanduser().resolve()
+        name = folder.name
+        while (folder := folder.parent).joinpath("__init__.py").exists():  # a part of a package
+            name = f"{folder.name}.{name}"
+        folders = (str(folder), *folders)
+    found, rest, last = [], {}, name
+    with (
+        TemporaryDirectory() as empty,
+        TemporaryFile("w+", errors="replace") as errors,
+        Progress(f"reading {name}", None, "modules and APIs") as bar,
+    ):
+        reader = subprocess.Popen(
+            [sys.executable, "-m", __name__, name, *map(os.path.abspath, folders)],
+            cwd=empty,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        with reader:
+            for line in reader.stdout:
+                bar.update()
+                match json.loads(line):
+                    case [spec, page]:
+                        found.append((from_json(spec), page))
+                    case str(last):
+                        pass
+                    case dict(rest):
+                        pass
+        errors.seek(0)
+        words = errors.read().split("\n")[-2:-1] or [f"exit code {reader.returncode}"]
+    if "error" in rest or not rest:
+        raise UserError(
+            f"{name} does not import: {rest.get('error', f'Python stops after {last}: {words[0]}')}"
+        )
+    return found, Counter(rest["left_out"]), rest["sources"]
+
+
+def read(package: str) -> Iterator[object]:
+    """The names of modules as they are imported, then [specification, documentation] of each API,
+    then what else there is to say.
+    """
+    left_out: Counter[str] = Counter()
+    errors: dict[str, str] = {}
+
+    def failed(module: str, error: BaseException) -> None:
+        errors[module] = f"{type(error).__name__}: {error}"
+        left_out[f"module: {type(error).__name__} when imported"] += 1
+
+    modules = []
+    for module in public_modules(package, HIDDEN, failed):
+        yield module.__name__
+        modules.append(module)
+    if package in errors:
+        yield {"error": errors[package]}
+        return
+    public: dict[int, tuple[str, str, object]] = {}  # by identity: the shortest path of each object
+    for module in sorted(modules, key=lambda one: (one.__name__.count("."), one.__name__)):
+        for part, value in _exported(module, package):
+            public.setdefault(id(value), (module.__name__, part, value))
+    for place in public.values():
+        try:
+            yield from ([to_json(spec), page] for spec, page in _apis(package, *place, public))
+        except Exception as error:  # a metaclass may raise anything
+            left_out[f"name: {type(error).__name__} when read"] += 1
+    top = sys.modules[package]
+    file = getattr(top, "__file__", None) or ""
+    sources = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
+    yield {"left_out": left_out, "sources": sources}
+
+
+def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object]]:
+    source = _source(module)
+    if module.__name__ != package and TESTS.search(source):
+        return
+    client, declared = module.__name__, getattr(module, "__all__", None)
+    lazy = _lazy(source) if "__getattr__" in vars(module) else ()
+    for name in sorted({*(declared or dir(module)), *lazy}):
+        if name.startswith("_"):
+            continue
+        try:
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                value = getattr(module, name)
+        except Exception:  # a lazily loaded name may raise anything
+            continue
+        home = getattr(value, "__module__", None) or ""
+        around = hasattr(module, "__path__") and home.startswith(f"{client}.")
+        deprecated = any(name in str(one.message) for one in warned)
+        if (declared or home == client or around) and not deprecated and _is_api(value, package):
+            yield name, value
+
+
+def _source(module: ModuleType) -> str:
+    try:
+        return inspect.getsource(module)
+    except (OSError, TypeError, SyntaxError):  # compiled, empty
+        return ""
+
+
+def _lazy(source: str) -> Iterator[str]:
+    """Names that a module-level ``__getattr__`` may know: those imported for type checkers, and all
+    texts that could be names.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and str(node.value).isidentifier():
+            yield str(node.value)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for one in ast.walk(node):
+                if isinstance(one, ast.alias):
+                    yield one.asname or one.name
+
+
+def _is_api(value: object, package: str) -> bool:
+    """Whether it can be called, belongs to the package, and is no test."""
+    tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
+    return callable(value) and hasattr(value, "__name__") and _is_own(value, package) and not any(tests)
+
+
+def _is_own(value: object, package: str) -> bool:
+    """Whether it is defined in the package, in no part that offers nothing."""
+    root, *inside = str(getattr(value, "__module__", "")).split(".")
+    hidden = (re.fullmatch(HIDDEN, part.lstrip("_")) for part in inside)
+    return root.lstrip("_") == package.split(".")[0].lstrip("_") and not any(hidden)
+
+
+def _apis(
+    package: str, client: str, name: str, value: object, public: Container[int]
+) -> Iterator[Described]:
+    """A function; or a class's constructor and the methods that it does not inherit from a public
+    class.
+
+    Constructors of exceptions, class methods, static methods and methods inherited from other
+    packages are included, but are not operations.
+    """
+    is_class = inspect.isclass(value)
+    error = is_class and issubclass(value, BaseException)
+    yield inspected(("python", package, client, name), value, operation=not error)
+    if not is_class or error or is_typeddict(value):
+        return
+    above = {None}
+    above.update(*(base.__mro__ for base in value.__mro__[1:] if id(base) in public))
+    for method, function, bound in methods(value):
+        owner = next((base for base in value.__mro__ if method in vars(base)), None)
+        if owner not in above:
+            place = "python", package, f"{client}.{name}", method
+            kind = {"module": client, "operation": _is_own(owner, package) and not bound}
+            yield inspected(place, function, not bound, **kind)
+
+
+def main() -> None:
+    """Read the package that the command line names, and write JSON Lines to stdout."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as report:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)  # whatever a package prints
+        _, package, *sys.path[:0] = sys.argv
+        sys.argv = ["x"]
+        for line in read(package):
+            print(json.dumps(line), file=report, flush=True)
+    os._exit(0)  # whatever a package has started
+
+
+if __name__ == "__main__":
+    main()

@@ -235,9 +235,9 @@ class CloudApiBench(Benchmark[ApiTask]):
         return strip_backticks(completion.text) if self.chat else completion.text
 
     def judge(self, task: ApiTask, completion: Completion) -> dict[str, Any]:
-        """``provider``, ``frequency``; the fields of ``validity.CallJudgement``, and ``exists``: the client has a
-        method of the invoked name; the confidences ``minimum, mean, product, last``; and
-        ``prompt_tokens``, ``prompt_dropped`` and ``new_tokens``.
+        """``provider``, ``frequency``; the fields of ``validity.CallJudgement``, and ``exists``:
+        the client has a method of the invoked name; the confidences ``minimum, mean, product,
+        last``; and ``prompt_tokens``, ``prompt_dropped`` and ``new_tokens``.
         """
         code = self.code(completion)
         place = task.provider, task.client, task.service

@@ -27,7 +27,8 @@ def make(name: str) -> Path:
             subprocess.run([python, "-m", "pip", "install", "--no-input", "-r", pins], check=True)
         except subprocess.CalledProcessError as error:
             raise UserError(
-                f"{name}: {error}; what was installed is kept, and the same command goes on from there"
+                f"{name}: {error}; what was installed is kept, and the same command goes on from "
+                "there"
             ) from None
         (folder / "installed.txt").write_text(file_hash(pins))
     return python

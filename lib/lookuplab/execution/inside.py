@@ -33,18 +33,29 @@ import types
 
 from lookuplab.execution import namespaces
 
+# Importing typing would give ``collections`` a module that a fresh process does not show.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # characters of an error
 GONE = "ended before its test did"  # said of W, which may also have closed its end
 # Packages whose classes W may send back, and the functions and classes that may be called to
 # rebuild objects
-PACKAGES = """builtins collections datetime decimal fractions matplotlib numpy pandas pyarrow pytz scipy seaborn sklearn
-    tensorflow torch xgboost zoneinfo""".split()
-CALLED = """bytearray complex frozenset set slice range OrderedDict defaultdict deque Counter date datetime time timedelta
-    timezone Decimal Fraction FixedOffset _UTC _p _unpickle _reconstruct scalar _frombuffer BlockManager SingleBlockManager
-    NA __pyx_unpickle_NDArrayBacked _unpickle_block _new_Index _new_DatetimeIndex _new_PeriodIndex _new_IntervalIndex
-    _nat_unpickle _unpickle_timestamp _timedelta_unpickle _period_unpickle type_for_alias py_buffer _rebuild_tensor_v2
-    _rebuild_parameter convert_to_tensor ResourceVariable""".split()
+SENT_PACKAGES = """
+    builtins collections datetime decimal fractions matplotlib numpy pandas pyarrow pytz scipy
+    seaborn sklearn tensorflow torch xgboost zoneinfo
+""".split()
+CALLED = """
+    bytearray complex frozenset set slice range OrderedDict defaultdict deque Counter date
+    datetime time timedelta timezone Decimal Fraction FixedOffset _UTC _p _unpickle _reconstruct
+    scalar _frombuffer BlockManager SingleBlockManager NA __pyx_unpickle_NDArrayBacked
+    _unpickle_block _new_Index _new_DatetimeIndex _new_PeriodIndex _new_IntervalIndex
+    _nat_unpickle _unpickle_timestamp _timedelta_unpickle _period_unpickle type_for_alias
+    py_buffer _rebuild_tensor_v2 _rebuild_parameter convert_to_tensor ResourceVariable
+""".split()
 
 
 def write(end: int, message: object) -> None:
@@ -54,7 +65,7 @@ def write(end: int, message: object) -> None:
         content = content[os.write(end, content) :]
 
 
-def read(end: int):
+def read(end: int) -> "Any":
     """The next message; raises EOFError if the other side has closed its end."""
     found, needed = b"", 4
     while len(found) < needed:
@@ -73,39 +84,39 @@ class Nothing:
         pass
 
 
-def dtype(kind: str, *options):
+def dtype(kind: str, *options: object) -> "Any":
     """numpy.dtype; always the same one for objects, else pandas < 2.2 writes into the argument of
     ``astype(str)``.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
 
-def storage(content: bytes):
+def storage(content: bytes) -> "Any":
     """A tensor's numbers; torch's own function would unpickle anything."""
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 
 
-def mapping(kind: type, _: type, content: dict):
+def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") -> "dict[Any, Any]":
     """An object of a subclass of dict."""
-    made = dict.__new__(kind)
-    dict.update(made, content)
-    return made
+    instance = dict.__new__(kind)
+    dict.update(instance, content)
+    return instance
 
 
-def member(owner: object, name: str):
+def member(owner: object, name: str) -> "Any":
     """``getattr``, with which methods are pickled: allowed only for time zones and a figure's
     transformations.
     """
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
-    known = zone or type(owner).__module__ == "matplotlib.transforms"
-    return getattr(owner, name) if known else Nothing
+    allowed = zone or type(owner).__module__ == "matplotlib.transforms"
+    return getattr(owner, name) if allowed else Nothing
 
 
-def arrow(content: tuple):
+def arrow(content: "tuple[Any, ...]") -> "Any":
     """A pyarrow array, validated because pyarrow trusts whatever length it is given."""
-    made = sys.modules["pyarrow.lib"]._restore_array(content)
-    made.validate(full=True)
-    return made
+    array = sys.modules["pyarrow.lib"]._restore_array(content)
+    array.validate(full=True)
+    return array
 
 
 REPLACED = {
@@ -117,20 +128,23 @@ REPLACED = {
 }
 
 
-class Known(pickle._Unpickler):
+Unpickler: "Any" = pickle._Unpickler  # the one in Python, whose steps can be replaced
+
+
+class Known(Unpickler):  # type: ignore[misc]
     """Reads what W sent: objects of known classes, made without their constructors, whose state
     hides no method.
     """
 
-    dispatch = dict(pickle._Unpickler.dispatch)
+    dispatch = dict(Unpickler.dispatch)  # noqa: RUF012
     # only protocols before 2 call classes this way
     del dispatch[pickle.INST[0]], dispatch[pickle.OBJ[0]]
 
-    def find_class(self, module: str, name: str):
+    def find_class(self, module: str, name: str) -> "Any":
         if name in REPLACED:
             return REPLACED[name]
         found = getattr(sys.modules.get(module), name, None)
-        if module.partition(".")[0] not in PACKAGES:
+        if module.partition(".")[0] not in SENT_PACKAGES:
             return Nothing
         if isinstance(found, type) and not issubclass(found, type):
             # refuse file content, and masked numbers, which numpy's assertions treat as equal to
@@ -168,15 +182,15 @@ class Known(pickle._Unpickler):
 class Sent(pickle.Unpickler):
     """Reads what T sent."""
 
-    def find_class(self, module: str, name: str):
+    def find_class(self, module: str, name: str) -> "Any":
         return dtype if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
 
 
-def test(requests: int, verdicts: int, solver) -> None:
+def test(requests: int, verdicts: int, solver: "Any") -> None:
     """T: run the program's text, but the solution in W, at the other end of ``solver``."""
     text, received = read(requests), set()
 
-    def execute(code: str, env: dict) -> None:
+    def execute(code: str, env: "dict[str, Any]") -> None:
         try:
             pickle.dump((code, env), solver)
             solver.flush()
@@ -209,12 +223,12 @@ class Failed(Exception):
     """The solution raised an exception, described by the text."""
 
 
-def solve(test) -> None:
-    """W: execute what T, at the other end of ``test``, sends, and send back what can be sent."""
+def solve(tester: "Any") -> None:
+    """W: execute what T, at the other end of ``tester``, sends, and send back what can be sent."""
     if variables := sys.modules.get("tensorflow.python.ops.resource_variable_ops"):
         copyreg.pickle(variables.ResourceVariable, lambda one: (type(one), (one.numpy(),)))
     while True:
-        code, env = Sent(test).load()
+        code, env = Sent(tester).load()
         error, values, files = "", {}, {}
         try:
             exec(code, env)
@@ -233,8 +247,8 @@ def solve(test) -> None:
             if entry.is_file():
                 with open(entry, "rb") as file:
                     files[entry.name] = file.read()
-        pickle.dump((error, values, files), test)
-        test.flush()
+        pickle.dump((error, values, files), tester)
+        tester.flush()
 
 
 def described(error: BaseException) -> str:
@@ -245,7 +259,7 @@ def described(error: BaseException) -> str:
         return type(error).__name__
 
 
-def forked(action, *arguments) -> int:
+def forked(action: "Callable[..., object]", *arguments: object) -> int:
     """Run ``action`` in a new process, which ends when the action does."""
     if child := os.fork():
         return child
@@ -258,14 +272,14 @@ def forked(action, *arguments) -> int:
 
 def below(process: int) -> list[int]:
     """All descendants of a process."""
-    found = []
+    children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{process}/task"):
             with open(f"/proc/{process}/task/{thread}/children") as file:
-                found += map(int, file.read().split())
+                children += map(int, file.read().split())
     except OSError:
         pass  # the process has ended
-    return found + [one for child in found for one in below(child)]
+    return children + [one for child in children for one in below(child)]
 
 
 def resident(process: int) -> int:
@@ -282,7 +296,7 @@ def resident(process: int) -> int:
 class Server:
     """Answers requests until its process is popped."""
 
-    def __init__(self, limits: dict, contained: bool):
+    def __init__(self, limits: "dict[str, Any]", contained: bool):
         self.limits, self.contained = limits, contained
         self.requests, self.answers = os.dup(0), os.dup(1)
         silence(2)
@@ -304,16 +318,14 @@ class Server:
         """Make one more import and serve. If the import raises, the program itself will raise the
         same.
         """
-        try:
+        with contextlib.suppress(Exception):
             exec(compile(line, "<program>", "exec"), {"__name__": "__main__"})
-        except Exception:
-            pass
         gc.collect()
         gc.freeze()  # otherwise the garbage collector of a forked process would copy all of this
         write(self.answers, {})
         self.serve()
 
-    def judge(self, seed: int) -> dict:
+    def judge(self, seed: int) -> "dict[str, Any]":
         """Run one program; return its verdict, or why there is none."""
         namespaces.call("prctl", namespaces.SET_SUBREAPER, 1, 0, 0, 0)
         asking, asked = (end.detach() for end in _socket.socketpair())
@@ -347,9 +359,10 @@ class Server:
         if role == "solver":
             sys.path.insert(0, os.getcwd())
             solve(both)
-        test(*ends, both)
+        requests, verdicts = ends
+        test(requests, verdicts, both)
 
-    def watch(self, solver: int, verdict: int) -> dict:
+    def watch(self, solver: int, verdict: int) -> "dict[str, Any]":
         """Wait for the verdict, or for whatever ends a program without one."""
         deadline, own = time.monotonic() + self.limits["seconds"], resident(os.getpid())
         poll = select.poll()
@@ -428,6 +441,7 @@ def main() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "lookuplab"]:
         del sys.modules[name]
     # pandas would use these by default if they happen to be installed
-    sys.modules["bottleneck"] = sys.modules["numexpr"] = None
+    missing: Any = None
+    sys.modules["bottleneck"] = sys.modules["numexpr"] = missing
     write(server.answers, {})
     server.serve()

@@ -2,8 +2,8 @@
 lacks.
 
 A contained process has no network, sees no other process, and no files except the system's programs
-and libraries, which it can only read. It can write only in WORK, a file system in memory, which is
-also its home, its /tmp and its /dev/shm.
+and libraries, which it can only read. It can write only in WORK_FOLDER, a file system in memory,
+which is also its home, its /tmp and its /dev/shm.
 """
 
 import contextlib
@@ -13,15 +13,18 @@ import resource
 import signal
 import struct
 
-WORK = "/sandbox"
+WORK_FOLDER = "/sandbox"
 # Visible paths: the loader, fonts, time zones and user names need these settings. They hold no keys
 # or passwords
-SHOWN = """/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group /etc/hosts
-    /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types /etc/nsswitch.conf /etc/os-release
-    /etc/passwd /etc/timezone /dev/null /dev/zero /dev/full /dev/random /dev/urandom""".split()
+SHOWN_PATHS = """
+    /usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group
+    /etc/hosts /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types
+    /etc/nsswitch.conf /etc/os-release /etc/passwd /etc/timezone /dev/null /dev/zero /dev/full
+    /dev/random /dev/urandom
+""".split()
 USER = 1000
 STAGE = "/sys"  # exists everywhere and is not needed: the new root is assembled here
-FILES, OPEN_FILES = 20_000, 256  # in WORK; open at once
+FILES, OPEN_FILES = 20_000, 256  # in WORK_FOLDER; open at once
 LIMITS = {
     "cpu_seconds": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_DATA,
@@ -47,7 +50,7 @@ MACHINES = {
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def call(name: str, *arguments) -> None:
+def call(name: str, *arguments: object) -> None:
     """Call a function of the C library by name; raises OSError if it fails."""
     if getattr(_libc, name)(*arguments) < 0:
         number = ctypes.get_errno()
@@ -94,7 +97,7 @@ def show(source: str) -> None:
 
 def leave_the_system(readable: list[str]) -> None:
     """Become the first process of new namespaces, whose root has the system and ``readable``,
-    read-only, and WORK.
+    read-only, and WORK_FOLDER.
 
     The calling process stays outside, waits, and ends with this one. Raises OSError if the kernel
     refuses.
@@ -108,18 +111,21 @@ def leave_the_system(readable: list[str]) -> None:
     stay_behind()
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", STAGE, "tmpfs", NOSUID, "mode=0755")
-    for path in (*SHOWN, *sorted(map(os.path.abspath, readable))):  # a folder before what is in it
+    for path in (
+        *SHOWN_PATHS,
+        *sorted(map(os.path.abspath, readable)),
+    ):  # a folder before what is in it
         show(path)
-    for name in ("/proc", WORK, "/old"):
+    for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
         if not os.path.exists(STAGE + name):  # otherwise a Python is installed there, read-only
-            os.symlink(WORK, STAGE + name)
+            os.symlink(WORK_FOLDER, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
     mount("proc", STAGE + "/proc", "proc", NOSUID | NODEV | NOEXEC)
-    memory(STAGE + WORK, 1 << 30)
+    memory(STAGE + WORK_FOLDER, 1 << 30)
     call("syscall", MACHINES[os.uname().machine][1], STAGE.encode(), f"{STAGE}/old".encode())
-    os.chdir(WORK)
+    os.chdir(WORK_FOLDER)
     call("umount2", b"/old", DETACH)
     os.rmdir("/old")
     read_only("/", READ_ONLY, 0)
@@ -146,11 +152,11 @@ def stand_alone(size: int) -> None:
     """Become a process that neither sees nor outlives others, in namespaces within those of
     ``leave_the_system``.
 
-    It has its own WORK of ``size`` bytes, and no right to change any of this.
+    It has its own WORK_FOLDER of ``size`` bytes, and no right to change any of this.
     """
     call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
     stay_behind()  # the child becomes the first process of the new namespaces ...
-    memory(WORK, size)
+    memory(WORK_FOLDER, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
     with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
         # the lowest possible limit (Linux 6.14 or newer); unlike RLIMIT_NPROC, it also applies to
@@ -163,7 +169,7 @@ def stand_alone(size: int) -> None:
     call("capset", header, nothing)
     call("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
     refuse_hidden_memory()
-    os.chdir(WORK)
+    os.chdir(WORK_FOLDER)
 
 
 def refuse_hidden_memory() -> None:
@@ -181,7 +187,7 @@ def refuse_hidden_memory() -> None:
     call("prctl", SET_SECCOMP, 2, ctypes.create_string_buffer(program), 0, 0)
 
 
-def limit(limits: dict) -> None:
+def limit(limits: "dict[str, int]") -> None:
     """Set resource limits for this process and all that it starts; names as in LIMITS."""
     wanted = {kind: int(limits[name]) for name, kind in LIMITS.items()}
     wanted |= {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: OPEN_FILES}

@@ -5,13 +5,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 from tqdm import tqdm
 
-SECONDS = 10.0
+LINE_SECONDS = 10.0
+T = TypeVar("T")
 
 
-class Progress(AbstractContextManager):
+class Progress(AbstractContextManager["Progress"]):
     """Shows on stderr how far some work has come, as ``mini-large: 120 of 622 answers, 40 found,
     about 2 min left``.
 
@@ -70,7 +72,7 @@ class Progress(AbstractContextManager):
         return f"{self.what}: {', '.join(parts)}"
 
     def _tell(self) -> None:
-        while not self.ended.wait(SECONDS):
+        while not self.ended.wait(LINE_SECONDS):
             print(self.line(), file=sys.stderr, flush=True)
 
     def __exit__(self, *_: object) -> None:
@@ -79,7 +81,7 @@ class Progress(AbstractContextManager):
             self.bar.close()
 
 
-def watched(items: Iterable, what: str, unit: str = "", total: int | None = None) -> Iterator:
+def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:
     """The items one after the other, with a Progress; ``total`` is for those without a length."""
     size = len(items) if isinstance(items, Sized) else total
     with Progress(what, size, unit) as bar:

@@ -20,19 +20,30 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO, Any
 
 import lookuplab
 from lookuplab.errors import UserError, check_choice
-from lookuplab.execution import inside
+from lookuplab.execution import inside, namespaces
 
-NAMES = ("namespaces", "none")
+SANDBOXES = ("namespaces", "none")
 GRACE = 30.0  # seconds beyond a program's limit after which the server itself is considered hung
 # One thread: many programs run at once, and a fork does not copy the threads of its parent
 ENVIRONMENT = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "user", "TZ": "UTC", "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-    "NUMEXPR_NUM_THREADS": "1", "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "",
-}  # fmt: skip
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "USER": "user",
+    "TZ": "UTC",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "MPLBACKEND": "Agg",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "CUDA_VISIBLE_DEVICES": "",
+}
 
 
 @dataclass(frozen=True)
@@ -78,17 +89,17 @@ class Outcome:
     stopped: bool = False
 
 
-class ForkServer(contextlib.AbstractContextManager):
+class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     """A server that runs one program at a time; use it in a ``with`` block. Sort programs by
     imports to share most.
 
-    sandbox: one of NAMES. "none" limits time, memory and file size of well-meaning programs, but
-        gives no security.
+    sandbox: one of SANDBOXES. "none" limits time, memory and file size of well-meaning programs,
+        but gives no security.
     """
 
     def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
         self.sandbox, self.python, self.limits = sandbox, Path(os.path.abspath(python)), limits
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._imports: list[str] = []
 
     def __exit__(self, *_: object) -> None:
@@ -103,7 +114,7 @@ class ForkServer(contextlib.AbstractContextManager):
         if self._process is not None:
             process, self._process, self._imports = self._process, None, []
             with process:  # closes the pipes and waits
-                process.stdin.close()
+                _open(process.stdin).close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(1)
                 process.kill()  # nothing, if it has ended
@@ -113,21 +124,21 @@ class ForkServer(contextlib.AbstractContextManager):
         """Make these imports, in this order, and drop all others. UserError if an import ends or
         hangs Python.
         """
-        wanted = list(imports)
+        lines = list(imports)
         if self._process is None or self._process.poll() is not None:
             self._start()
-        same = len(os.path.commonprefix([self._imports, wanted]))
+        same = len(os.path.commonprefix([self._imports, lines]))  # noqa: RUF071
         try:
             for _ in self._imports[same:]:
                 self._ask(GRACE, {"pop": True})
             del self._imports[same:]
-            for line in wanted[same:]:
+            for line in lines[same:]:
                 self._ask(10 * GRACE, {"push": line})
                 self._imports.append(line)
         except (EOFError, OSError):
             self.close()
             raise UserError(
-                f"{self.python} ends or hangs in {wanted}; repair its environment"
+                f"{self.python} ends or hangs in {lines}; repair its environment"
             ) from None
 
     def run(self, program: Program) -> Outcome:
@@ -138,29 +149,34 @@ class ForkServer(contextlib.AbstractContextManager):
         text, started = program.text, time.monotonic()
         seed = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:4]
         try:
-            found = self._ask(
+            verdict = self._ask(
                 self.limits.seconds + GRACE, {"run": int.from_bytes(seed, "big")}, text
             )
         except (EOFError, OSError):
             self.close()
-            found = {"passed": False, "error": "took its server down", "stopped": True}
-        found["error"] = " ".join(found["error"].split())  # one line
-        return Outcome(**found, seconds=time.monotonic() - started)
+            verdict = {"passed": False, "error": "took its server down", "stopped": True}
+        verdict["error"] = " ".join(verdict["error"].split())  # one line
+        return Outcome(**verdict, seconds=time.monotonic() - started)
 
     def _start(self) -> None:
         self.close()
         self._folder = tempfile.TemporaryDirectory(prefix="lookuplab-")
         task = {"limits": asdict(self.limits), "contained": self.sandbox != "none"}
         root = str(Path(lookuplab.__file__).parents[1])
-        code = f"import sys; sys.path[0] = {root!r}; from lookuplab.execution.inside import main; main()"
-        home = inside.namespaces.WORK if task["contained"] else self._folder.name
+        code = f"import sys; sys.path[0] = {root!r}\n"
+        code += "from lookuplab.execution.inside import main\nmain()"
+        home = namespaces.WORK_FOLDER if task["contained"] else self._folder.name
         # a file, since output of the imports could fill a pipe
         with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
-                cwd=self._folder.name, env={**ENVIRONMENT, "HOME": home, "TMPDIR": home}, start_new_session=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-            )  # fmt: skip
+                cwd=self._folder.name,
+                env={**ENVIRONMENT, "HOME": home, "TMPDIR": home},
+                start_new_session=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
             try:
                 self._ask(2 * GRACE)
             except EOFError:
@@ -171,18 +187,27 @@ class ForkServer(contextlib.AbstractContextManager):
                     f"the server of {self.python} does not start ({self.sandbox}): {words[-1]}"
                 ) from None
 
-    def _ask(self, seconds: float, *requests: object) -> dict:
+    def _ask(self, seconds: float, *requests: object) -> dict[str, Any]:
         """The server's answer. If it takes longer than ``seconds``, the server is killed and
         EOFError is raised.
         """
+        if self._process is None:
+            raise EOFError
         timer = threading.Timer(seconds, self._process.kill)
         timer.start()
         try:
-            for one in requests:
-                inside.write(self._process.stdin.fileno(), one)
-            return inside.read(self._process.stdout.fileno())
+            for request in requests:
+                inside.write(_open(self._process.stdin).fileno(), request)
+            answer: dict[str, Any] = inside.read(_open(self._process.stdout).fileno())
+            return answer
         finally:
             timer.cancel()
+
+
+def _open(pipe: IO[bytes] | None) -> IO[bytes]:
+    """A pipe of a process that was started with pipes."""
+    assert pipe is not None
+    return pipe
 
 
 @cache
@@ -195,19 +220,19 @@ def refusal() -> str:
         return str(error)
 
 
-def choose(wanted: str = "", own: bool = False) -> str:
-    """One of NAMES: "namespaces" unless "none" is wanted.
+def choose(sandbox: str = "", own: bool = False) -> str:
+    """One of SANDBOXES: "namespaces" unless "none" is asked for.
 
     If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a
     sandbox, with a warning. For all other programs, raises UserError.
     """
-    check_choice("sandbox", wanted, ("", *NAMES))
-    if wanted == "none" or not (reason := refusal()):
-        return wanted or NAMES[0]
-    if wanted or not own:
+    check_choice("sandbox", sandbox, ("", *SANDBOXES))
+    if sandbox == "none" or not (reason := refusal()):
+        return sandbox or "namespaces"
+    if sandbox or not own:
         raise UserError(
-            f"no sandbox for generated programs works here ({reason}); allow user namespaces, or run the programs "
-            "without protection by --sandbox none"
+            f"no sandbox for generated programs works here ({reason}); allow user namespaces, or "
+            "run the programs without protection by --sandbox none"
         )
     warnings.warn(f"the mini models' programs run without a sandbox: {reason}", stacklevel=1)
-    return NAMES[1]
+    return "none"

@@ -11,23 +11,28 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from lookuplab.errors import UserError
 
 _thread = threading.local()
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Workers(Protocol):
     """Workers on other machines, such as ``run.cluster.Cluster``."""
 
-    def map(self, function: Callable, tasks: Sequence) -> Iterator[tuple[int, Any]]:
+    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
         """(position, ``function(task)``) as they finish."""
 
 
 def spread(
-    function: Callable, tasks: Sequence, workers: int | None = None, cluster: Workers | None = None
-) -> Iterator[tuple[int, Any]]:
+    function: Callable[[T], R],
+    tasks: Sequence[T],
+    workers: int | None = None,
+    cluster: Workers | None = None,
+) -> Iterator[tuple[int, R]]:
     """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads
     on this machine.
 
@@ -43,7 +48,7 @@ def spread(
     def begin() -> None:
         thread.take = next(ends)
 
-    def turn() -> tuple[int, Any]:
+    def turn() -> tuple[int, R]:
         at, task = thread.take()
         return at, function(task)
 
@@ -55,20 +60,21 @@ def spread(
             threads.shutdown(cancel_futures=True)
 
 
-def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any:
+def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
     """A tool of this worker's thread, created by the first task that needs it; it lives as long as
     the worker.
     """
-    tools = vars(_thread)
+    tools: dict[Any, Any] = vars(_thread)
     if (make, arguments) not in tools:
         tools[make, arguments] = make(*arguments).__enter__()
-    return tools[make, arguments]
+    tool: R = tools[make, arguments]
+    return tool
 
 
 def check_seen(place: Path) -> None:
     """Check that a folder or file named by a task also exists on this machine. Raises UserError."""
     if not place.exists():
         raise UserError(
-            f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file system "
-            "that all its machines share (docs/cluster.md)"
+            f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file "
+            "system that all its machines share (docs/cluster.md)"
         )

@@ -147,7 +147,7 @@ def results_page(request: Request) -> str:
     return _page("results.md.j2", run=Run(request))
 
 
-class Shown(NamedTuple):
+class ShownArtifact(NamedTuple):
     """An artifact of one run; ``place`` is the path of its files without suffix."""
 
     run: str
@@ -159,7 +159,7 @@ class Section(NamedTuple):
     """What a page says of one notebook: its artifacts, and the verdicts on each claim by run."""
 
     notebook: Notebook
-    artifacts: list[Shown]
+    artifacts: list[ShownArtifact]
     judgements: list[list[tuple[str, JudgedClaim]]]
 
 
@@ -206,7 +206,7 @@ class Run:
 
     def _section(self, notebook: Notebook) -> Section:
         artifacts = [
-            Shown(name, id, self.figures / name / id)
+            ShownArtifact(name, id, self.figures / name / id)
             for id in notebook.artifacts
             for name in self.names
             if (self.figures / name / f"{id}.csv").is_file()

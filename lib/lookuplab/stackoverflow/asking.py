@@ -170,8 +170,8 @@ class Ds1000Bench(Benchmark[Problem]):
 
     def judge_all(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[dict[str, Any]]:
         """``library``; ``solution``, the code that ran; ``passed``; ``error``, in one line, "" if
-        it passed. If the prompts were made here, also ``prompt_tokens`` and the numbers of tokens that
-        the budget cut: ``description_lost``, ``code_lost`` and ``question_lost``.
+        it passed. If the prompts were made here, also ``prompt_tokens`` and the numbers of tokens
+        that the budget cut: ``description_lost``, ``code_lost`` and ``question_lost``.
 
         Raises UserError if the reference solution of one of these problems does not pass here.
         """

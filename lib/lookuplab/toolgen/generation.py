@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -34,7 +34,7 @@ from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse, Vocabu
 # the package's 128 tokens of code, plus marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
 QUESTION_COLUMNS = "id repository probability failure names chosen offered right".split()
-Requests = list[tuple[Prompt, int]]  # with the number of the sample
+Requests = Sequence[tuple[Prompt, int]]  # with the number of the sample
 Row = dict[str, Any]
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number)
 
@@ -54,13 +54,14 @@ class ToolModel:
     use: ToolUse
 
     def __post_init__(self) -> None:
-        self.name = self.model.name
+        self.name, self.chat = self.model.name, self.model.chat
         if not isinstance(self.model, LocalModel):
             raise UserError(
                 f"{self.name}: an endpoint cannot ask a tool between two tokens; use a local model"
             )
         self.kind = kind_of(self.model.config)  # one of ``pairs.MODEL_KINDS``
-        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text)
+        self.tokenizer = self.model.tokenizer
+        self.vocabulary = Vocabulary(self.tokenizer, self.model.end_of_text)
         if self.use.trigger == "mark" and self.vocabulary.mark is None:
             raise UserError(
                 f"{self.name} has no mark in its vocabulary; fine-tune it on marked functions "
@@ -115,6 +116,10 @@ class ToolModel:
                     waiting[writers.submit(next, part, None)] = part
                     yield batch
 
+    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
+        """Log-probabilities of given continuations, which need no tool."""
+        return self.model.score(pairs)
+
     def _parts(self, requests: Requests) -> Sequence[Requests]:
         """On a CPU, the requests in two parts, so that the model can work on one while the other
         waits for the tool (it saves a fifth of the time on two processors).
@@ -128,7 +133,8 @@ class ToolModel:
             return [requests]
         size = {prompt.id: len(self.model.prompt_ids(prompt.text)) for prompt, _ in requests}
         left = sorted(requests, key=lambda request: (-size[request[0].id], request[0].id))
-        part, other = Requests(), Requests()
+        part: list[tuple[Prompt, int]] = []
+        other = part
         while left:
             rows = max(1, min(self.model.batch_size, CPU_TOKENS // size[left[0][0].id]))
             part, other = other, part + left[:rows]
@@ -165,6 +171,9 @@ class Generations:
         rows = []
         for function in self.model.functions:
             completion, original = self.completions.get(function.id), identifiers(function.body)
+            if completion is None:
+                continue
+            logprobs = completion.token_logprobs or ()  # a local model always has them
             for question in asked_questions(completion):
                 start = len("".join(completion.tokens[: question.step + 1]))
                 rest = _word(completion.text[start:])
@@ -180,7 +189,7 @@ class Generations:
                     {
                         "id": function.id,
                         "repository": function.repository,
-                        "probability": math.exp(completion.token_logprobs[question.step]),
+                        "probability": math.exp(logprobs[question.step]),
                         "failure": question.failure,
                         "names": len(names),
                         "chosen": chosen,
@@ -191,9 +200,9 @@ class Generations:
         return pd.DataFrame(rows, columns=QUESTION_COLUMNS)
 
 
-def asked_questions(completion: Completion | None) -> list[Question]:
-    """What was asked while a completion was written."""
-    return [Question(**fields) for fields in completion.record] if completion else []
+def asked_questions(completion: Completion) -> list[Question]:
+    """What was asked while a completion was written: its record, as JSON has it."""
+    return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
 
 
 Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote

@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -70,6 +70,7 @@ _MEANS = {
     "marks": "marks_per_function",
 }
 Record = dict[str, Any]  # a function of a marked corpus
+Marking = dict[str, Any]  # what ``find_marks`` found in one function
 Row = dict[str, Any]  # see ``scoring.rates.row``
 
 
@@ -103,7 +104,7 @@ def buffer_at(
     return cut_off(before, lines, function, rules)
 
 
-def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> dict[str, Any]:
+def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> Marking:
     """Ask the tool at every candidate, and mark the candidate if its exact name is offered.
 
     ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions;
@@ -163,15 +164,15 @@ def marked_records(
         raise UserError("two repositories have the same name, so ids collide; rename one folder")
     questions = {keys[one.id]: (one.root, one.file, rules, one) for one in functions}
     marks, _ = answer_all(Marks(store), questions, _marks, strict, workers, cluster)
-    return [_record(one, rules, marks[keys[one.id]]) for one in functions]
+    return [_record(one, rules, cast("Marking", marks[keys[one.id]])) for one in functions]
 
 
-def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[dict[str, Any], str]:
+def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking, str]:
     marks = find_marks(function, JediTool(), rules)
     return marks, " and ".join(LOST & marks["failures"].keys())
 
 
-def _record(function: Function, rules: Rules, marks: dict[str, Any]) -> Record:
+def _record(function: Function, rules: Rules, marks: Marking) -> Record:
     pair = augmented(function, marks["positions"], rules)
     own = ("id", "repository", "file", "line", "docstring", "signature", "body", "source")
     return {

@@ -124,10 +124,15 @@ def read_pairs(path: Path) -> tuple[list[Pair], Counter[str]]:
     spells the mark.
     """
     own = ("id", "docstring", "signature", "body")
-    names = ("id", "docstring", "marked_signature", "marked_body")
-    corpus = corpus_records(path, {*own, *names})
+    corpus = corpus_records(path, (*own, "marked_signature", "marked_body"))
     pairs = [
-        Pair(*(record[name] for name in names), rules_of(record.get("variant", "paper")))
+        Pair(
+            record["id"],
+            record["docstring"],
+            record["marked_signature"],
+            record["marked_body"],
+            rules_of(record.get("variant", "paper")),
+        )
         for record in corpus
         if not any(MARK in record[name] for name in own)
     ]

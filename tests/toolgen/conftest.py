@@ -36,7 +36,11 @@ def run_python():
     """Runs code in a process of its own; returns what it prints. For what must not change this
     process.
     """
-    imports = "import importlib, math, sys\nfrom pathlib import Path\nfrom types import SimpleNamespace\nimport lookuplab\n"
+    imports = """import importlib, math, sys
+from pathlib import Path
+from types import SimpleNamespace
+import lookuplab
+"""
 
     def run(code, *arguments):
         command = [sys.executable, "-c", imports + code, *map(str, arguments)]

@@ -109,6 +109,7 @@ def test_earlier_questions_take_no_tree_away_from_this_one(root, run_python):
 
 
 def test_a_module_s_own_attributes_are_no_dependencies(tmp_path):
-    text = 'def place(x):\n    """Where."""\n    return helper(__file__, x)\n\ndef helper(a, b): return a\n'
+    text = 'def place(x):\n    """Where."""\n    return helper(__file__, x)\n\n'
+    text += "def helper(a, b): return a\n"
     (tmp_path / "user.py").write_text(text)
     assert dependencies_of(tmp_path, "user.py", text, location_of(text, 1)) == ["helper"]

@@ -7,14 +7,17 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from scripted_model import END, wanting
 
-from lookuplab.benchmark import judged, written
+from lookuplab.benchmark import evaluate, judged, written
 from lookuplab.errors import UserError
-from lookuplab.toolgen import evaluation
+from lookuplab.toolgen import evaluation, tables
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all, listed_functions
 from lookuplab.toolgen.functions import Repository
+from lookuplab.toolgen.generation import ToolModel
 from lookuplab.toolgen.rules import PAPER_RULES
+from lookuplab.toolgen.tool_use import ToolUse
 
 MODULE = '''from helpers import helper
 
@@ -75,7 +78,7 @@ def repositories(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def predictions(repositories):
-    """For each function what stood there in the first repository, what cannot work in the second."""
+    """What stood there in the first repository, what cannot work in the second."""
     broken = {"double": "    return nothere(x)", "Box.grow": "    return self.zzz"}
     return {
         one: broken[one.qualified_name] if one.repository == "two" else one.body
@@ -188,3 +191,24 @@ def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
         (tmp_path / "helpers.py").write_text(text)
         passed += judgements({double: "    return helper.thing"}).passed.tolist()
     assert passed == [False, True]
+
+
+def test_a_new_metric_is_one_entry(predictions, monkeypatch):
+    """It gets a column of the judgement, and rows with intervals and changes."""
+    metric = tables.Metric("lines_percent", "texts", lambda texts: 1 / len(texts.body.split("\n")))
+    monkeypatch.setattr(tables, "METRICS", (metric,))
+    texts = {one.id: text for one, text in predictions.items()}
+    base = dict.fromkeys(texts, "    pass")
+    frames = judged_all([*predictions], {("m", "base"): base, ("m", "toolgen"): texts})
+    assert list(frames["m", "toolgen"].lines) == [1 / 2, 1 / 2, 1, 1]
+    rows = {row["metric"]: row["value"] for row in tables.similarity_rows(frames)}
+    assert rows["lines_percent"] == 75 and rows["lines_change_points"] == -25
+
+
+def test_a_model_is_evaluated_through_the_contract(tmp_path, functions, tool):
+    model = wanting(tmp_path, functions[1], "    ", "return ", "self", END)
+    tooled = ToolModel(model, functions[1:2], tool, ToolUse("mark"))
+    bench = ToolGen(functions[1:2])
+    (row,) = evaluate(tooled, bench, store=False, progress=False).itertuples()
+    assert (row.id, row.cluster) == (functions[1].id, functions[1].repository)
+    assert (row.predicted, row.passed, row.lost) == ("        return self", True, "")

@@ -1,4 +1,4 @@
-"""Stepping through one answer: what a page shows, what the trie allowed, and the widgets that move."""
+"""Stepping through one answer: what a page shows and what the trie allowed."""
 
 from dataclasses import replace
 

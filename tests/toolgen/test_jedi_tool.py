@@ -2,8 +2,6 @@
 and are counted. And what a worker keeps between questions changes no answer.
 """
 
-import pytest
-
 from lookuplab.toolgen import analysers, jedi_worker
 from lookuplab.toolgen.functions import extract, locate
 from lookuplab.toolgen.jedi_tool import JediTool
@@ -64,40 +62,12 @@ def test_what_a_new_tool_is_asked_it_reads_from_the_repository_as_it_is_then(tmp
         assert name in found.names
 
 
-BRANCHES = """import os, sys
-if sys.version_info >= (3, 99):
-    value_new = 1
-else:
-    value_old = 2
-try:
-    import nowhere as value_tried
-except ImportError:
-    value_failed = None
-if False:
-    def value_never(): pass
-value_old = value_both = 1
-def f(value_argument):
-    if value_argument:
-        value_both = 3
-        return value_
-    while value_argument:
-        value_late = 4
-    %s
-"""
-
-
 def equals_plain_jedi(*place):
     """The worker's answer, asked twice, equals that of Jedi without what ``install`` changes."""
     root, *caret = place
     plain = jedi_worker.completions(str(root), *caret)
     assert [JediTool().complete(*place) for _ in range(2)] == [plain] * 2
     return plain
-
-
-@pytest.mark.parametrize("ends", ["value_", "os.", "os.path.", "", "f("])
-def test_names_in_branches_are_those_of_plain_jedi(tmp_path, ends):
-    text = BRANCHES % ends
-    equals_plain_jedi(tmp_path, "a.py", text, text.count("\n"), 4 + len(ends))
 
 
 def test_answers_about_real_functions_are_those_of_plain_jedi(tool):

@@ -1,25 +1,10 @@
-"""The replication package's metrics: hand-computed texts and keys, and pylint's verdicts on 30
-functions.
-
-The functions are real; what was "generated" is the original, another function's body, a name that
-nobody defined, a text that ends in the middle, a whole function. Nothing of the kit computes what
-is expected.
-"""
-
-import json
-import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
+"""The replication package's texts and coverage: hand-computed."""
 
 import pytest
 
-from lookuplab import python_sources
 from lookuplab.benchmark import judged, written
 from lookuplab.toolgen.dependencies import package_coverage
 from lookuplab.toolgen.evaluation import Reference, ToolGen
-from lookuplab.toolgen.functions import Filters, extract, locate
 from lookuplab.toolgen.rules import PACKAGE_RULES
 
 SOURCE = '''def grow(by="it's"):# more
@@ -74,43 +59,3 @@ def test_a_dependency_is_covered_by_the_whole_word():
     marked = "def f():\n    return <COMP>foo(self.<COMP>bar)"
     found = package_coverage(marked, "def f():", "def f(): return foobar(self.bar)")
     assert found == {"dependencies": 2, "covered": 1}
-
-
-@pytest.fixture(scope="module")
-def functions(tmp_path_factory):
-    """Of a copy, so that pylint's files may be put beside its own."""
-    folder = tmp_path_factory.mktemp("sources") / "pluggy"
-    shutil.copytree(python_sources.folder() / "pluggy", folder)
-    return extract(locate(str(folder)), Filters(rules=PACKAGE_RULES)).functions[:30]
-
-
-def test_lint_verdicts_within_the_window(functions):
-    """pylint reads thirty files beside the originals; two lines behind a function are its own, too."""
-    windows, pairs = {}, []
-    for number, one in enumerate(functions):
-        indent = re.match(r"\s*", one.body)[0]
-        prediction = [
-            one.body,
-            functions[number - 1].body,
-            f"{indent}return nothere(self.zzz)",
-            one.body[: len(one.body) // 2] + " (",
-            f"{one.signature}\n{one.body}\n{indent}x = 'it' + \"is\"",
-        ][number % 5]
-        original = Reference(one.id, one.root, one.file, one.line)
-        pairs.append((original, written(one.id, prediction)))
-        lines, place = one.lines(), one.root / Path(one.file).with_name(f"case{number}.py")
-        begin = one.line if prediction.startswith("def") else one.body_line
-        new = [one.indent * bool(line) + line for line in prediction.split("\n")]
-        lines[begin - 1 : one.end_line] = [line + "\n" for line in new]
-        place.write_text("".join(lines))
-        windows[place.name] = range(one.line, begin + len(new) + 2)
-    options = ["--rcfile=", "--disable=all", "--enable=E0001,E0602,E1101", "-f", "json"]
-    command = [sys.executable, "-m", "pylint", *options, *windows]
-    done = subprocess.run(command, cwd=functions[0].root, capture_output=True, text=True)
-    failed = {
-        said["path"] for said in json.loads(done.stdout) if said["line"] in windows[said["path"]]
-    }
-    frame = judged(ToolGen([], PACKAGE_RULES, store=":memory:"), pairs)
-    assert [name not in failed for name in windows] == list(frame.passed)
-    assert len(functions) == 30 and 6 <= frame.passed.sum() <= 18
-    assert frame.exact_match.sum() == 5  # and one with a comment

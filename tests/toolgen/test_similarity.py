@@ -142,7 +142,8 @@ def test_code_bleu_does_not_depend_on_the_hash_seed():
     script = """
 from lookuplab.toolgen.similarity import code_bleu_counts
 print(code_bleu_counts("a = b + c + d\\ne = a + d + b", "a = d + b + c\\ne = a + c + b + a"))
-print(code_bleu_counts("while a > b:\\n  a, c = c - a, d + a + b", "while a > c:\\n  a, b = b - a, d + a + c"))"""
+loops = "while a > b:\\n  a, c = c - a, d + a + b", "while a > c:\\n  a, b = b - a, d + a + c"
+print(code_bleu_counts(*loops))"""
     command = [sys.executable, "-c", script]
     seeds = [os.environ | {"PYTHONHASHSEED": seed} for seed in "012"]
     assert len({subprocess.check_output(command, env=env) for env in seeds}) == 1

@@ -13,7 +13,14 @@ from lookuplab.paths import file_hash
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import fresh_messages, messages_of
 
-TEXT = "import iniconfig\nimport planted\n\n\ndef use():\n    iniconfig.no_such_name\n    planted.no_such_name\n"
+TEXT = """import iniconfig
+import planted
+
+
+def use():
+    iniconfig.no_such_name
+    planted.no_such_name
+"""
 
 
 @pytest.fixture
@@ -69,7 +76,8 @@ def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_whe
         "thing.py": "answer = 42\n",
         "thing.so": "machine code",
         "thing-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n",
-        "thing-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "thing-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
+        "Tag: py3-none-any\n",
     }
     with zipfile.ZipFile(wheel, "w") as content:
         for name, text in files.items():

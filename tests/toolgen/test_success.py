@@ -115,11 +115,17 @@ def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(t
 def test_a_syntax_error_reported_behind_the_function_fails_unless_it_is_behind_the_packages_window(
     repository,
 ):
-    """Line 12 is the first that shows that the function has no body: three lines behind its last."""
+    """Line 12 is the first that shows that the function has no body: three behind its last."""
     inserted = replaced(9, "def g(self):")
     assert against(repository, inserted) and not against(repository, inserted, PACKAGE_RULES)
     nearer = Inserted(inserted.text, inserted.line, inserted.end_line + 1)
     assert against(repository, nearer, PACKAGE_RULES)
+
+
+def test_the_paper_counts_messages_in_the_function_and_the_package_two_lines_more():
+    messages = [["E0602", line, "why"] for line in range(4, 12)]
+    for rules, lines in (PAPER_RULES, [5, 6, 7]), (PACKAGE_RULES, [5, 6, 7, 8, 9]):
+        assert [line for _, line, _ in verdict(messages, Inserted("", 5, 7), rules)] == lines
 
 
 def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
@@ -136,7 +142,8 @@ def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository, monkeypatch):
     inserted = replaced(6, "        return x")
-    with monkeypatch.context() as hurried, pytest.raises(WorkerLost, match="timed out"):
+    with monkeypatch.context() as hurried:
         hurried.setattr(success, "PYLINT_SECONDS", 0)
-        against(repository, inserted)
+        with pytest.raises(WorkerLost, match="timed out"):
+            against(repository, inserted)
     assert not against(repository, inserted)

@@ -24,6 +24,7 @@ VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]
 LIBRARY_MEANT = MEANT | _TABLES["library_meant"]
+_IMPERATIVES = {word for options in LIBRARY_MEANT.values() for word in options}
 PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
 _LEAD_INS = re.compile(
@@ -57,7 +58,9 @@ _WHETHER = re.compile(
     re.IGNORECASE,
 )
 _THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", re.IGNORECASE)
-_OTHERWISE = re.compile(r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE)
+_OTHERWISE = re.compile(
+    r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE
+)
 _SIGNS = re.compile(r"[<>{}\[\]|,=\\^~$]|::|\s-\w|\.\.|[:\"]$")
 DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
     frozenset(_TABLES[name].split()) for name in ("determiners", "nouns", "prepositions", "misfits")
@@ -94,7 +97,9 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
             continue
         clause = clause.replace("`", "").replace("Amazon Web Services", "AWS")
         if in_library:
-            clause = _OTHERWISE.sub("", _THAT.sub("check-that", _WHETHER.sub("check-whether", clause)))
+            clause = _OTHERWISE.sub(
+                "", _THAT.sub("check-that", _WHETHER.sub("check-whether", clause))
+            )
         first, _, rest = re.sub(r"\([^)]*\)", " ", clause).partition(" ")
         rest = " ".join(rest.split()).rstrip(".").removeprefix("of ")
         ends = (cut.start() for cut in _CLAUSE.finditer(rest))
@@ -116,7 +121,7 @@ def _imperative(before: str, word: str) -> str:
     """``store`` for ``stores`` in "Loads it and stores it"."""
     if before in ("and", "or", "then"):
         stems = (re.sub(*end, word) for end in _THIRD_PERSON)
-        return next((stem for stem in stems if stem in LIBRARY_VERBS), word)
+        return next((stem for stem in stems if stem in _IMPERATIVES), word)
     return word
 
 

@@ -9,21 +9,23 @@ shortest of them.
 """
 
 import ast
-import importlib
 import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Container, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from types import ModuleType
-from typing import is_typeddict
+from typing import Any, is_typeddict
 
+from lookuplab import paths, python_sources
 from lookuplab.cloudapi.specs import from_json
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
@@ -38,28 +40,37 @@ HIDDEN = r"""(?x)
 TESTS = re.compile(r"(?m)^(?:from|import) (?:unittest|pytest|nose)\b")
 
 
-def offered(name: str, folders: tuple[str, ...] = ()) -> tuple[list[Described], Counter[str], str]:
-    """What the package with this import name or folder offers: (its APIs with their documentation,
-    how much could not be read by reason, the path of its sources or "" if it is compiled).
+def offered(name: str, every_path: bool = False) -> tuple[list[Described], Counter[str], str]:
+    """What a package offers: (its APIs with their documentation, how much could not be read by
+    reason, the path of its sources or "" if it is compiled).
 
-    Modules are looked for in ``folders`` first. Raises UserError if the package cannot be imported.
+    name: an import name, a folder, or a release (``networkx==3.4``), which pip downloads once.
+    every_path: list all that can be called under all paths, with the flag ``alias`` if it is listed
+        under a better one. Raises UserError if the package cannot be had or imported.
     """
-    if os.sep in name:
+    package, folders = name, ()
+    if "==" in name:
+        root, package = unpacked(name)
+        folders = (str(root),)
+    elif os.sep in name:
         folder = Path(name).expanduser().resolve()
-        name = folder.name
+        package = folder.name
         while (folder := folder.parent).joinpath("__init__.py").exists():  # a part of a package
-            name = f"{folder.name}.{name}"
-        folders = (str(folder), *folders)
-    found, rest, last = [], {}, name
+            package = f"{folder.name}.{package}"
+        folders = (str(folder),)
+    found: list[Described] = []
+    rest: dict[str, Any] = {}
+    last = package
     with (
         TemporaryDirectory() as empty,
         TemporaryFile("w+", errors="replace") as errors,
         Progress(f"reading {name}", None, "modules and APIs") as bar,
     ):
         reader = subprocess.Popen(
-            [sys.executable, "-m", __name__, name, *map(os.path.abspath, folders)],
+            [sys.executable, "-m", __name__, package, str(int(every_path)), *folders],
             cwd=empty,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
+            env=os.environ
+            | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -83,7 +94,36 @@ def offered(name: str, folders: tuple[str, ...] = ()) -> tuple[list[Described], 
     return found, Counter(rest["left_out"]), rest["sources"]
 
 
-def read(package: str) -> Iterator[object]:
+def unpacked(release: str) -> tuple[Path, str]:
+    """(folder to import from, import name) of a release from the package index, such as
+    ``networkx==3.4``: its wheel or sdist is unpacked once, and never installed.
+    """
+    ready = paths.DOWNLOADS / "releases" / release
+    if not re.fullmatch(r"[\w.-]+==[\w.!+-]+", release):
+        raise UserError(f"{release!r}: name one release, such as networkx==3.4")
+    if not ready.is_dir():
+        with TemporaryDirectory(dir=paths.made(ready.parent)) as folder:
+            options = "--only-binary=:none:", "--prefer-binary", "--ignore-requires-python"
+            if said := python_sources.download(Path(folder), *options, release):
+                raise UserError(f"pip does not bring {release}: {said}")
+            (archive,) = Path(folder).iterdir()
+            form = "zip" if archive.suffix in (".whl", ".zip") else "gztar"
+            shutil.unpack_archive(archive, Path(folder) / "ready", form)
+            (Path(folder) / "ready").rename(ready)
+    root = ready
+    if not any(ready.glob("*.dist-info")):  # an sdist
+        root = next(ready.iterdir())
+        root = root / "src" if (root / "src").is_dir() else root
+    packages = [file.parent.relative_to(root) for file in root.rglob("__init__.py")]
+    public = [one for one in packages if not any(re.fullmatch(HIDDEN, part) for part in one.parts)]
+    wanted = re.sub(r"[-.]+", "_", release.partition("==")[0]).lower()
+    if not public:
+        raise UserError(f"{release} holds no Python package")
+    best = min(public, key=lambda one: (len(one.parts), one.name.lower() != wanted, str(one)))
+    return root, ".".join(best.parts)
+
+
+def read(package: str, every_path: bool = False) -> Iterator[object]:
     """The names of modules as they are imported, then [specification, documentation] of each API,
     then what else there is to say.
     """
@@ -92,7 +132,7 @@ def read(package: str) -> Iterator[object]:
 
     def failed(module: str, error: BaseException) -> None:
         errors[module] = f"{type(error).__name__}: {error}"
-        left_out[f"module: {type(error).__name__} when imported"] += 1
+        left_out[f"modules whose import raises {type(error).__name__}"] += 1
 
     modules = []
     for module in public_modules(package, HIDDEN, failed):
@@ -102,21 +142,29 @@ def read(package: str) -> Iterator[object]:
         yield {"error": errors[package]}
         return
     public: dict[int, tuple[str, str, object]] = {}  # by identity: the shortest path of each object
+    others = []
     for module in sorted(modules, key=lambda one: (one.__name__.count("."), one.__name__)):
-        for part, value in _exported(module, package):
-            public.setdefault(id(value), (module.__name__, part, value))
-    for place in public.values():
+        for part, value, on_purpose in _exported(module, package):
+            place = module.__name__, part, value
+            if not on_purpose or public.setdefault(id(value), place) is not place:
+                others.append(place)
+    for place in (*public.values(), *(others if every_path else ())):
+        better = public.get(id(place[2])) is not place
         try:
-            yield from ([to_json(spec), page] for spec, page in _apis(package, *place, public))
+            for (spec, page), inherited in _apis(package, *place, public):
+                alias = better or inherited
+                if every_path or not alias:
+                    yield [to_json(replace(spec, flags=("alias",)) if alias else spec), page]
         except Exception as error:  # a metaclass may raise anything
-            left_out[f"name: {type(error).__name__} when read"] += 1
+            left_out[f"names whose reading raises {type(error).__name__}"] += 1
     top = sys.modules[package]
     file = getattr(top, "__file__", None) or ""
     sources = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
     yield {"left_out": left_out, "sources": sources}
 
 
-def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object]]:
+def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object, bool]]:
+    """(name, value, whether it is offered here on purpose) of what can be called."""
     source = _source(module)
     if module.__name__ != package and TESTS.search(source):
         return
@@ -134,8 +182,8 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object]]:
         home = getattr(value, "__module__", None) or ""
         around = hasattr(module, "__path__") and home.startswith(f"{client}.")
         deprecated = any(name in str(one.message) for one in warned)
-        if (declared or home == client or around) and not deprecated and _is_api(value, package):
-            yield name, value
+        if not deprecated and _is_api(value, package):
+            yield name, value, bool(declared or home == client or around)
 
 
 def _source(module: ModuleType) -> str:
@@ -161,7 +209,12 @@ def _lazy(source: str) -> Iterator[str]:
 def _is_api(value: object, package: str) -> bool:
     """Whether it can be called, belongs to the package, and is no test."""
     tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
-    return callable(value) and hasattr(value, "__name__") and _is_own(value, package) and not any(tests)
+    return (
+        callable(value)
+        and hasattr(value, "__name__")
+        and _is_own(value, package)
+        and not any(tests)
+    )
 
 
 def _is_own(value: object, package: str) -> bool:
@@ -173,26 +226,25 @@ def _is_own(value: object, package: str) -> bool:
 
 def _apis(
     package: str, client: str, name: str, value: object, public: Container[int]
-) -> Iterator[Described]:
-    """A function; or a class's constructor and the methods that it does not inherit from a public
-    class.
+) -> Iterator[tuple[Described, bool]]:
+    """A function; or a class's constructor and methods; each with whether it is inherited from a
+    public class.
 
     Constructors of exceptions, class methods, static methods and methods inherited from other
     packages are included, but are not operations.
     """
     is_class = inspect.isclass(value)
     error = is_class and issubclass(value, BaseException)
-    yield inspected(("python", package, client, name), value, operation=not error)
+    yield inspected(("python", package, client, name), value, operation=not error), False
     if not is_class or error or is_typeddict(value):
         return
     above = {None}
     above.update(*(base.__mro__ for base in value.__mro__[1:] if id(base) in public))
     for method, function, bound in methods(value):
         owner = next((base for base in value.__mro__ if method in vars(base)), None)
-        if owner not in above:
-            place = "python", package, f"{client}.{name}", method
-            kind = {"module": client, "operation": _is_own(owner, package) and not bound}
-            yield inspected(place, function, not bound, **kind)
+        place = "python", package, f"{client}.{name}", method
+        kind = {"module": client, "operation": _is_own(owner, package) and not bound}
+        yield inspected(place, function, not bound, **kind), owner in above
 
 
 def main() -> None:
@@ -200,9 +252,9 @@ def main() -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as report:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # whatever a package prints
-        _, package, *sys.path[:0] = sys.argv
+        _, package, every_path, *sys.path[:0] = sys.argv
         sys.argv = ["x"]
-        for line in read(package):
+        for line in read(package, every_path == "1"):
             print(json.dumps(line), file=report, flush=True)
     os._exit(0)  # whatever a package has started
 

@@ -15,12 +15,24 @@ from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex
 from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.errors import UserError
+from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, echo_counts, run_module
 from recipes.cloudapi import frequency, tasks
+from recipes.cloudapi.comments import distinct_comments
 from recipes.cloudapi.offered import offered
 from recipes.cloudapi.reading import write_index
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
+
+
+# Why no task can ask for an operation (``tasks.obstacle``).
+REASONS = {
+    "": "operations whose docstring cannot be reworded without their name",
+    "generic_name": "operations whose name is a single word",
+    "open_signature": "operations whose signature takes anything or is unknown to Python",
+    "no description of a known verb": "operations without a docstring that makes a sentence",
+}
+FEW = 0.05  # a smaller share of operations is a warning
 
 
 @dataclass(frozen=True)
@@ -28,13 +40,16 @@ class OwnApi:
     """The material for a package.
 
     ``counting`` describes what was counted; ``left_out`` counts what was not read or cannot be
-    asked for, by reason.
+    asked for, by reason; ``share`` says how many operations can be asked for, and ``warnings`` what
+    a reader of the scores has to know.
     """
 
     index: ApiIndex
     tasks: list[ApiTask]
     counting: str
     left_out: Counter[str]
+    share: str
+    warnings: list[str]
 
 
 def build(
@@ -47,27 +62,38 @@ def build(
     """Read a package, count its APIs, make tasks, and write index, documentation, frequencies and
     tasks into ``folder``.
 
-    ``name`` is an import name, such as ``networkx.algorithms``, or a folder. ``corpus`` is as in
-    ``frequency.source_files``; with None, the package's own sources are counted. Raises UserError
-    if the package cannot be imported or counted, or if no task can be made.
+    ``name`` is an import name, such as ``networkx.algorithms``, a folder or a release. ``corpus``
+    is as in ``frequency.source_files``; with None, the package's own sources are counted. Raises
+    UserError if the package cannot be imported or counted, or if no task can be made.
     """
     described, left_out, sources = offered(name)
     if not corpus and not sources:
         raise UserError(f"no Python sources to count in: name a corpus that uses {name}")
+    index = write_index(folder, described)
     files = frequency.source_files(corpus or sources)
     if not corpus:
-        inside = Path(name).name.replace(".", "/")
+        inside = next((spec.service.replace(".", "/") for spec in index.specs), "")
         files = ((f"{inside}/{path}", text) for path, text in files)
-    index = write_index(folder, described)
-    counts, fates = frequency.count(files, index)
+    counts, fates = frequency.count(watched(files, "counting", "files"), index)
     counts.to_csv(folder / FREQUENCIES)
+    operations, usable = index.operations, 0
+    for spec in operations:
+        if (reason := tasks.obstacle(spec, tasks.IN_PACKAGES)) or not distinct_comments(spec, 1):
+            left_out[REASONS.get(reason, reason)] += 1
+        else:
+            usable += 1
+    share = f"{usable:,} of {len(operations):,} operations can be asked for"
+    share += f" ({usable / max(1, len(operations)):.1%})"
+    if not usable:
+        why = ", ".join(f"{times:,} {reason}" for reason, times in left_out.most_common())
+        raise UserError(f"no API of {name} can be asked for: {why or 'it has no public operation'}")
     asked = tasks.build(index, counts, seed, per_class)
-    obstacles = filter(None, map(tasks.obstacle, index.operations))
-    left_out.update(f"operation: {obstacle}" for obstacle in obstacles)
-    if not asked:
-        raise UserError(f"no API of {name} can be asked for: {dict(left_out)}")
     tasks.write_tasks(asked, folder / TASKS)
-    return OwnApi(index, asked, frequency.report(counts, fates), left_out)
+    empty = [name for name in tasks.COMPOSITION if name not in {task.frequency for task in asked}]
+    warnings = [f"no task asks for an API of {name} frequency" for name in empty]
+    if usable < FEW * len(operations):
+        warnings.append(f"only {share}: scores say little about the package as a whole")
+    return OwnApi(index, asked, frequency.report(counts, fates), left_out, share, warnings)
 
 
 def folder_of(name: str) -> Path:
@@ -86,8 +112,9 @@ def main(
 ) -> None:
     """Build an API index of any importable package, and a benchmark in the style of CloudAPIBench.
 
-    PACKAGE is an import name (networkx, or a part of it: networkx.algorithms) or the folder of a
-    package. The package is imported. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv
+    PACKAGE is an import name (networkx, or a part of it: networkx.algorithms), the folder of a
+    package, or a release (networkx==3.4), which is downloaded and not installed. The package is
+    imported in a process of its own. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv
     and tasks.jsonl. A call is valid iff it binds to the signature that Python reports. APIs that
     cannot be read or used in a task are counted and printed.
 
@@ -108,9 +135,11 @@ def main(
     folder = output or folder_of(package)
     made = build(package, folder, corpus, per_class, seed)
     click.echo(f"{len(made.index.specs)} APIs; {made.counting}")
-    echo_counts("left out:", made.left_out)
+    echo_counts(f"{made.share}; left out:", made.left_out)
     apis = {task.target for task in made.tasks}
     click.echo(f"{len(made.tasks)} tasks of {len(apis)} APIs -> {folder}")
+    for warning in made.warnings:
+        click.echo(f"warning: {warning}", err=True)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,9 @@ def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
     holders, found = Counter((spec.provider, spec.name) for spec in specs if spec.operation), []
     for spec in specs:
         times, flags = holders[spec.provider, spec.name], set(spec.flags)
-        if (times > COMMON and spec.provider != "python") or "_" not in spec.name.removeprefix("begin_"):
+        if (times > COMMON and spec.provider != "python") or "_" not in spec.name.removeprefix(
+            "begin_"
+        ):
             flags.add("generic_name")
         if times > 1:
             flags.add("shared_name")

@@ -73,6 +73,27 @@ def test_packages_may_begin_with_more_verbs():
     assert comments(description, "price", 3, "python") and not comments(description, "price", 3)
 
 
+@pytest.mark.parametrize(
+    ("docstring", "clause"),
+    [
+        ("Returns True if G is empty, False otherwise.", "check-whether G is empty"),
+        ("Return True if graph is directed.", "check-whether the graph is directed"),
+        ("Check that the estimator raises an error.", "check-that the estimator raises an error"),
+        ("Returns number of edges in G.", "return the number of edges in G"),
+        ("Loads all files and stores them in a cache.", "load all files and store them in a cache"),
+        ("Compute information about X.", "compute information about X"),
+        ("Check that estimator raises.", None),
+        ("Determine scorer from user options.", None),
+        ("Parse canonical form quantity like 200Mi to a number.", None),
+        ("Test if it works.", "check-whether it works"),
+        ("Returns $2^n$ nodes of G.", None),
+    ],
+)
+def test_a_docstring_gives_an_english_sentence_or_nothing(docstring, clause):
+    found = intent(docstring, in_library=True)
+    assert (found and f"{found.verb} {found.rest}") == clause
+
+
 @given(st.text(max_size=200))
 def test_any_description_gives_clean_single_line_comments(description):
     for comment in comments(description, "some_name", 2):

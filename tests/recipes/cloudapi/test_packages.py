@@ -24,9 +24,21 @@ FILES = {
         import sys
         print("a package may print when it is imported")
         print("and complain", file=sys.stderr)
+        from importlib import import_module
+        from typing import TYPE_CHECKING
         from .stock import Basket, BigBasket, StockError, count_items, put_away
 
+        if TYPE_CHECKING:
+            from ._vehicles import Van as Truck
+        _structure = {"_vehicles": ["Lorry"]}
+
         def __getattr__(name):
+            if name in ("Truck", *_structure["_vehicles"]):
+                return getattr(import_module("shop._vehicles"), name.replace("Truck", "Van"))
+            if name == "tidy_up_old":
+                import warnings
+                warnings.warn("tidy_up_old is deprecated", DeprecationWarning)
+                return put_away
             if name == "late_arrival":
                 def late_arrival(date, *, note=""):
                     """Report a delivery that comes too late."""
@@ -93,6 +105,26 @@ FILES = {
 
         def _hidden(): pass
     ''',
+    "_vehicles.py": """
+        class Van:
+            def add_item_to(self, item):
+                '''Put a thing into it.'''
+        class Lorry: ...
+    """,
+    "till.py": """
+        from collections import OrderedDict
+        from .stock import Basket, count_items  # for its own use
+        from .externals.borrowed import borrow_some_thing
+        from .catalogue import list_all_things
+        def take_all_money():
+            '''Take all the money out of the till.'''
+    """,
+    "catalogue/__init__.py": "__all__ = ['list_all_things']; from .._pages import list_all_things",
+    "_pages.py": "def list_all_things(kind):\n    '''List what is there.'''",
+    "externals/borrowed.py": "def borrow_some_thing(): ...",
+    "setup.py": "from pathlib import Path; Path(__file__).with_name('ran').touch()",
+    "stock_test.py": "def do_not_ask_me(): ...",
+    "support.py": "import unittest\nclass ShopCase(unittest.TestCase): ...",
     "exits.py": "import sys; sys.exit(3)",
     "raises.py": "raise RuntimeError('not here')",
     "_private.py": "def not_offered(): pass",
@@ -149,7 +181,19 @@ def test_public_names_are_listed_once_under_their_shortest_path(index):
     methods = {"Basket.add_item_to", "Basket.put_item_into", "Basket.sort_by_weight"}
     methods |= {"Basket.from_text", "BigBasket.lift_with_crane", "stock.Carrier.carry_it_home"}
     names = {"Basket", "BigBasket", "StockError", "count_items", "put_away", "late_arrival"}
-    assert found == methods | names | {"stock.Carrier", "stock.Porter"}
+    lazy = {"Truck", "Truck.add_item_to", "Lorry"}  # from a private module, by __getattr__
+    others = {"stock.Carrier", "stock.Porter", "till.take_all_money", "catalogue.list_all_things"}
+    assert found == methods | names | lazy | others
+
+
+@pytest.mark.usefixtures("made")
+def test_what_installs_the_package_is_not_run(shop):
+    assert not (shop / "ran").exists()
+
+
+def test_a_name_that_two_classes_have_is_asked_for_on_either(made):
+    asked = {task.target.removeprefix("python/shop.shop.") for task in made.tasks}
+    assert {"Basket.add_item_to", "Truck.add_item_to"} <= asked
 
 
 def test_arguments_are_required_or_optional_as_the_signature_says(index):
@@ -173,9 +217,14 @@ def test_signatures_that_take_anything_or_are_unknown_are_flagged(index):
 
 def test_what_cannot_be_read_or_asked_for_is_counted(made):
     for error in ("SystemExit", "RuntimeError"):
-        assert made.left_out[f"module: {error} when imported"] == 1
-    reasons = sum(n for reason, n in made.left_out.items() if reason.startswith("operation"))
-    assert len(made.index.operations) == reasons + len({task.target for task in made.tasks})
+        assert made.left_out[f"modules whose import raises {error}"] == 1
+    reasons = sum(n for reason, n in made.left_out.items() if reason.startswith("operations"))
+    asked = len({task.target for task in made.tasks})
+    assert len(made.index.operations) == reasons + asked
+    assert made.share.startswith(f"{asked} of {len(made.index.operations)} operations can be")
+    assert made.warnings == [
+        f"no task asks for an API of {name} frequency" for name in ("high", "medium")
+    ]
 
 
 def test_prompts_are_python_that_ends_before_the_call(made):
@@ -193,7 +242,7 @@ def test_prompts_are_python_that_ends_before_the_call(made):
 
 def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests(folder, made):
     names = read_frequencies(folder / packages.FREQUENCIES).count_name
-    assert names["python/shop.shop.Basket.add_item_to"] == 3  # its definition and two calls
+    assert names["python/shop.shop.Basket.add_item_to"] == 4  # two definitions and two calls
 
 
 def test_the_command_writes_what_every_other_command_reads(made, shop, folder, tmp_path):
@@ -210,8 +259,22 @@ def test_what_does_not_import_ends_the_command_with_one_line_and_code_2(tmp_path
     (tmp_path / "wrong.py").write_text(source)
     command = [sys.executable, "-m", "recipes.cloudapi.packages", str(tmp_path / "wrong")]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.startswith("error: wrong does not import: ")
+    assert done.returncode == 2 and "wrong does not import: " in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_package_of_which_nothing_can_be_asked_says_why(tmp_path):
+    (tmp_path / "dumb.py").write_text("def run(): ...\ndef walk_home(): ...")
+    with pytest.raises(UserError, match=r"1 operations whose name is a single word, 1 .* docstring"):
+        packages.build(str(tmp_path / "dumb"), tmp_path)
+
+
+def test_a_package_that_ends_python_is_reported(tmp_path):
+    (tmp_path / "dumb.py").write_text("import os; os._exit(7)")
+    with pytest.raises(
+        UserError, match="dumb does not import: Python stops after dumb: exit code 7"
+    ):
+        offered(str(tmp_path / "dumb"))
 
 
 def test_a_compiled_package_needs_a_corpus(tmp_path):

@@ -1,0 +1,140 @@
+"""Two releases of a package: tasks on the APIs that changed between them, and which of the two a
+call fits.
+
+Benchmarks with version-conditioned tasks (GitChameleon) run tests in an environment of each
+version; here a call is bound to the signatures of both, so nothing is installed.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from pandas import DataFrame
+
+from lookuplab.cloudapi.policies import class_rows
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Signature
+from lookuplab.cloudapi.tasks import ApiTask
+from lookuplab.cloudapi.validity import judge_call
+from lookuplab.errors import UserError
+from recipes.cloudapi import tasks
+from recipes.cloudapi.offered import offered
+from recipes.cloudapi.reading import Described, write_index
+
+CHANGES = ("removed", "added", "changed")
+FITS = ("only_old", "only_new", "both", "neither")
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The indexes of the old and the new release, the tasks, and how many APIs changed.
+
+    A task's ``frequency`` is its change. An index lists every path under which an API can be had.
+    """
+
+    old: ApiIndex
+    new: ApiIndex
+    tasks: list[ApiTask]
+    changes: Counter[str]
+
+    def index_of(self, task: ApiTask) -> ApiIndex:
+        """The release that documents what the task asks for: the new one, unless it was removed."""
+        return self.old if task.frequency == "removed" else self.new
+
+
+def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int = 0) -> Releases:
+    """Read two releases, folders or import names, write their indexes into ``folder``, and make
+    tasks.
+
+    An API is removed if no path of its name is left, and changed if the names, kinds or need of its
+    arguments are others. What a release adds to most of all signatures alike (networkx's
+    ``backend``) is no change, and is not looked at. Raises UserError without a task.
+    """
+    read = [offered(name, every_path=True)[0] for name in (old, new)]
+    common = _common(*read)
+    described = [[_without(common, *api) for api in apis] for apis in read]
+    indexes = [
+        write_index(folder / end, apis) for end, apis in zip(("old", "new"), described, strict=True)
+    ]
+    changes = {"removed": _gone(*indexes), "added": _gone(*indexes[::-1])}
+    changes["changed"] = [
+        spec
+        for spec in indexes[1].operations
+        if (before := indexes[0].by_id.get(spec.id)) and _shape(before) != _shape(spec)
+    ]
+    made, numbers = [], Counter()
+    for change, specs in changes.items():
+        index = indexes[change != "removed"]
+        usable = [spec for spec in specs if "alias" not in spec.flags]
+        numbers[change] = len(usable)
+        usable = [spec for spec in usable if not tasks.obstacle(spec, tasks.IN_PACKAGES)]
+        rows = {spec.id: (0, 0, change) for spec in usable}
+        columns = ["count_name", "count_bound", "class"]
+        counts = DataFrame.from_dict(rows, orient="index", columns=columns)
+        chosen = islice(tasks.sample(usable, counts.to_dict("index"), seed), per_change)
+        made += tasks.tasks_of(list(chosen), index, counts, Counter())
+    if not made:
+        raise UserError(f"no task can be made of what changed from {old} to {new}: {dict(numbers)}")
+    tasks.write_tasks(made, folder / "tasks.jsonl")
+    return Releases(*indexes, made, numbers)
+
+
+def _shape(spec: ApiSpec) -> list[tuple]:
+    return [parameter[:3] for parameter in spec.parameters]
+
+
+def _common(old: Sequence[Described], new: Sequence[Described]) -> set[tuple]:
+    """The parameters that only one release has in more than half of the APIs that both have."""
+    before = {spec.id: {*_shape(spec)} for spec, _ in old}
+    pairs = [(before[spec.id], {*_shape(spec)}) for spec, _ in new if spec.id in before]
+    differences = Counter(part for first, second in pairs for part in first ^ second)
+    return {part for part, times in differences.items() if times > len(pairs) / 2}
+
+
+def _without(common: set[tuple], spec: ApiSpec, page: str) -> Described:
+    def kept(parameters: Signature) -> Signature:
+        return tuple(p for p in parameters if p[:3] not in common)
+
+    overloads = tuple(kept(one) for one in spec.overloads)
+    return replace(spec, parameters=kept(spec.parameters), overloads=overloads), page
+
+
+def _gone(index: ApiIndex, other: ApiIndex) -> list[ApiSpec]:
+    return [spec for spec in index.operations if spec.id not in other.by_id]
+
+
+def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) -> np.ndarray:
+    """(tasks,) booleans: whether each first call is valid in one release. Acceptable are the API
+    asked for and those of the same client that say that they do the same.
+    """
+    clients = {spec.client for spec in index.specs}
+    found = []
+    for call, task in zip(calls, made, strict=True):
+        targets = task.targets
+        if spec := index.by_id.get(task.target):
+            targets = tasks.acceptable_targets(spec, index)
+        place = task.provider, task.client, task.service
+        found.append(
+            isinstance(call, str)
+            and task.client in clients
+            and judge_call(call, targets, index, *place).valid
+        )
+    return np.array(found, dtype=bool)
+
+
+def fit_rows(first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str) -> list[dict]:
+    """What share of the calls fits which release, by change and in all, as rows
+    ``<way>: <fit>/<change>``; and how many more fit the new one, paired, in points.
+    """
+    old, new = (fits(list(first.call), made, one) for one in (releases.old, releases.new))
+    kinds = first.frequency.to_numpy()
+    masks = {change: kinds == change for change in CHANGES if change in kinds}
+    masks["all"] = np.full(len(first), True)
+    shares = dict(zip(FITS, (old & ~new, new & ~old, old & new, ~old & ~new), strict=True))
+    rows = []
+    for fit, values in shares.items():
+        rows += class_rows(first, f"{way}: {fit}", {"calls_percent": values}, masks)
+    change = new.astype(float) - old
+    return rows + class_rows(first, f"{way}: new - {way}: old", {"calls_points": change}, masks)

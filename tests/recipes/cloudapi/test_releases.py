@@ -1,0 +1,102 @@
+"""Two releases of a package from an index that is a folder: what changed, and what a call fits."""
+
+import textwrap
+import zipfile
+
+import pytest
+from pandas import DataFrame
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from recipes.cloudapi import offered, releases
+
+OLD = '''
+    def open_the_shop(key):
+        """Open the shop in the morning."""
+    def count_all_money(currency, deep=False):
+        """Count the money in the till."""
+    def sell_one_thing(thing):
+        """Remove a thing from the shelf."""
+    def lock_the_door(*, backend=None): ...
+'''
+NEW = '''
+    from .front import open_the_shop
+    def count_all_money(currency, *, rounded=False, backend=None):
+        """Count the money in the till."""
+    def sell_many_things(things, backend=None):
+        """Remove several things from the shelf."""
+    def lock_the_door(*, backend=None): ...
+'''
+FRONT = '''
+    def open_the_shop(key, *, backend=None):
+        """Open the shop in the morning."""
+'''
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """The two releases compared, after the index has been taken away."""
+    index, place = tmp_path_factory.mktemp("index"), tmp_path_factory.mktemp("compared")
+    for version, files in {
+        "1.0": {"__init__": OLD},
+        "2.0": {"__init__": NEW, "front": FRONT},
+    }.items():
+        with zipfile.ZipFile(index / f"tiny_shop-{version}-py3-none-any.whl", "w") as wheel:
+            for name, text in files.items():
+                wheel.writestr(f"tinyshop/{name}.py", textwrap.dedent(text))
+            about = f"tiny_shop-{version}.dist-info"
+            wheel.writestr(
+                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: tiny-shop\nVersion: {version}\n"
+            )
+            wheel.writestr(
+                f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+            wheel.writestr(f"{about}/RECORD", "")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "DOWNLOADS", place)
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_FIND_LINKS", str(index))
+        for version in ("1.0", "2.0"):
+            offered.unpacked(f"tiny-shop=={version}")
+        patch.setenv("PIP_FIND_LINKS", str(place / "nothing"))  # a second run needs no index
+        with pytest.raises(UserError, match=r"pip does not bring tiny-shop==3\.0: "):
+            offered.unpacked("tiny-shop==3.0")
+        yield releases.compare("tiny-shop==1.0", "tiny-shop==2.0", place)
+
+
+def test_tasks_ask_for_what_was_removed_added_or_changed(compared):
+    """A function that moved and can still be had is none of these, nor what most functions got."""
+    asked = {(task.frequency, task.target.rpartition(".")[2]) for task in compared.tasks}
+    changed = (
+        ("removed", "sell_one_thing"),
+        ("added", "sell_many_things"),
+        ("changed", "count_all_money"),
+    )
+    assert asked == {*changed}
+
+
+def test_a_call_is_judged_against_both_releases(compared):
+    task = {task.frequency: task for task in compared.tasks}
+    calls = {
+        "sell_one_thing('tea')": ("removed", True, False),
+        "sell_many_things(['tea'])": ("added", False, True),
+        "count_all_money('EUR', True)": ("changed", True, False),
+        "count_all_money('EUR', rounded=True)": ("changed", False, True),
+        "count_all_money('EUR')": ("changed", True, True),
+        None: ("changed", False, False),
+    }
+    for call, (change, *expected) in calls.items():
+        indexes = compared.old, compared.new
+        found = [releases.fits([call], [task[change]], index).item() for index in indexes]
+        assert found == expected, call
+
+
+def test_every_call_counts_once_in_the_table(compared):
+    tasks = [next(task for task in compared.tasks if task.frequency == "changed")] * 3
+    calls = ["count_all_money('EUR', True)", "count_all_money('EUR')", "count_all_money()"]
+    first = DataFrame({"call": calls, "frequency": "changed", "model": "m", "cluster": [1, 2, 3]})
+    rows = releases.fit_rows(first, tasks, compared, "base")
+    found = {row["condition"]: round(row["value"], 1) for row in rows if row["n"] == 3}
+    assert found["base: only_old/changed"] == found["base: both/all"] == 33.3
+    assert found["base: neither/all"] == 33.3 and found["base: only_new/all"] == 0
+    assert found["base: new/all - base: old/all"] == -33.3

@@ -20,7 +20,7 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, needs
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record, wall_seconds
 from lookuplab.results.claims import JudgedClaim
@@ -70,7 +70,8 @@ def build(request: Request, output: Path) -> Path:
 
     An existing site is replaced once the new one is complete.
     """
-    from sphinx.cmd.build import build_main
+    with needs("site"):
+        from sphinx.cmd.build import build_main
 
     with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")

@@ -15,7 +15,18 @@ from lookuplab import paths
 from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 
-PARAMETERS = 'profile = "mini"  # which world\ntasks = 3  # how many\nrate = 0.5  # a share\nnames = ["a"]  # which\n'
+PARAMETERS = """\
+profile = "mini"  # which world
+tasks = 3  # how many
+rate = 0.5  # a share
+names = ["a"]  # which
+"""
+SAVES = """\
+import pandas as pd
+from lookuplab.results.artifact import Artifact
+row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
+artifact = Artifact("demo", "counts", profile)
+artifact.save(pd.DataFrame([row]))"""
 
 
 def pytest_collection_finish():
@@ -48,6 +59,8 @@ def score(tmp_path, monkeypatch):
 
 class Kit:
     """A checkout: ``notebook`` adds a notebook to it, ``call`` runs the command line on it."""
+
+    saves = SAVES  # a cell with an artifact
 
     def __init__(self, root: Path):
         self.root = root

@@ -74,7 +74,7 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
 
 @pytest.mark.usefixtures("figures")  # skips where git has none
 @pytest.mark.parametrize(
-    "page, command", [("CLAIMS.md", ["claims", "--markdown"]), ("RESULTS.md", ["results"])]
+    ("page", "command"), [("CLAIMS.md", ["claims", "--markdown"]), ("RESULTS.md", ["results"])]
 )
 def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command):
     for name, content in verify.committed("").items():  # of all profiles

@@ -68,6 +68,7 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
     assert [step.replace("'", "") for step in steps] == [torch, kit, "-e .[test]"]
 
 
+EXTRAS = "datasets distributed gensim ipywidgets openai sentence_transformers sphinx".split()
 DOORS = """
 rank: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
 rank: from lookuplab.retrieval.rankers import _encoder; _encoder("any")
@@ -86,7 +87,7 @@ import sys
 from pathlib import Path
 class Missing:
     def find_spec(name, *_):
-        if name in "datasets distributed gensim ipywidgets openai sentence_transformers sphinx".split():
+        if name in {EXTRAS!r}:
             raise ModuleNotFoundError(name=name)
 sys.meta_path.insert(0, Missing)
 from lookuplab.errors import UserError

@@ -30,7 +30,7 @@ def convert(file: Path, folder: Path) -> None:
             "reading quantised weights needs a package: pip install gguf==0.19.0"
         ) from error
     # otherwise saving is refused: a model read from GGUF counts as quantised
-    module.hf_quantizer = None
+    module.hf_quantizer = None  # type: ignore[assignment]
     module.config.__dict__.pop("quantization_config", None)
     module.save_pretrained(folder)
     AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)

@@ -82,10 +82,10 @@ def rst_text(rst: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def _inner_text(match: re.Match) -> str:
-    if match["short"]:  # :class:`~azure.core.Thing` shows the last part
-        return match["role"].rpartition(".")[2]
-    return match[match.lastgroup]
+def _inner_text(match: re.Match[str]) -> str:
+    text = str(match[match.lastgroup or 0])
+    # :class:`~azure.core.Thing` shows the last part
+    return text.rpartition(".")[2] if match["short"] else text
 
 
 def first_sentence(docstring: str) -> str:

@@ -55,7 +55,7 @@ def explained(error: Exception) -> str | None:
         return f"cannot copy: {error.args[0][0][2]}"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         return (
-            f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or correct "
-            "the path or its permissions, then run again"
+            f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "
+            "correct the path or its permissions, then run again"
         )
     return str(error) if isinstance(error, UserError) else None

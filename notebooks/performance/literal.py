@@ -1,9 +1,9 @@
 """A naive implementation of ToolGen as the paper describes it, one question after the other, with
 nothing kept between them; and of DS-1000's grading.
 
-``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen`` give
-the same marks, tokens and verdicts. This file exists to show that the results are equal, and what
-each way costs.
+``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen``
+give the same marks, tokens and verdicts. This file exists to show that the results are equal, and
+what each way costs.
 """
 
 import math
@@ -41,9 +41,9 @@ class SerialJedi:
     """
 
     def complete(
-        self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
+        self, root: Path, file: str, text: str, line: int, column: int, _: str | None = None
     ) -> ToolAnswer:
-        """Like ``jedi_tool.JediTool.complete``; ``wanted`` is ignored."""
+        """Like ``jedi_tool.JediTool.complete``, but always the full answer."""
         path = root / file
         project = jedi.Project(root, sys_path=python_sources.search_path())
         forget(path)  # by default Jedi parses only what changed since the last call

@@ -13,7 +13,8 @@ def test_the_processor_seconds_of_processes_that_were_started_count():
 import subprocess, sys
 from speed import metered
 work = "n = 0\\nfor i in range(3_000_000): n += i"
-for run in (lambda: exec(work, {}), lambda: subprocess.run([sys.executable, "-c", work], check=True)):
+command = [sys.executable, "-c", work]
+for run in (lambda: exec(work, {}), lambda: subprocess.run(command, check=True)):
     _, spent = metered(run)
     assert 0.02 < spent["processor_seconds"] < 1.2 * spent["seconds"] + 0.05, spent
 """

@@ -22,13 +22,16 @@ ROW = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("kit")
+
+
 def save(*rows: dict, **more) -> Path:
     artifact = Artifact("demo", "table", "mini")
     artifact.save(pd.DataFrame(rows), **more)
     return artifact.place.parent
 
 
-def test_numbers_are_written_with_six_significant_digits(kit):
+def test_numbers_are_written_with_six_significant_digits():
     bare = {"condition": "high", "value": -0.0, "n": None, "ci_low": None, "paper_value": 84.39}
     folder = save(ROW, ROW | bare)
     lines = (folder / "table.csv").read_text().splitlines()
@@ -38,7 +41,7 @@ def test_numbers_are_written_with_six_significant_digits(kit):
     ]
 
 
-def test_a_written_table_reads_back_and_writes_the_same_bytes(kit):
+def test_a_written_table_reads_back_and_writes_the_same_bytes():
     file = save(ROW, ROW | {"condition": "NA", "value": 1e-9}) / "table.csv"
     assert to_csv(read_csv(file)) == file.read_text()
     assert list(read_csv(file).condition) == ["low", "NA"]
@@ -53,7 +56,7 @@ def test_a_written_table_reads_back_and_writes_the_same_bytes(kit):
         ([ROW], "no data at data/none"),
     ],
 )
-def test_rows_outside_the_schema_and_missing_data_are_refused(kit, rows, message):
+def test_rows_outside_the_schema_and_missing_data_are_refused(rows, message):
     with pytest.raises(UserError, match=message):
         save(*rows, data=["data/none"])
 
@@ -76,7 +79,7 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
     assert {"git", "packages", "processor", "device", "wall_seconds"} <= set(record)
 
 
-def test_sentences_name_a_model_as_tables_do(kit, monkeypatch):
+def test_sentences_name_a_model_as_tables_do(monkeypatch):
     address = "http://localhost:8000/v1#tiny"
     monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps({"models": [address]}))
     save(ROW | {"model": "tiny"})
@@ -93,7 +96,7 @@ def test_a_readable_number_has_its_interval_and_n_where_they_exist():
     assert list(readable(table)) == ["33.3 [20.0, 50.5] n=267", "33.3"]
 
 
-def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others(kit):
+def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others():
     save(ROW, ROW | {"condition": "high", "value": 40, "n": 7})
     artifact = Artifact("demo", "table", "mini")
     artifact.quote("high", "valid")  # of a cell that failed before it told anything
@@ -103,11 +106,11 @@ def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others(kit):
     assert artifact.tell("Nothing.").data == "Nothing."
 
 
-def test_a_misspelt_condition_or_metric_is_refused_and_one_of_another_run_is_not_measured(kit):
+def test_a_misspelt_condition_or_metric_is_refused_and_one_of_another_run_is_not_measured():
     save(ROW)
     artifact = Artifact("demo", "table", "mini")
     for names in (("lwo", "valid"), ("low", "vaild")):
-        with pytest.raises(UserError, match="demo/table: the quoted .* it must be (low|valid)$"):
+        with pytest.raises(UserError, match=r"demo/table: the quoted .* it must be (low|valid)$"):
             artifact.quote(*names)
     Artifact("demo", "table", "full").save(pd.DataFrame([ROW | {"condition": "gate_0.8"}]))
     assert (

@@ -37,5 +37,5 @@ def test_what_the_paper_prints_of_a_model_s_role_stands_beside_ours_and_nothing_
 
 def test_an_unknown_role_is_an_error():
     ours = frame("table1_base_models, mini-small, low, valid_percent")
-    with pytest.raises(UserError, match="role of 'mini-small'.*StarCoder2-3B"):
+    with pytest.raises(UserError, match=r"role of 'mini-small'.*StarCoder2-3B"):
         paper.attach(ours, {"mini-small": "StarCoder-3B"})

@@ -24,10 +24,10 @@ from lookuplab.results.claims import (
     UNTESTABLE,
     Claim,
     by_family,
+    inequalities,
     judge,
     judge_run,
     load,
-    questions,
     weak_models,
 )
 from lookuplab.run import report
@@ -98,7 +98,7 @@ def test_one_number_is_judged_once():
         (one.paper, one.test["metric"], *asked.cells)
         for one in load()
         if one.artifact != "table2_index_lookup"  # one model, by the way; Table 3 has all
-        for asked in questions(one, ["m-small", "m-large"])
+        for asked in inequalities(one, ["m-small", "m-large"])
         if one.test["kind"] == "greater" and one.role == "claim" and asked.subject == "m-large"
     )
     assert counts and max(counts.values()) == 1, counts.most_common(3)

@@ -18,7 +18,8 @@ def capi(artifact: str, metric: str = VALID) -> pd.DataFrame:
     """Rows of one metric with ``method``, ``class`` and ``tasks``, the whole number that its
     percent stands for.
     """
-    table = TABLES[f"{CAPI}/{artifact}"].query("metric == @metric")
+    table = TABLES[f"{CAPI}/{artifact}"]
+    table = table[table.metric == metric]
     parts = table.condition.str.rsplit("/", n=1)
     tasks = (table.value / 100 * table.n).round()
     return table.assign(method=parts.str[0], tasks=tasks, **{"class": parts.str[-1]})

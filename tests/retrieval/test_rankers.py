@@ -120,7 +120,8 @@ def test_a_question_loses_its_how_to_its_stop_words_and_its_numbers():
 
 
 def test_code_keeps_comments_identifiers_loops_and_binary_operators():
-    code = "# sum the rows\nfor row in table:\n    if not row[0] == -1.5:\n        total = row.sum() + 2 * 'text'\n"
+    code = "# sum the rows\nfor row in table:\n    if not row[0] == -1.5:\n"
+    code += "        total = row.sum() + 2 * 'text'\n"
     words = "sum rows for row table row total row sum + *"
     assert code_words(code) == words.split()
 

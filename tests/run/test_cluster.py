@@ -20,12 +20,6 @@ from lookuplab.run import cluster
 from lookuplab.run.cli import cli
 
 PATIENCE = 300  # seconds: on a busy machine one notebook takes a minute
-SAVES = """\
-import pandas as pd
-from lookuplab.results.artifact import Artifact
-row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
-artifact = Artifact("demo", "counts", profile)
-artifact.save(pd.DataFrame([row]))"""
 WAITS = """\
 import os, pathlib, time
 started = pathlib.Path(os.environ["LOOKUPLAB_HOME"]) / "started"
@@ -33,7 +27,15 @@ with open(started, "a") as file:
     print(tasks, file=file)
 while tasks > 1 and pathlib.Path(str(started) + ".wait").exists():
     time.sleep(0.05)"""
-FUNCTIONS = 'def helper(x):\n    return x\n\n\ndef use{0}(y):\n    """Use it on what is given {0}."""\n    return helper(y)\n'
+FUNCTIONS = """\
+def helper(x):
+    return x
+
+
+def use{0}(y):
+    '''Use it on what is given {0}.'''
+    return helper(y)
+"""
 
 
 class Running:
@@ -95,7 +97,7 @@ def in_background(command: str) -> subprocess.Popen:
 
 
 def test_a_sweep_through_a_killed_worker_equals_the_serial_one_byte_for_byte(kit, running):
-    kit.notebook("counts", WAITS, SAVES)
+    kit.notebook("counts", WAITS, kit.saves)
     sweep = "sweep counts -p tasks=1,2,3"
     kit.said(f"{sweep} -j 2")
     (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
@@ -116,7 +118,7 @@ def test_a_sweep_through_a_killed_worker_equals_the_serial_one_byte_for_byte(kit
 
 
 def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
-    kit.notebook("counts", SAVES, WAITS)
+    kit.notebook("counts", kit.saves, WAITS)
     (kit.root / "started.wait").touch()
     with in_background(f"sweep counts -p tasks=2,3 --scheduler {running.address}") as process:
         started(kit, 2)
@@ -137,7 +139,8 @@ def test_a_worker_of_another_checkout_is_refused(kit, tmp_path):
         list(joined.map(len, ["a task"]))
 
 
-def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_raise(kit):
+@pytest.mark.usefixtures("kit")
+def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_raise():
     is_lost_at_once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
     with is_lost_at_once, cluster.joined("local") as joined:
         assert sorted(joined.map(len, ["a", "bc"])) == [(0, 1), (1, 2)]

@@ -67,7 +67,7 @@ def test_a_paper_s_story_has_a_result_below_each_picture_and_a_verdict_behind_ea
     verdicts = {one.claim.id: one.direction for one in judged()}
     for paper in titles():
         story = (paths.NOTEBOOKS / paper / "README.md").read_text(encoding="utf-8")
-        text = pages[f"notebooks/{paper}/README.html"].text.replace("’", "'")
+        text = pages[f"notebooks/{paper}/README.html"].text.replace("\u2019", "'")
         pictures, named = (
             re.findall(r"figures/(mini/.+)\.png", story),
             re.findall("`([a-z]+-[a-z0-9-]+)`", story),
@@ -85,7 +85,7 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
         assert any(link.endswith(file.name) for link in page.links), "no download"
         drawn = any(place.endswith(f"/{file.stem}.svg") for place in page.loaded)
         assert drawn == file.with_suffix(".svg").exists()
-        assert report.sentence(file) in page.text.replace("’", "'")
+        assert report.sentence(file) in page.text.replace("\u2019", "'")
         for one in judged():
             if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
                 claim, said = one.claim, f"{words.direction(one)}{words.shared(one)} (size: "
@@ -94,7 +94,9 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
                 others = r"[,)](?:(?!\( [a-z]+-[a-z0-9-]+ \)).)*"
                 claimed = f": {claim.statement} ( {claim.id} )"
                 pattern = re.escape(said) + others + re.escape(claimed)
-                assert re.search(pattern, page.text.replace("’", "'"), re.DOTALL), said + claimed
+                assert re.search(pattern, page.text.replace("\u2019", "'"), re.DOTALL), (
+                    said + claimed
+                )
 
 
 def test_every_link_leads_to_a_file_every_picture_has_words_and_nothing_is_loaded_from_elsewhere(

@@ -257,15 +257,3 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
     assert "no key for openai:g" in said and "no mini model 'mini-x'" in said
     assert "fetches: x/y, size unknown from huggingface.co/x/y; licence: see its page" in said
     assert not (kit.root / "runs").exists()
-
-
-def every_command(command=cli, name=""):
-    yield name.strip()
-    for inner, one in getattr(command, "commands", {}).items():
-        yield from every_command(one, f"{name} {inner}")
-
-
-@pytest.mark.parametrize("command", list(every_command()))
-def test_every_command_shows_help_with_examples(kit, command):
-    said = kit.said(f"{command} --help")
-    assert f"  lookuplab {command}".rstrip() in said.partition("\n")[2]

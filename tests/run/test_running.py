@@ -18,12 +18,6 @@ from lookuplab.results.answers import read_answers
 from lookuplab.run import runner
 from lookuplab.run.notebooks import Notebook, plan, read, request
 
-SAVES = """\
-import pandas as pd
-from lookuplab.results.artifact import Artifact
-row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
-artifact = Artifact("demo", "counts", profile)
-artifact.save(pd.DataFrame([row]))"""
 ASKS = """\
 import sys
 sys.path.insert(0, {folder!r})
@@ -32,10 +26,11 @@ from lookuplab.models import Decoding, complete
 _ = complete(ToyModel(), many_prompts({count}), Decoding())"""
 
 
-def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit):
-    kit.notebook("counts", "print('ran')", SAVES)
-    kit.said("run counts")
-    assert kit.output("counts") == "ran\n"
+def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    kit.notebook("counts", "import os; print(os.environ['OMP_NUM_THREADS'])", kit.saves)
+    kit.said("reproduce -j 1")
+    assert kit.output("counts") == "1\n", "whatever the machine has, and -j says"
     assert (kit.root / "figures/mini/demo/counts.csv").read_text().splitlines() == [
         "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value",
         "demo,counts,m,all,product,1.5,,,3,,",
@@ -51,6 +46,7 @@ def test_the_copy_holds_what_a_kernel_shows(kit):
         "import pandas\nfrom IPython.display import HTML, display",
         "print('a')\ndisplay(HTML('<b>'))\npandas.DataFrame({'x': [1]})",
         "1;",
+        "print(*map(pandas.get_option, ['compute.use_bottleneck', 'compute.use_numexpr']))",
         "%matplotlib inline\nfor n in range(4000): print(n)",
         "from matplotlib.figure import Figure\n"
         "import matplotlib.pyplot as plt\nfigure, _ = plt.subplots()\nplt.close()\nfigure",
@@ -59,23 +55,13 @@ def test_the_copy_holds_what_a_kernel_shows(kit):
     copy = nbformat.read(kit.root / "runs/mini/demo/shows.ipynb", as_version=4)
     nbformat.validate(copy)
     cells = [cell.outputs for cell in copy.cells if cell.cell_type == "code"]
-    shown, hidden, printed, drawn = cells[-4:]
+    shown, hidden, options, printed, drawn = cells[-5:]
     kinds = ["stream", "display_data", "execute_result"]
     assert [output.output_type for output in shown] == kinds
     assert shown[0].text == "a\n" and "text/html" in shown[2].data and hidden == []
+    assert options[0].text == "False False\n", "pandas computes by itself"
     assert "".join(part.text for part in printed).endswith("3998\n3999\n")
     assert len(drawn[0].data["image/png"]) > 1000
-
-
-def test_pandas_computes_by_itself_in_a_run(kit):
-    """Whatever else is installed; in a session of one's own, its options are the user's."""
-    kit.notebook(
-        "options",
-        "print('pandas' in globals())",
-        "import pandas\nprint(*map(pandas.get_option, ['compute.use_bottleneck', 'compute.use_numexpr']))",
-    )
-    kit.said("run options")
-    assert kit.output("options") == "False\nFalse False\n"
 
 
 def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code_2(kit):
@@ -99,7 +85,7 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
 
 
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
-    kit.notebook("counts", SAVES)
+    kit.notebook("counts", kit.saves)
     for said_first in ("2 of 2 notebooks ran", "2 of 2 notebooks are up to date"):
         said = kit.said("sweep counts -p tasks=2,4 -p rate=1 -j 2")
         assert said_first in said
@@ -147,14 +133,6 @@ def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_a
     assert runner.startable({3: alone, 4: alone}, []) == [3]
 
 
-def test_committed_numbers_are_computed_with_one_thread_whatever_jobs_says(kit, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.setattr(runner, "cores", lambda: 4)
-    kit.notebook("tells", "import os; print(os.environ['OMP_NUM_THREADS'])")
-    kit.said("reproduce -j 2")
-    assert kit.output("tells") == "1\n"
-
-
 # What need not run again
 
 
@@ -166,7 +144,7 @@ def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(k
     kit.notebook("counts", "1 / 0")
     kit.said("reproduce", code=1)
     assert state(kit).strip() == "not run here"
-    path = kit.notebook("counts", "print('ran')", SAVES)
+    path = kit.notebook("counts", "print('ran')", kit.saves)
     kit.said("reproduce")
     said = kit.said("reproduce")
     assert "1 of 1 notebooks are up to date" in said and "0 of 0 notebooks ran" in said
@@ -214,7 +192,8 @@ def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_pa
 def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
     sleeps = "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
     for name in ("a", "b"):
-        pids = f"open({str(kit.root / name)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} ')\ntime.sleep(600)"
+        file = str(kit.root / name)
+        pids = f"open({file!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} ')\ntime.sleep(600)"
         kit.notebook(name, sleeps + pids)
     process = subprocess.Popen(
         [sys.executable, "-m", "lookuplab", "reproduce", "-j", "2"],
@@ -288,7 +267,9 @@ def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(ki
     assert done.returncode == 0, done.stderr
     assert kit.output("asks") == alone and alone.count(",") == 5
     generated = [(kit.root / f"log{number}").read_text().splitlines() for number in (0, 1)]
-    assert all(generated) and sorted(sum(generated, [])) == [f"task/{n}/0" for n in range(6)]
+    assert all(generated) and sorted(generated[0] + generated[1]) == [
+        f"task/{n}/0" for n in range(6)
+    ]
     assert (kit.root / "runs/processes/1/demo/asks.ipynb").exists(), (
         "the second wrote over the first one's copy"
     )

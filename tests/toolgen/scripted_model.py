@@ -75,7 +75,7 @@ def scripted(
     first = len(tokenizer(prompt)["input_ids"]) - 1
     # of a vector with two ones
     deviation = (2 / width - (2 / width) ** 2 + config.layer_norm_epsilon) ** 0.5
-    following = dict.fromkeys(named, {END: 0.9}) | table if table else {}
+    following = {name: {END: 0.9} for name in named} | table if table else {}
     columns = {tokenizer.convert_tokens_to_ids(last): row for last, row in following.items()}
     with torch.no_grad():
         for weight in model.parameters():

@@ -56,7 +56,8 @@ def test_figure_4(tmp_path, tool):
     ],
 )
 def test_marks_of_one_statement(tmp_path, tool, arguments, code, expected):
-    text = f"def helper(alpha):\n    return 1\n\ndef f({arguments}):\n    '''Say what f does.'''\n    {code}\n"
+    helper = "def helper(alpha):\n    return 1\n\n"
+    text = f"{helper}def f({arguments}):\n    '''Say what f does.'''\n    {code}\n"
     assert pair(tmp_path, text, tool).body == "    " + expected
 
 
@@ -75,8 +76,9 @@ def test_the_package_skips_a_closed_list_and_marks_no_local_name_at_a_statements
     tmp_path, tool
 ):
     text = (
-        "SIZE = 1\n\ndef f(n=SIZE):  # why\n    '''Say what f does.'''\n    n.foo()  # so\n\n    # then\n"
-        "    d = {'n': 1}\n    if d['n']:\n        raise Warning(dict(n=n), str, __name__, f.__doc__)\n"
+        "SIZE = 1\n\ndef f(n=SIZE):  # why\n    '''Say what f does.'''\n    n.foo()  # so\n\n"
+        "    # then\n    d = {'n': 1}\n    if d['n']:\n"
+        "        raise Warning(dict(n=n), str, __name__, f.__doc__)\n"
     )
     paper, package = pair(tmp_path, text, tool), pair(tmp_path, text, tool, PACKAGE_RULES)
     assert paper.signature == package.signature == "def f(n=SIZE):"

@@ -16,7 +16,8 @@ from lookuplab.toolgen.rules import PACKAGE_RULES
 from lookuplab.toolgen.tool_use import Vocabulary
 
 BODY = (
-    "    for item in <COMP>items:\n        self.<COMP>_updates.<COMP>add(<COMP>item)\n        return <COMP>x\n"
+    "    for item in <COMP>items:\n        self.<COMP>_updates.<COMP>add(<COMP>item)\n"
+    "        return <COMP>x\n"
     '    <COMP>y = f"{<COMP>z}"\n    <COMP>naïve(<COMP>名)\n'
 )
 PAIR = Pair("p", "Register updates.", "def f(self, items):", BODY)
@@ -65,7 +66,8 @@ def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
         [example] = encode(tokenizer, [bare], kind)
         assert example.exact and example.answer[-1] == end != example.prompt[-1]
     size = len(tokenizer)
-    assert (mark := add_mark(tokenizer)) == size == add_mark(tokenizer)
+    mark = add_mark(tokenizer)
+    assert mark == size == add_mark(tokenizer)
     for kind in MODEL_KINDS:
         [example] = encode(tokenizer, [PAIR], kind)
         assert example.exact and example.answer.count(mark) == 9

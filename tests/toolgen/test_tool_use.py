@@ -38,7 +38,7 @@ def write(tmp_path):
             answer.set_result(ToolAnswer(names, names))
             return answer
 
-        def constrain(prompt, before):
+        def constrain(_, before):
             return ToolConstraint(use, vocabulary, before, ask)
 
         decoding = Decoding(max_new_tokens=20)
@@ -51,7 +51,7 @@ def write(tmp_path):
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=str)
 @pytest.mark.parametrize(("threshold", "asked"), [(0.39, [""]), (0.5, []), (1.5, [])])
-def test_below_the_threshold_the_mark_is_not_written_but_in_the_package_only_the_question_is_left_out(
+def test_below_the_threshold_no_mark_is_written_but_by_the_package_only_the_question_is_left_out(
     write, threshold, asked, rules
 ):
     """And there no mark follows the mark, though it is the most probable token."""

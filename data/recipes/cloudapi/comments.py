@@ -179,9 +179,12 @@ def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
 
     None of them contains the API's name in any case style, and none occurs in the description.
     """
-    meaning, found = purpose(spec), {}
+    meaning = purpose(spec)
+    found: dict[str, str] = {}
     rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
-    for _ in range(40 * count if meaning else 0):
+    for _ in range(40 * count):
+        if meaning is None:
+            break
         comment = reword(meaning, rng, 0.25, LIBRARY_MEANT if spec.provider == "python" else MEANT)
         plain = normalised(comment)
         if not leaks_name(comment, spec.name) and plain not in source:

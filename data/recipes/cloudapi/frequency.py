@@ -22,6 +22,7 @@ import warnings
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -86,13 +87,13 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
         text = script.read_text("utf-8", "replace")
         yield str(script.relative_to(root)), code_cells(text) if script.suffix == ".ipynb" else text
     for row in () if scripts else _rows(source):
-        text = next((row[name] for name in TEXT_FIELDS if name in row), None)
-        if text is None:
+        texts = [row[name] for name in TEXT_FIELDS if name in row]
+        if not texts or texts[0] is None:
             raise UserError(source + NO_TEXT)
         # without the owner: not everything that aws-samples publishes is AWS code
         repository = [row[name].rpartition("/")[2] for name in REPOSITORY_FIELDS if row.get(name)]
-        inside = [row[name] for name in PATH_FIELDS if row.get(name)]
-        yield "/".join(repository + inside), text
+        path = [row[name] for name in PATH_FIELDS if row.get(name)]
+        yield "/".join(repository + path), texts[0]
 
 
 def code_cells(notebook: str) -> str:
@@ -108,7 +109,7 @@ def code_cells(notebook: str) -> str:
     return re.sub(r"(?m)^([ \t]*)[%!?].*", r"\1pass", code)
 
 
-def _rows(source: str) -> Iterator[dict]:
+def _rows(source: str) -> Iterator[dict[str, Any]]:
     with needs("train"):
         import datasets
 
@@ -133,7 +134,10 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
     (counted; a file can belong to two), ``unparsed`` (not valid Python 3, so a regular expression
     counted the names).
     """
-    names, bound, fates, seen = Counter(), Counter(), Counter(), set()
+    names: Counter[tuple[str, str]] = Counter()
+    bound: Counter[str] = Counter()
+    fates: Counter[str] = Counter()
+    seen: set[int] = set()
     providers, clients = specific_to(index), client_names(index)
     for path, text in files:
         fates["read"] += 1
@@ -158,7 +162,7 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
                 used, called = usage(text, clients)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 fates["unparsed"] += 1
-                used, called = Counter(_CALL.findall(text)), {}
+                used, called = Counter(_CALL.findall(text)), Counter()
             bound.update(called)
             for key in {(provider, name) for provider in found for name in used} & index.names:
                 names[key] += used[key[1]]
@@ -193,7 +197,7 @@ def client_names(index: ApiIndex) -> Clients:
 
     A class name that occurs in several packages is left out.
     """
-    methods = defaultdict(dict)
+    methods: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for spec in index.specs:
         if spec.provider != "python":
             methods[spec.service, spec.client][spec.name] = spec.id
@@ -209,7 +213,7 @@ def client_names(index: ApiIndex) -> Clients:
     return found
 
 
-def usage(text: str, clients: Clients) -> tuple[Counter, Counter]:
+def usage(text: str, clients: Clients) -> tuple[Counter[str], Counter[str]]:
     """(calls and definitions by name, calls by API id) in a Python file.
 
     A call is bound if the object that it is made on can only be one client that has the method.
@@ -219,7 +223,8 @@ def usage(text: str, clients: Clients) -> tuple[Counter, Counter]:
     with warnings.catch_warnings(action="ignore"):
         tree = ast.parse(text)
     _read(tree, ChainMap({_ALIASES: {}}))
-    names, bound = Counter(), Counter()
+    names: Counter[str] = Counter()
+    bound: Counter[str] = Counter()
     for node in ast.walk(tree):
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -228,7 +233,8 @@ def usage(text: str, clients: Clients) -> tuple[Counter, Counter]:
                 names[_last_name(function)] += 1
                 if isinstance(function, ast.Attribute):
                     objects = _meant(function.value) & clients.keys()
-                    apis = {clients[client].get(function.attr) for client in objects} - {None}
+                    known = [clients[client] for client in objects]
+                    apis = {one[function.attr] for one in known if function.attr in one}
                     bound.update(apis if len(apis) == 1 else ())
     return names, bound
 
@@ -251,11 +257,11 @@ _UNKNOWN = ast.Pass()
 # Name or dotted attribute -> the expressions assigned to it. Keywords, which no name can be, stand
 # for what a function returns, mark a class body, and in the outermost scope hold the names that
 # imports give: {new: old}.
-Scope = ChainMap[str, list[ast.AST]]
+Scope = ChainMap[str, Any]
 _RETURN, _CLASS, _ALIASES = "return", "class", "import"
 
 
-def _read(node: ast.AST, scope: Scope) -> None:
+def _read(node: Any, scope: Scope) -> None:
     """Note the scope of every node (``node.scope``), and in the scopes what is assigned to each
     name.
 
@@ -309,12 +315,13 @@ def _bind(scope: Scope, target: ast.AST | None, value: ast.AST | None) -> None:
             everywhere.setdefault(f"self.{target.id}", []).append(value)
 
 
-def _meant(node: ast.AST) -> set[str]:
+def _meant(node: Any) -> set[str]:
     """The keys of ``Clients`` that an expression may refer to, among other words."""
     if not hasattr(node, "meant"):
         node.meant = set()  # for circular definitions
         node.meant = _resolved(node, node.scope)
-    return node.meant
+    meant: set[str] = node.meant
+    return meant
 
 
 def _resolved(node: ast.AST, scope: Scope) -> set[str]:
@@ -334,9 +341,9 @@ def _resolved(node: ast.AST, scope: Scope) -> set[str]:
             return _any([node.body, node.orelse])
         case ast.Await() | ast.NamedExpr():
             return _meant(node.value)
-        case ast.arg(annotation=ast.AST()) | ast.AnnAssign():
-            words = re.findall(r"\w+", ast.unparse(node.annotation))
-            words = {scope[_ALIASES].get(word, word) for word in words}
+        case ast.arg(annotation=ast.AST() as said) | ast.AnnAssign(annotation=said):
+            aliases = scope[_ALIASES]
+            words = {aliases.get(word, word) for word in re.findall(r"\w+", ast.unparse(said))}
             types = {word.lower() for word in words if word.endswith("Client")}  # S3Client
             return words | types | _any([getattr(node, "value", None)])
         case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -359,7 +366,7 @@ def _any(nodes: Sequence[ast.AST | None]) -> set[str]:
 
 
 def _last_name(function: ast.expr) -> str:
-    return getattr(function, "attr", getattr(function, "id", ""))
+    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def read_frequencies(path: Path) -> DataFrame:
@@ -369,7 +376,9 @@ def read_frequencies(path: Path) -> DataFrame:
     Raises UserError if the file is not such a table.
     """
     types = dict.fromkeys(COUNTS, "uint64") | {"class": "str", "class_stability": "float"}
-    with readable_file(path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"):
+    with readable_file(
+        path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"
+    ):
         frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
         frame[COUNTS]
         if odd := {*frame.get("class", ())} - {*FREQUENCY_CLASSES, ""}:
@@ -421,7 +430,7 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     return found
 
 
-def classes(repositories, index: ApiIndex) -> np.ndarray:
+def classes(repositories: Any, index: ApiIndex) -> np.ndarray:
     """(..., operations): the index of the class in ``FREQUENCY_CLASSES``, -1 if the counts do not determine
     it.
 
@@ -447,7 +456,7 @@ def classes(repositories, index: ApiIndex) -> np.ndarray:
     return np.where((found == 0) | sure, found, -1)
 
 
-def stability(found, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
+def stability(found: Any, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
     """(operations,): the share of ``draws`` in which an operation keeps its class.
 
     Each draw takes as many repositories as there are, with replacement. The share is 1 for an

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
-from typing import get_overloads
+from typing import Any, get_overloads
 
 from lookuplab.cloudapi.specs import (
     DOCUMENTATION,
@@ -73,7 +73,9 @@ def public_modules(
         pending += sorted(public, reverse=True)
 
 
-def signature(function: Callable, types: Mapping[str, str], unbound: bool = False) -> Signature:
+def signature(
+    function: Callable[..., object], types: Mapping[str, str], unbound: bool = False
+) -> Signature:
     """The signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
 
     ``types`` gives the types of arguments without an annotation. If Python knows no signature (many
@@ -95,7 +97,9 @@ def signature(function: Callable, types: Mapping[str, str], unbound: bool = Fals
     return tuple(found[1:] if without_self else found)
 
 
-def inspected(place: ApiPlace, function: Callable, unbound: bool = False, **more) -> Described:
+def inspected(
+    place: ApiPlace, function: Callable[..., object], unbound: bool = False, **more: Any
+) -> Described:
     """(specification, docstring) of a Python callable at a (provider, service, client, name).
 
     The specification is read from its signature, overloads and docstring; ``more`` are further
@@ -120,7 +124,7 @@ def inspected(place: ApiPlace, function: Callable, unbound: bool = False, **more
     return spec, docstring[:LONGEST_DOCUMENTATION]
 
 
-def methods(cls: type) -> Iterator[tuple[str, Callable, bool]]:
+def methods(cls: type) -> Iterator[tuple[str, Callable[..., object], bool]]:
     """(name, method, whether it needs no instance) of the public methods of a class."""
     for name, method in inspect.getmembers(cls, inspect.isroutine):
         if not name.startswith("_") and callable(method):  # a cached property passes for a routine
@@ -139,7 +143,7 @@ def type_word(annotation: str) -> str:
     return next((word for word, pattern in _TYPES.items() if re.search(pattern, text.lower())), "")
 
 
-def to_json(spec: ApiSpec) -> dict:
+def to_json(spec: ApiSpec) -> dict[str, Any]:
     """A compact JSON object: parameters as [name, kind, required, type], empty fields left out."""
     return {f.name: v for f in fields(spec) if (v := getattr(spec, f.name)) != f.default}
 

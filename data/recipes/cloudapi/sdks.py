@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import compress
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -49,7 +50,7 @@ _OLD_NAMES = {  # botocore.handlers
 
 
 @cache
-def session():
+def session() -> Any:
     import boto3
 
     return boto3.session.Session("none", "none", region_name="us-east-1")
@@ -79,7 +80,7 @@ def aws_methods(service: str) -> Iterator[Described]:
             yield replace(spec, name=old, flags=("alias",), description="", operation=False), ""
 
 
-def _operation(place: ApiPlace, model) -> ApiSpec:
+def _operation(place: ApiPlace, model: Any) -> ApiSpec:
     shape = model.input_shape
     members, required = (shape.members, shape.required_members) if shape else ({}, [])
     text = html_text(model.documentation or "")

@@ -109,7 +109,8 @@ def sample(
     order within a bucket and whether an API has one, two or three prompts. At most half of the
     wordings for a cloud API are used, so that the mini corpus can use the others.
     """
-    tiers, chosen = defaultdict(lambda: defaultdict(list)), Counter()
+    tiers: dict[int, dict[tuple[int, int], list[ApiSpec]]] = defaultdict(lambda: defaultdict(list))
+    chosen: Counter[str] = Counter()
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
         chosen[spec.name] += spec.provider == "python"
         if chosen[spec.name] > COMMON:

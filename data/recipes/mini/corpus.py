@@ -100,11 +100,12 @@ def pools() -> dict[str, dict[str, int]]:
     Of the operations with the same name only the first can be drawn, so that counts by name are
     exact.
     """
-    by_name = {}
+    by_name: dict[str, ApiSpec] = {}
     for spec in sorted(load_index().operations, key=lambda spec: order(spec.id)):
         if not obstacle(spec, GENERIC) and distinct_comments(spec, 1):
             by_name.setdefault(spec.name, spec)
-    found, left = {}, {}
+    found: dict[str, dict[str, int]] = {}
+    left: dict[str, Iterator[ApiSpec]] = {}
     for provider in ("aws", "azure"):
         left[provider] = iter([one for one in by_name.values() if one.provider == provider])
     for pool, sizes in POOLS.items():
@@ -150,9 +151,9 @@ def plain(text: str) -> str:
 
 
 @cache
-def benchmark_comments() -> dict[tuple[str, str], list[str]]:
+def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
     """The first two words -> the benchmark comments that begin with them."""
-    found = defaultdict(list)
+    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for path in (TASKS, FURTHER, DEVELOPMENT_TASKS):
         for task in load_tasks(path):
             comment = plain(task.comment)
@@ -192,7 +193,7 @@ def call(spec: ApiSpec, rng: Random) -> str:
     if optional and rng.random() < 0.2:
         chosen = required + rng.sample(optional, min(len(optional), rng.choice((1, 1, 2))))
     values = {p.name: value(p, rng) for p in chosen}
-    bare = ()
+    bare: tuple[str, ...] = ()
     if spec.provider == "azure" and rng.random() < 0.15:
         bare = spec.required if {p.kind for p in required} <= {"POSITIONAL_OR_KEYWORD"} else ()
     texts = [text if name in bare else f"{name}={text}" for name, text in values.items()]
@@ -250,7 +251,8 @@ def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Rando
 
     Of full texts it has the first and as many others as fit.
     """
-    design, shown, room = rng.choice(DESIGNS), [], ROOM
+    design, room = rng.choice(DESIGNS), ROOM
+    shown: list[ApiSpec] = []
     for spec in specs:
         room -= len(texts.get(spec.id, ""))
         if not shown or design != "full" or room >= 0:
@@ -269,7 +271,8 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
     """
     index = load_index()
     for api, count in sorted(counts.items()):
-        spec, made, attempt = index.by_id[api], {}, 0
+        spec, attempt = index.by_id[api], 0
+        made: dict[str, None] = {}
         methods = index.methods(spec.provider, spec.client, spec.service).values()
         others = [one for one in methods if one.operation and one.name != spec.name]
         while len(made) < count:
@@ -296,6 +299,8 @@ def wording(spec: ApiSpec, rng: Random) -> str:
     It varies as people's comments do: with an opening, a purpose, or a word left out.
     """
     meaning = intent(spec.description)
+    if meaning is None:
+        raise ValueError(f"{spec.id}: nothing says what it does")
     for _ in range(60):
         said = reword(meaning, rng, keep=0.15)
         if not reserved(said):
@@ -330,12 +335,11 @@ def inventor() -> Callable[..., ApiSpec]:
     names = {spec.name for spec in specs}
     named = [name.split("_") for name in names]
     verbs = sorted({parts[0] for parts in named} & set(VERBS))
-    nouns = {word for _, *parts in named for word in parts}
-    nouns = sorted(word for word in nouns if word.isalpha() and len(word) > 2)
-    others = {
-        word for spec in specs for name in spec.required for word in identifier_words(name, "apart")
-    }
-    others = sorted(word for word in others if word.isalpha() and len(word) > 1)
+    used = {word for _, *parts in named for word in parts}
+    nouns = sorted(word for word in used if word.isalpha() and len(word) > 2)
+    required = {name for spec in specs for name in spec.required}
+    used = {word for name in required for word in identifier_words(name, "apart")}
+    others = sorted(word for word in used if word.isalpha() and len(word) > 1)
     homes = sorted(set(map(HOME, specs)))
 
     def noun(rng: Random) -> str:
@@ -357,7 +361,8 @@ def inventor() -> Callable[..., ApiSpec]:
             name = "_".join([verb, *about])
         case = "snake" if provider == "azure" else rng.choice(("camel", "lower"))
         required = rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, rng.randint(7, 12)))
-        total, arguments = required + rng.choice((0, 0, 1, 2, 3, 4, 5, rng.randint(6, 10))), []
+        total = required + rng.choice((0, 0, 1, 2, 3, 4, 5, rng.randint(6, 10)))
+        arguments: list[str] = []
         if rng.random() < 0.1:
             required = total = 0
         while len(arguments) < total:
@@ -388,7 +393,7 @@ def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
     description.
     """
     if not several and rng.random() < 0.65:
-        return rng.choice(WORDINGS["bland"])
+        return str(rng.choice(WORDINGS["bland"]))
     verb, *nouns = spec.name.split("_")
     named = " ".join(nouns if several or len(nouns) < 2 else nouns[1:])
     action = rng.choice(VERBS[verb])
@@ -451,7 +456,7 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
     from recipes.mini import training
 
     tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
-    for arm, alike in groupby(sorted(names, key=ARMS.get), ARMS.get):
+    for arm, alike in groupby(sorted(names, key=ARMS.__getitem__), ARMS.__getitem__):
         keys, texts, examples = [], [], []
         for key, text in watched(documents(arm), "corpus", "texts"):
             documented = key.startswith("invented/") or ("@" in key and text.startswith('"""'))

@@ -13,12 +13,14 @@ import doctest
 import inspect
 import pydoc
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from types import ModuleType
+from typing import Any
 
 from recipes.cloudapi.reading import PRIVATE, public_modules
 from recipes.mini.packages import example_split
@@ -65,19 +67,20 @@ def documented(package: str) -> list[Documented]:
     Modules, private names, tests and what a module merely imports from another package are left
     out.
     """
-    names = defaultdict(set)
-    for module in public_modules(package, NOT_PUBLIC):
-        for name in getattr(module, "__all__", None) or vars(module):
-            value = inspect.getattr_static(module, name, None)
-            # a ufunc names no module, but its class does
-            home = str(getattr(value, "__module__", None) or type(value).__module__)
-            if name.startswith("_") or home.partition(".")[0] != package:
-                continue
-            members = vars(value) if isinstance(value, type) else {}
-            inner = {f".{part}": one for part, one in members.items() if part[0] != "_"}
-            for key, found in {"": value, **inner}.items():
-                if callable(found) or hasattr(found, "__get__"):
-                    names[inspect.getdoc(found) or ""].add(f"{module.__name__}.{name}{key}")
+    names: dict[str, set[str]] = defaultdict(set)
+    with warnings.catch_warnings(action="ignore"):  # reading a name may warn that it is old
+        for module in public_modules(package, NOT_PUBLIC):
+            for name in getattr(module, "__all__", None) or vars(module):
+                value = inspect.getattr_static(module, name, None)
+                # a ufunc names no module, but its class does
+                home = str(getattr(value, "__module__", None) or type(value).__module__)
+                if name.startswith("_") or home.partition(".")[0] != package:
+                    continue
+                members = vars(value) if isinstance(value, type) else {}
+                inner = {f".{part}": one for part, one in members.items() if part[0] != "_"}
+                for key, found in {"": value, **inner}.items():
+                    if callable(found) or hasattr(found, "__get__"):
+                        names[inspect.getdoc(found) or ""].add(f"{module.__name__}.{name}{key}")
     found = [
         Documented(tuple(sorted(keys, key=lambda key: (key.count("."), len(key), key))), text)
         for text, keys in names.items()
@@ -103,7 +106,10 @@ def sessions(text: str) -> list[tuple[str, str]]:
     do the imports that the libraries' docstrings take for granted. Outputs are dropped. A text with
     code that does not parse gives nothing.
     """
-    found, before, lead, code = [], [], "", []
+    found: list[tuple[str, str]] = []
+    before: list[str] = []
+    code: list[str] = []
+    lead = ""
     try:
         for part in [*doctest.DocTestParser().parse(text), "end"]:
             if isinstance(part, doctest.Example):
@@ -124,7 +130,8 @@ def _alone(before: list[str], code: list[str]) -> str:
     """``code`` after the imports that it needs and those of the earlier statements that bind what
     it reads.
     """
-    needed, kept = set(), []
+    needed: set[str] = set()
+    kept: list[str] = []
     for statement in reversed([*before, *code]):
         tree = ast.parse(statement)
         if len(kept) < len(code) or needed & bound(tree):
@@ -201,18 +208,19 @@ def examples(item: Documented) -> Iterator[DocExample]:
         bodies = [ast.parse(one.source).body for one in parsed]
     except (ValueError, SyntaxError):
         return
-    before = []
+    before: list[tuple[ast.stmt, str]] = []
     for number, (one, body) in enumerate(zip(parsed, bodies, strict=True)):
         for node in body:
             shown = isinstance(node, ast.Expr) and one.want
-            if shown or (isinstance(node, ast.Assign) and [*map(type, node.targets)] == [ast.Name]):
+            assigned = isinstance(node, ast.Assign) and [*map(type, node.targets)] == [ast.Name]
+            if isinstance(node, ast.Expr | ast.Assign) and (shown or assigned):
                 imports, setup = needed(before, node)
-                target = ast.get_source_segment(one.source, node.value)
+                target = ast.get_source_segment(one.source, node.value) or ""
                 example = DocExample(item.name, number, imports, setup, target)
                 if fits(example, node.value) and not UNREPEATABLE.search(one.source):
                     yield example
             if not shown:
-                before.append((node, ast.get_source_segment(one.source, node)))
+                before.append((node, ast.get_source_segment(one.source, node) or ""))
 
 
 def needed(
@@ -222,7 +230,9 @@ def needed(
     in their order.
     """
     known = set(dir(builtins))
-    wanted, imports, others = names(last.value, ast.Load) - known, [], []
+    wanted = names(last.value, ast.Load) - known
+    imports: list[str] = []
+    others: list[str] = []
     for node, source in reversed(before):
         made = bound(node) | {root(node)}
         if made & wanted:
@@ -239,7 +249,7 @@ def root(node: ast.stmt) -> str:
     """The variable whose method a statement calls: ``x.sort()`` may change x."""
     match node:
         case ast.Expr(ast.Name() | ast.Call() | ast.Attribute() | ast.Subscript()):
-            return re.match(r"\w*", ast.unparse(node))[0]
+            return re.split(r"\W", ast.unparse(node), maxsplit=1)[0]
     return ""
 
 
@@ -285,10 +295,10 @@ class Call:
     def parts(self) -> dict[ast.expr, str]:
         """The receiver, if there is one, and the arguments, each with its source."""
         found = [*filter(None, [self.receiver]), *(node for _, node in self.arguments)]
-        return {node: ast.get_source_segment(self.source, node) for node in found}
+        return {node: ast.get_source_segment(self.source, node) or "" for node in found}
 
 
-def call(source: str, known: dict) -> Call:
+def call(source: str, known: dict[str, Any]) -> Call:
     """The call in ``source``, resolved in the namespace ``known``.
 
     Raises ValueError if it has no documented callable.
@@ -307,7 +317,7 @@ def call(source: str, known: dict) -> Call:
             document = described(type(owner), name, document)
     if called is node and (not receiver or callable(found)):
         raise ValueError("a constant of a module, or a method that is not called")
-    parameters = {}
+    parameters: Mapping[str, inspect.Parameter] = {}
     with suppress(TypeError, ValueError):  # a callable without a known signature
         parameters = inspect.signature(found).parameters
     defaults = {
@@ -349,7 +359,7 @@ def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
     """ASCII ``source`` with some of its nodes, which do not overlap, replaced by other text."""
     starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
     for node, text in sorted(changes, key=lambda one: (-one[0].lineno, -one[0].col_offset)):
-        end = starts[node.end_lineno - 1] + node.end_col_offset
+        end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
         source = source[: starts[node.lineno - 1] + node.col_offset] + text + source[end:]
     return source
 

@@ -61,7 +61,7 @@ def licence_of(found: metadata.Distribution) -> str:
     fields = found.metadata
     classifiers = "\n".join(fields.get_all("Classifier", ()))
     licences = "; ".join(re.findall(".*:: *(.*License.*)", classifiers))
-    return fields["License-Expression"] or licences or fields.get("License", "").split("\n")[0]
+    return fields["License-Expression"] or licences or (fields["License"] or "").split("\n")[0]
 
 
 def licences() -> str:
@@ -96,7 +96,7 @@ def files_of(name: str) -> list[tuple[str, Path]]:
     found = distribution(name)
     kept = [
         (str(file), Path(file.locate()))
-        for file in found.files
+        for file in found.files or ()
         if file.suffix == ".py" and {"..", *SKIPPED_PARTS}.isdisjoint(file.parts)
     ]
     return sorted(kept, key=lambda one: hashed(f"0:{one[0]}"))
@@ -130,27 +130,32 @@ def without_held_out_examples(text: str, package: str) -> str:
     A string with examples that belongs to no object that we can name (a shared template) always
     loses them.
     """
-    owners = {}  # string -> the name of the object that it documents
+    owners: dict[
+        ast.Constant, str | None
+    ] = {}  # string -> the name of the object that it documents
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Constant(value=str(said)) if ">>>" in said:
                 owners.setdefault(node, None)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                if ast.get_docstring(node, clean=False):
-                    owners[node.body[0].value] = node.name
+            case (
+                ast.FunctionDef(body=[ast.Expr(ast.Constant(str(said)) as doc), *_])
+                | ast.AsyncFunctionDef(body=[ast.Expr(ast.Constant(str(said)) as doc), *_])
+                | ast.ClassDef(body=[ast.Expr(ast.Constant(str(said)) as doc), *_])
+            ) if said:
+                owners[doc] = node.name
             # numpy documents compiled objects by add_newdoc(place, name, text or (name, text))
             case ast.Call(
                 func=ast.Name("add_newdoc"),
-                args=[_, ast.Constant(name), ast.Constant() as doc]
-                | [_, _, ast.Tuple([ast.Constant(name), ast.Constant() as doc])],
+                args=[_, ast.Constant(str(name)), ast.Constant() as doc]
+                | [_, _, ast.Tuple([ast.Constant(str(name)), ast.Constant() as doc])],
             ):
                 owners[doc] = name
     lines = text.splitlines(keepends=True)
-    for node, name in sorted(owners.items(), key=lambda item: -item[0].lineno):
-        if ">>>" in node.value and (
-            name is None or example_split(f"{package}.{name}") != "training"
+    for doc, owner in sorted(owners.items(), key=lambda item: -item[0].lineno):
+        if ">>>" in str(doc.value) and (
+            owner is None or example_split(f"{package}.{owner}") != "training"
         ):
-            here = slice(node.lineno - 1, node.end_lineno)
+            here = slice(doc.lineno - 1, doc.end_lineno)
             lines[here] = _without_examples(lines[here])
     return "".join(lines)
 
@@ -172,7 +177,8 @@ def _without_examples(lines: list[str]) -> list[str]:
 
 def first_line(node: ast.stmt) -> int:
     """Where a statement begins, decorators included."""
-    return min(one.lineno for one in (node, *getattr(node, "decorator_list", ())))
+    nodes: list[ast.stmt | ast.expr] = [node, *getattr(node, "decorator_list", ())]
+    return min(one.lineno for one in nodes)
 
 
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:

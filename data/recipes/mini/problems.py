@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice, zip_longest
+from typing import Any
 
 import click
 import numpy as np
@@ -65,7 +66,7 @@ PROBLEM_IMPORTS = {name: f"from pandas import {name}" for name in _FROM_PANDAS} 
     "np": "import numpy as np",
     "pd": "import pandas as pd",
 }  # that the sources of values use
-KNOWN = {}
+KNOWN: dict[str, Any] = {}
 exec("\n".join(PROBLEM_IMPORTS.values()), KNOWN)
 PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
 _ARRAY = """
@@ -157,6 +158,9 @@ class Literal:
     shown: str = field(default="", compare=False)
 
 
+Record = dict[str, Any]  # a problem as problems.jsonl.gz has it
+
+
 @dataclass(frozen=True)
 class Draft:
     """One problem before it is written out.
@@ -184,6 +188,7 @@ def literal(value: object) -> Literal | None:
         if len(shown) > PRINTED or len(shown.splitlines()) > 12 or " at 0x" in shown:
             shown = ""
         return Literal(kind, source, shown) if len(source) <= LONGEST else None
+    return None
 
 
 def same(kind: str, result: object, expected: object) -> None:
@@ -270,7 +275,7 @@ def source_of(value: object) -> str:
     raise ValueError(f"no plain form: {type(value)}")
 
 
-def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict, Literal]:
+def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, Any], Literal]:
     """The names after the set-up, with the expression's value as ``result``, and that value's
     source.
 
@@ -349,8 +354,10 @@ def unimported(example: DocExample, name: str) -> DocExample:
     """
     for line in reversed(example.imports):
         (node,) = ast.parse(line).body
+        if not isinstance(node, ast.ImportFrom):
+            continue
         known = {one.asname or one.name: one for one in node.names}
-        if isinstance(node, ast.ImportFrom) and name in known:
+        if name in known:
             target = renamed(example.target, {name: f"{node.module}.{known.pop(name).name}"})
             imports = [one for one in example.imports if one != line] + [f"import {node.module}"]
             if known:
@@ -438,6 +445,7 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
             value = ast.literal_eval(node)
         except ValueError:
             continue
+        others: Sequence[object]
         match value:
             case bool():
                 rule, others = "flag turned", [not value]
@@ -535,7 +543,7 @@ def context(draft: Draft) -> str:
     )
 
 
-def written(example: DocExample) -> list[dict]:
+def written(example: DocExample) -> list[Record]:
     """The problems of an example in DS-1000's fields, what they are made from, and answers that
     must fail: nothing, None, the first case's value as a constant, and each variable as it is.
 
@@ -584,12 +592,12 @@ def examined(tried: Sequence[DocExample]) -> Iterator[list[dict[str, str]]]:
 
 
 def _confine() -> None:
-    def refuse(event: str, arguments: tuple) -> None:
+    def refuse(event: str, arguments: tuple[object, ...]) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wax+")
         if writes or event in BLOCKED_EVENTS:
             raise PermissionError(f"{event} is not for examples")
 
-    def late(*_) -> None:
+    def late(*_: object) -> None:
         raise TimeoutError
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -597,7 +605,7 @@ def _confine() -> None:
     sys.addaudithook(refuse)
 
 
-def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
+def draw(split: str, numbers: Mapping[str, int]) -> Iterator[Record]:
     """The records of a benchmark from the examples of one split (``packages.example_split``), as in
     problems.jsonl.gz.
 
@@ -605,7 +613,7 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
     example of each object comes before the second of any. The same versions of the libraries give
     the same records.
     """
-    ids, given = count(), 0
+    ids, given = count(), 0.0
     for library, share in PROBLEMS_BY_LIBRARY.items():
         tried = examples_of(library.lower(), split)
         before, given = given, given + share / sum(PROBLEMS_BY_LIBRARY.values())
@@ -647,7 +655,7 @@ def called(source: str) -> str:
     return ast.unparse(getattr(node, "func", node))
 
 
-def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[list[dict]]:
+def chosen(families: Sequence[list[Record]], numbers: Mapping[str, int]) -> list[list[Record]]:
     """Families (an origin, then its perturbations) of problems that pass the checks of ``holding``,
     until there are ``numbers`` of each kind.
 
@@ -655,11 +663,12 @@ def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[l
     only when all have had their first; the rules take turns.
     """
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
-    turns, ranked = defaultdict(count), []
+    turns: dict[str, Iterator[int]] = defaultdict(count)
+    placed: list[tuple[int, str, list[Record]]] = []
     for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
         about = family[0]["object"]
-        ranked.append((next(turns[about]), order(about), family))
-    ranked = {family[0]["example"]: family for *_, family in sorted(ranked)}
+        placed.append((next(turns[about]), order(about), family))
+    ranked = {family[0]["example"]: family for *_, family in sorted(placed)}
     (_, total), *others = numbers.items()
     origins = holding([family[:1] for family in ranked.values()], total)
     kept = {one["example"]: [one] for one in origins}
@@ -677,15 +686,16 @@ def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[l
     return [kept[example] for example in sorted(kept, key=order)]
 
 
-def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
+def holding(offered: Sequence[list[Record]], number: int) -> list[Record]:
     """``number`` problems whose reference passes and whose wrong answers fail: the first of each
     list before the second of any.
     """
-    grader, kept = Grader(own=True, store=False), []
+    grader = Grader(own=True, store=False)
+    kept: list[Record] = []
     waiting = filter(None, chain(*zip_longest(*offered)))
     while tried := [*islice(waiting, number - len(kept))]:
         programs = [
-            program(Problem("", one["prompt"], "", one["code_context"], *[""] * 3), answer)
+            program(Problem("", one["prompt"], "", one["code_context"], "", "", ""), answer)
             for one in tried
             for answer in (one["reference_code"], *one["wrong"])
         ]

@@ -82,15 +82,23 @@ def pairs() -> list[TextPair]:
             library, name = one["object"].partition(".")[0], called(one["expressions"][1])
             is_open = example_split(f"{library}.{name.rpartition('.')[2]}") == "training"
             if is_open and one["reference_code"] not in references:
-                texts = one["id"], one["prompt"], one["reference_code"], *[""] * 5
-                problems.append(Problem(*texts, one["object"], tuple(one["expressions"])))
-    snippets = [one for one in corpus.load_snippets("mini") if example_split(object_of(one)) == "training"]
-    ranker = rankers(snippets, corpus.CORPUS_FOLDER / "words", corpus.CORPUS_FOLDER / "encoder", [RANKER])[RANKER]
+                problem = Problem(
+                    *(one["id"], one["prompt"], one["reference_code"], "", "", "", ""),
+                    object=one["object"],
+                    expressions=tuple(one["expressions"]),
+                )
+                problems.append(problem)
+    snippets = [
+        one for one in corpus.load_snippets("mini") if example_split(object_of(one)) == "training"
+    ]
+    ranker = rankers(
+        snippets, corpus.CORPUS_FOLDER / "words", corpus.CORPUS_FOLDER / "encoder", [RANKER]
+    )[RANKER]
     shown, learned = look_up(ranker, snippets, problems, MOST_SHOWN), []
-    for one in problems:
-        found = shown[one.id][: int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)]
+    for problem in problems:
+        found = shown[problem.id][: int(order(f"shown {problem.id}"), 16) % (MOST_SHOWN + 1)]
         before = "".join(TEMPLATE.format(**vars(snippet)) for snippet in reversed(found))
-        learned.append(TextPair(one.id, before + one.prompt, one.reference + END))
+        learned.append(TextPair(problem.id, before + problem.prompt, problem.reference + END))
     return learned
 
 

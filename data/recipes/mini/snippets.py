@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib import metadata
 from itertools import chain
+from typing import Any
 
 import click
 
@@ -91,16 +92,17 @@ def phrasings(item: Documented) -> list[str]:
     ]
 
 
-def build() -> dict[str, list[dict]]:
+def build() -> dict[str, list[dict[str, Any]]]:
     """File -> records; the same versions of the libraries give the same records."""
-    made, asked = defaultdict(list), defaultdict(list)
+    made: dict[str, list[Snippet]] = defaultdict(list)
+    asked: dict[str, list[tuple[str, list[Snippet]]]] = defaultdict(list)
     for name, package in EXAMPLE_PACKAGES.items():
         for item in watched(documented(package), name):
             found, others, split = [*_snippets(name, item)], phrasings(item), split_of(item)
             made[split] += found
             if found and others:
                 asked[split].append((others[0], found))
-    known = {}
+    known: dict[str, Snippet] = {}
     for one in [*made["test"], *sorted(made["train"] + made["valid"], key=lambda one: one.id)]:
         # if several objects share a snippet, it has the name of the held-out one
         known.setdefault(_key(one.code), one)
@@ -132,7 +134,9 @@ def _key(code: str) -> str:
     return re.sub(r"(?m)^\s*(import|from)\s.*|\s", "", code)
 
 
-def _queries(asked: list[tuple], kept: set[Snippet]) -> Iterator[dict]:
+def _queries(
+    asked: list[tuple[str, list[Snippet]]], kept: set[Snippet]
+) -> Iterator[dict[str, Any]]:
     """``{query, relevant_ids}`` of the sentences that few objects share and that have snippets in
     the corpus.
     """
@@ -187,7 +191,7 @@ def _items() -> Iterator[Documented]:
                         yield Documented((f"{path}.{node.name}",), inspect.cleandoc(text))
 
 
-def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3):
+def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3) -> Any:
     """A sentence encoder, the mean of one vector per subword, trained on pairs of texts with
     sentence-transformers' ranking loss, where the other texts of a batch are the negatives. The
     subwords are learned from the same texts, lower-cased.

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import count, islice, product
 from pathlib import Path
+from typing import Any
 
 import click
 from transformers import PreTrainedTokenizerFast
@@ -89,7 +90,7 @@ def split_of(id: str) -> str:
 
     All parts of a top-level class or function have the same split.
     """
-    return mini.split_of(re.match(r"[^:]*:[^.#]*", id)[0], HELD_OUT_ONE_IN)
+    return mini.split_of(re.sub(r"(:[^.#]*).*", r"\1", id, count=1, flags=re.S), HELD_OUT_ONE_IN)
 
 
 def packages() -> list[str]:
@@ -131,7 +132,8 @@ def held_out_codes() -> set[bytes]:
 
 def training_functions() -> list[Pair]:
     """The functions that are not held out, each code once."""
-    held_out, codes = held_out_codes(), {}
+    held_out = held_out_codes()
+    codes: dict[bytes, Pair] = {}
     for pair in functions():
         codes.setdefault(code_hash(pair), pair)
     return [pair for code, pair in codes.items() if code not in held_out]
@@ -148,13 +150,14 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         alone = first is node.body[-1] and docstring is not None
         if alone or first.lineno == node.lineno:
             continue
-        begin = first_line(first) if docstring is None else first.end_lineno + 1
+        begin = first_line(first) if docstring is None else (first.end_lineno or 0) + 1
         signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         if signature.rstrip().endswith(":"):  # else a comment follows the colon
             # without a comment on the last line, as ``functions.extract`` has it: hashes are
             # compared
-            last = lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode()
-            code = "".join([*lines[begin - 1 : node.end_lineno - 1], last])
+            end = (node.end_lineno or 0) - 1
+            last = lines[end].encode()[: node.end_col_offset].decode()
+            code = "".join([*lines[begin - 1 : end], last])
             whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
             described = first_sentence(docstring or "")
             head, tail = whole[:at].rstrip(), whole[at:].rstrip("\n")
@@ -166,7 +169,7 @@ def code_hash(one: Pair | Function) -> bytes:
     return hashlib.sha256("".join(f"{one.signature}{one.body}".split()).encode()).digest()
 
 
-def tokenizer():
+def tokenizer() -> PreTrainedTokenizerFast:
     """The tokenizer of all three families, trained on every third function and kept in
     TOOLGEN_WORK.
     """
@@ -174,7 +177,8 @@ def tokenizer():
         learned = training_functions()[::3]
         texts = (f"{one.docstring}\n{one.signature}\n{one.body}" for one in learned)
         training.train_tokenizer(texts).save_pretrained(place)
-    return PreTrainedTokenizerFast.from_pretrained(place)
+    loaded: PreTrainedTokenizerFast = PreTrainedTokenizerFast.from_pretrained(place)
+    return loaded
 
 
 def pretrained(family: str) -> Path:
@@ -190,7 +194,8 @@ def pretrained(family: str) -> Path:
             for one in encode(spelled, training_functions(), kind)
             if len(one.prompt) + len(one.answer) <= MAX_TOKENS
         ]
-        recipe = training.PretrainingRecipe(family, **TOOLGEN_RATES.get(family, {}))
+        rates: dict[str, Any] = TOOLGEN_RATES.get(family, {})
+        recipe = training.PretrainingRecipe(family, **rates)
         training.pretrain(
             examples, spelled, recipe, TOOLGEN_WORK / family, target, ABOUT_TOOLGEN_MODELS
         )
@@ -202,7 +207,8 @@ def usable_functions(filters: Filters) -> list[Function]:
     """The functions with a docstring that Jedi can be asked about in a reasonable time, held out or
     not.
     """
-    spelled, seen, found = tokenizer(), set(), []
+    spelled, found = tokenizer(), []
+    seen: set[tuple[str, str]] = set()
 
     def count_tokens(text: str) -> int:
         return len(spelled.tokenize(text))
@@ -216,7 +222,7 @@ def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
     """At most ``most`` functions of each package, in the order of a hash, so that the first n are a
     sample.
     """
-    numbers = defaultdict(count)
+    numbers: dict[str, Iterator[int]] = defaultdict(count)
     for one in sorted(found, key=lambda one: order(one.id)):
         if next(numbers[one.repository]) < most:
             yield one

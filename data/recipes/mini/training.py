@@ -13,6 +13,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,7 +120,7 @@ def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         eos_token="<|endoftext|>",
         bos_token="<|endoftext|>",
@@ -134,9 +135,10 @@ def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
     """A freshly initialised model of ``architectures.yaml``, fp32."""
     torch.manual_seed(seed)
     ids = {"bos_token_id": EOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
-    config = AutoConfig.for_model(**ARCHITECTURES[name], **ids, tie_word_embeddings=True)
+    options: dict[str, Any] = {**ARCHITECTURES[name], **ids}
+    config = AutoConfig.for_model(**options, tie_word_embeddings=True)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    model = kind.from_config(config)
+    model: PreTrainedModel = kind.from_config(config)  # type: ignore[no-untyped-call]
     with torch.no_grad():  # Llama's residual branches start small: deeper stacks train faster
         for name, weight in model.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
@@ -175,7 +177,8 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
         random = np.random.default_rng((recipe.seed, epoch))
         rows = packed(sizes, random) if recipe.packed else [[n] for n in range(len(sizes))]
         totals = np.array([sizes[row].sum() for row in rows])
-        made, longest = [], 0
+        made: list[list[list[int]]] = []
+        longest = 0
         for number in np.argsort(-(totals + random.uniform(0, 8, len(rows)))):
             if not made or (len(made[-1]) + 1) * longest > recipe.batch_tokens:
                 made.append([])
@@ -200,7 +203,8 @@ def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
 
 def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[list[int]]:
     """Best-fit decreasing: the numbers in rows whose ``sizes`` sum to ``capacity`` at most."""
-    rows, room = [], []  # room: (free tokens, row), sorted
+    rows: list[list[int]] = []
+    room: list[tuple[int, int]] = []  # (free tokens, row), sorted
     for number in sorted(numbers, key=lambda number: -sizes[number]):
         at = bisect_left(room, (sizes[number], -1))
         if at == len(room):
@@ -218,16 +222,20 @@ def tensors(
     """A batch as Transformers' models take it, padded on the right."""
     inputs, labels = [], []
     for row in rows:
-        text, learned = [], []
+        text: list[int] = []
+        learned: list[int] = []
         for read, written in row:
             text += read if encoder_decoder else [*read, *written]
             learned += written if encoder_decoder else [*[IGNORED] * len(read), *written]
         inputs.append(torch.tensor(text))
         labels.append(torch.tensor(learned))
-    inputs = pad_sequence(inputs, batch_first=True, padding_value=PAD)
-    labels = pad_sequence(labels, batch_first=True, padding_value=IGNORED)
-    mask = {"attention_mask": inputs != PAD} if encoder_decoder else {}
-    return {"input_ids": inputs, "labels": labels, **mask}
+    batch = {
+        "input_ids": pad_sequence(inputs, batch_first=True, padding_value=PAD),
+        "labels": pad_sequence(labels, batch_first=True, padding_value=IGNORED),
+    }
+    if encoder_decoder:
+        batch["attention_mask"] = batch["input_ids"] != PAD
+    return batch
 
 
 def pretrain(
@@ -238,7 +246,7 @@ def pretrain(
     out: Path,
     about: str,
     save_every: int = 100,
-) -> dict:
+) -> dict[str, Any]:
     """Train to the end, write ``out``, a plain fp16 folder with its card, and return the card's
     facts.
 
@@ -248,7 +256,7 @@ def pretrain(
     accelerator = Accelerator(mixed_precision="bf16")
     is_main, own = accelerator.is_main_process, accelerator.process_index
     model = build(recipe.model, len(tokenizer), recipe.seed)
-    parts = [model, *optimizers(model, recipe)]
+    parts: list[Any] = [model, *optimizers(model, recipe)]
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
     sizes = np.array([len(one) - 2 for one in tokens])
     plan = batches(sizes, recipe)
@@ -256,12 +264,13 @@ def pretrain(
         "recipe": asdict(recipe),
         "examples": len(examples),
         "tokens": int(sizes.sum()),
-        "sha256": hashlib.sha256(np.concatenate(tokens)).hexdigest(),
+        "sha256": hashlib.sha256(np.concatenate(tokens).tobytes()).hexdigest(),
         "steps": len(plan),
         "parameters": model.num_parameters(),
     }
     work.mkdir(parents=True, exist_ok=True)
-    file, state = work / "checkpoint.pt", {"facts": facts, "step": 0, "seconds": 0.0, "log": []}
+    file = work / "checkpoint.pt"
+    state: dict[str, Any] = {"facts": facts, "step": 0, "seconds": 0.0, "log": []}
     if file.exists() and (saved := torch.load(file))["facts"] == facts:
         state = saved
         for part, one in zip(parts, state["parts"], strict=True):
@@ -299,7 +308,7 @@ def pretrain(
     facts |= {"device": f"{accelerator.device} ({processor()})"}
     if is_main:
         part = out.with_name(f".{out.name}.partial")
-        model.to("cpu", torch.float16).save_pretrained(part)
+        model.to("cpu", torch.float16).save_pretrained(part)  # type: ignore[arg-type]
         tokenizer.save_pretrained(part)
         shutil.copyfile(work / "log.csv", part / "log.csv")
         text = json.dumps(facts, indent=1)

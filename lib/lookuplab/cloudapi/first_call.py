@@ -12,7 +12,7 @@ a replacement field (allowed from Python 3.12) ends the string.
 """
 
 import re
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 # The first two paragraphs are the paper's words. The end of the listing, an example input and its
 # expected output, is missing from our text of the paper (it repeats "As an example you will be
@@ -110,16 +110,16 @@ class FirstCall:
     until that is over.
     """
 
-    name = "first_call"  # in the keys of stored answers
+    name: ClassVar[str] = "first_call"  # in the keys of stored answers
     # Stop strings for endpoints, which cannot apply this rule.
     stop = ("\n\n", "\ndef ", "\nclass ", "\nimport ")
 
     def __init__(self) -> None:
         self._text = ""
 
-    def feed(self, chunk: str) -> bool:
+    def feed(self, piece: str) -> bool:
         """Read more text and return whether it is ``over``."""
-        self._text += chunk
+        self._text += piece
         return first_call(self._text).over
 
 

@@ -22,7 +22,7 @@ from lookuplab.cloudapi.tasks import COMPOSITION, stable_order
 from lookuplab.errors import UserError, check_choice
 from lookuplab.scoring.rates import Rate, averages, of_change, of_number, of_share, row
 
-FREQUENCY_CLASSES = tuple(COMPOSITION)  # high, medium, low
+CLASS_ORDER = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # Section 4.3
 INTERVALS = {"percent": of_share, "points": of_change}  # by the suffix of a metric's name
@@ -136,7 +136,7 @@ def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
 def by_class(first: DataFrame) -> dict[str, np.ndarray]:
     """Frequency class -> (tasks,) mask, for the classes that occur and for "all"."""
     frequency = first.frequency.to_numpy()
-    masks = {name: frequency == name for name in FREQUENCY_CLASSES if name in frequency}
+    masks = {name: frequency == name for name in CLASS_ORDER if name in frequency}
     return masks | {"all": np.full(len(first), True)}
 
 

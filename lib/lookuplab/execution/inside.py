@@ -131,7 +131,7 @@ REPLACED = {
 Unpickler: "Any" = pickle._Unpickler  # the one in Python, whose steps can be replaced
 
 
-class Known(Unpickler):  # type: ignore[misc]
+class SentUnpickler(Unpickler):  # type: ignore[misc]
     """Reads what W sent: objects of known classes, made without their constructors, whose state
     hides no method.
     """
@@ -194,7 +194,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
         try:
             pickle.dump((code, env), solver)
             solver.flush()
-            error, values, files = Known(solver).load()
+            error, values, files = SentUnpickler(solver).load()
         except (EOFError, OSError):
             error = GONE
         if error:
@@ -206,7 +206,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
                     file.write(content)
         for name, content in values.items():
             try:
-                env[name] = Known(io.BytesIO(content)).load()
+                env[name] = SentUnpickler(io.BytesIO(content)).load()
             except Exception:
                 continue  # nothing that a test could use, or an attack
 

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from itertools import cycle
@@ -32,7 +32,7 @@ def spread(
     tasks: Sequence[T],
     workers: int | None = None,
     cluster: Workers | None = None,
-) -> Iterator[tuple[int, R]]:
+) -> Generator[tuple[int, R], None, None]:
     """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads
     on this machine.
 

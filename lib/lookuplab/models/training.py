@@ -326,8 +326,8 @@ class Milestones(TrainerCallback):
         self,
         args: TrainingArguments,
         state: TrainerState,
-        control: TrainerControl,
-        **_: Any,  # noqa: ARG002
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
     ) -> None:
         if state.is_world_process_zero:
             Path(args.output_dir or "", f"checkpoint-{state.global_step}", "complete").touch()

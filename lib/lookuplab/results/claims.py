@@ -124,7 +124,7 @@ class Cell(NamedTuple):
     condition: str
 
 
-class Numbers(NamedTuple):
+class CellNumbers(NamedTuple):
     """A row of an artifact at a cell; NaN where the artifact has no number."""
 
     value: float
@@ -136,7 +136,7 @@ class Numbers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
+class Inequality:
     """Does the number of ``first``, or its difference from that of ``second``, lie between two
     bounds?
 
@@ -174,7 +174,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The answer to a ``Question``: one of our numbers, or the difference of two.
+    """The answer to a ``Inequality``: one of our numbers, or the difference of two.
 
     ``model`` is its subject. ``n`` reads ``205 (124 clusters) + 267 (151 clusters)`` for two
     independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``p_if_false`` is
@@ -294,7 +294,7 @@ def load(file: Path = FILE) -> list[Claim]:
                 floors[entry["paper"]] = Floor(**entry["floor"])
                 continue
             claim = Claim(**entry, floor=floors.get(entry["paper"]))
-            list(questions(claim, ["any"]))  # has all fields of its kind
+            list(inequalities(claim, ["any"]))  # has all fields of its kind
             if claim.id in claims or claim.models not in SCOPES or claim.role not in ROLES:
                 raise ValueError("its id is another claim's, or its models or role are unknown")
             claims[claim.id] = claim
@@ -353,7 +353,7 @@ def number(value: float) -> str:
     return f"{value:.1g}" if 0 < abs(value) < 0.005 else f"{value + 0:.2f}".removesuffix(".00")
 
 
-def questions(claim: Claim, models: list[str]) -> Iterator[Question]:
+def inequalities(claim: Claim, models: list[str]) -> Iterator[Inequality]:
     """The comparisons of the claim's test, by model, or along the sizes if sizes are compared."""
     test, subjects = claim.test, models
     if claim.models == "largest":
@@ -363,18 +363,18 @@ def questions(claim: Claim, models: list[str]) -> Iterator[Question]:
             is_rising = {"increasing": True, "decreasing": False}[test["direction"]]
             for subject, before, after in _steps(test["over"], models, subjects):
                 first, second = (after, before) if is_rising else (before, after)
-                yield Question(subject, first, second, 0, inf)
+                yield Inequality(subject, first, second, 0, inf)
         case "greater":
             left, right = (
                 [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
             )
             by = float(test.get("by", 0))
             for model, more, less in product(subjects, left, right):
-                yield Question(model, Cell(model, more), Cell(model, less), by, inf)
+                yield Inequality(model, Cell(model, more), Cell(model, less), by, inf)
         case "within":
             for model, (condition, (low, high)) in product(subjects, test["ranges"].items()):
                 low, high = -inf if low is None else low, inf if high is None else high
-                yield Question(model, Cell(model, condition), None, low, high)
+                yield Inequality(model, Cell(model, condition), None, low, high)
         case kind:
             raise ValueError(f"kind is {kind}, not greater, within or monotone")
 
@@ -435,47 +435,47 @@ def _family_and_size(model: str) -> tuple[str, float]:
 
 
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
-    """The claim's questions, answered from the rows of its metric.
+    """The claim's inequalities, compared on the rows of its metric.
 
     Models that have none of the claim's conditions (a control, say) are skipped.
     """
     metric = claim.test["metric"]
     points, change = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
-    frame = frame.reindex(columns=["metric", *Cell._fields, *Numbers._fields])
+    frame = frame.reindex(columns=["metric", *Cell._fields, *CellNumbers._fields])
     frame = frame.fillna({"model": "", "condition": ""})
-    by_metric: dict[str, dict[Cell, Numbers]] = {metric: {}, points: {}, change: {}}
+    by_metric: dict[str, dict[Cell, CellNumbers]] = {metric: {}, points: {}, change: {}}
     rows = frame[frame.metric.isin(by_metric)].itertuples(index=False, name=None)
     for name, model, condition, *row in rows:
-        by_metric[name][Cell(model, condition)] = Numbers(*row)
+        by_metric[name][Cell(model, condition)] = CellNumbers(*row)
     numbers, changes = by_metric[metric], by_metric[points] | by_metric[change]
     models = list(dict.fromkeys(cell.model for cell in numbers))
     # also a model that lacks the metric, unless it is one of pairs of models: not measured must not
     # decide the claim
     if any(" - " not in model for model in models):
         single = [model for model in frame.model if " - " not in model]
-        conditions = {cell.condition for each in questions(claim, models) for cell in each.cells}
+        conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}
         has_one = set(frame.model[frame.condition.isin(conditions)])
         models = [m for m in dict.fromkeys([*models, *single]) if m in has_one] or models
     printed = claim.test.get("printed")
-    return tuple(_compare(each, numbers, changes, printed) for each in questions(claim, models))
+    return tuple(_compare(each, numbers, changes, printed) for each in inequalities(claim, models))
 
 
 def _compare(
-    question: Question,
-    numbers: dict[Cell, Numbers],
-    changes: dict[Cell, Numbers],
+    asked: Inequality,
+    numbers: dict[Cell, CellNumbers],
+    changes: dict[Cell, CellNumbers],
     printed: float | None,
 ) -> Comparison:
-    subject, quantity, second = question.subject, question.quantity, question.second
-    rows = [numbers[cell] for cell in question.cells if cell in numbers]
-    if len(rows) < len(question.cells) or any(math.isnan(row.value) for row in rows):
+    subject, quantity, second = asked.subject, asked.quantity, asked.second
+    rows = [numbers[cell] for cell in asked.cells if cell in numbers]
+    if len(rows) < len(asked.cells) or any(math.isnan(row.value) for row in rows):
         return Comparison(subject, quantity)
     ours, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0].paper_value
     if second:
         theirs -= rows[1].paper_value
         independent = difference(ours, _rate(rows[1])), n
-        ours, n = _paired(question.first, second, changes) or independent
-    low, high, value = question.low, question.high, ours.value
+        ours, n = _paired(asked.first, second, changes) or independent
+    low, high, value = asked.low, asked.high, ours.value
     if ours.low == ours.high or low == high:  # exact
         is_true = low < value if second else low <= value <= high
         chances = (0.0, 1.0) if is_true else (1.0, 0.0)
@@ -499,7 +499,7 @@ def _p_value(distance: float, side: float) -> float:
     return float(norm.sf(norm.isf(TAIL_PROBABILITY) * distance / side))
 
 
-def _paired(first: Cell, second: Cell, changes: dict[Cell, Numbers]) -> tuple[Rate, str] | None:
+def _paired(first: Cell, second: Cell, changes: dict[Cell, CellNumbers]) -> tuple[Rate, str] | None:
     """The artifact's paired change between two conditions of one model, or two models under one
     condition.
 
@@ -521,7 +521,7 @@ def _paired(first: Cell, second: Cell, changes: dict[Cell, Numbers]) -> tuple[Ra
     return None
 
 
-def _rate(row: Numbers) -> Rate:
+def _rate(row: CellNumbers) -> Rate:
     low, high = row.ci_low, row.ci_high
     # a count is exact; an estimate without an interval could be anything
     if math.isnan(low):
@@ -529,6 +529,6 @@ def _rate(row: Numbers) -> Rate:
     return Rate(row.value, low, high, 0)
 
 
-def _count(row: Numbers, of: str = "") -> str:
+def _count(row: CellNumbers, of: str = "") -> str:
     within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
     return "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"

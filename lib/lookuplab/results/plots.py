@@ -91,7 +91,7 @@ def with_roles(rows: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
     """The rows, with the paper's model after ours if its values are drawn too: ``mini-large ◇
     StarCoder2-15B``.
     """
-    beside = set(rows.model[rows["paper_value"].notna()]) & roles.keys()
+    beside = set(rows.model[rows.paper_value.notna()]) & roles.keys()
     return rows.replace({"model": {name: f"{name} ◇\u00a0{roles[name]}" for name in beside}})
 
 
@@ -117,21 +117,22 @@ def grouped_bars(
     names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
     _present(kinds, rows[bars])
     width = 0.8 / len(kinds)
-    labels, heading = _labels(rows, bars, kinds)
+    palette = colours(kinds)
+    keys, heading = _keys(rows, bars, palette)
     figure, axes = canvas(title, ylabel)
     handles: dict[str, Any] = {}
-    has_paper, has_interval = rows["paper_value"].notna().any(), rows["ci_low"].notna().any()
-    for position, (kind, colour) in enumerate(colours(kinds).items()):
+    has_paper, has_interval = rows.paper_value.notna().any(), rows.ci_low.notna().any()
+    for position, (kind, label) in enumerate(zip(palette, keys, strict=True)):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
-        drawn = handles[labels[kind]] = axes.bar(x, ours["value"], width * 0.92, color=colour)
+        drawn = handles[label] = axes.bar(x, ours.value, width * 0.92, color=palette[kind])
         if counts:
             axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize=9)
         else:
             whiskers: Style = {"fmt": "none", "ecolor": DARK, "elinewidth": 1, "capsize": 2.5}
-            axes.errorbar(x, ours["value"], _whiskers(ours), **whiskers)
-        if ours["paper_value"].notna().any():
-            axes.plot(x, ours["paper_value"], **PAPER_STYLE, zorder=5)
+            axes.errorbar(x, ours.value, _whiskers(ours), **whiskers)
+        if ours.paper_value.notna().any():
+            axes.plot(x, ours.paper_value, **PAPER_STYLE, zorder=5)
     if sum(max(map(len, name.split(" "))) for name in names) > 60:  # characters, or they overlap
         axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
     else:
@@ -179,19 +180,18 @@ def dots_with_intervals(
             beside = (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
             y = np.arange(len(heads)) + beside * several
             dot: Style = {"fmt": "o", "color": colour, "markersize": 5, "capsize": 2}
-            axes.errorbar(ours["value"], y, xerr=_whiskers(ours), **dot)
-            axes.plot(ours["paper_value"], y, **PAPER_STYLE | {"markersize": 4.5}, zorder=5)
+            axes.errorbar(ours.value, y, xerr=_whiskers(ours), **dot)
+            axes.plot(ours.paper_value, y, **PAPER_STYLE | {"markersize": 4.5}, zorder=5)
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.45, -0.55)
         axes.grid(axis="x")
         axes.grid(visible=False, axis="y")
         for between in np.arange(len(labels) - 1) + 0.5:
             axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
-    labels_of, heading = _labels(rows, "class", palette)
-    keys: dict[str, Style] = {
-        labels_of[name]: {"color": colour, "marker": "o"} for name, colour in palette.items()
-    }
-    _key(figure, heading, keys, rows, {"marker": "|", "markersize": 9, "markeredgewidth": 1.5})
+    keys, heading = _keys(rows, "class", palette, marker="o")
+    _draw_keys(
+        figure, heading, keys, rows, {"marker": "|", "markersize": 9, "markeredgewidth": 1.5}
+    )
     return figure
 
 
@@ -224,34 +224,29 @@ def curves(
         check_choice("x", x, [*dict.fromkeys(rows["head"].str.rpartition("_")[0])])
     rows = rows.assign(at=at, is_base=rows["head"] == "base")
     shown = _present(classes, rows["class"])
-    rows = rows[(rows["is_base"] | at.notna()) & rows["class"].isin(shown)]
+    rows = rows[(rows.is_base | at.notna()) & rows["class"].isin(shown)]
     palette = colours(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, title, xlabel, ylabel)
-    labels, heading = _labels(rows[rows["metric"] == metric], lines, palette)
-    keys: dict[str, Style] = {
-        labels[name]: {"color": colour, "linewidth": 2} for name, colour in palette.items()
-    }
-    if rows["is_base"].any():
+    keys, heading = _keys(rows[rows.metric == metric], lines, palette, linewidth=2)
+    if rows.is_base.any():
         keys["base"] = {"color": GREY, **DASHES}
-    if (rows["metric"] == points).any():
+    if (rows.metric == points).any():
         keys["sampled"] = {"color": GREY, "marker": ".", "linestyle": "none"}
     for axes, here in cells:
         for name, colour in palette.items():
             of_line = here[here[lines] == name].sort_values("at", kind="stable")
-            ours = of_line[(of_line["metric"] == metric) & ~of_line["is_base"]]
-            axes.fill_between(
-                ours["at"], ours["ci_low"], ours["ci_high"], color=colour, alpha=0.18, lw=0
-            )
+            ours = of_line[(of_line.metric == metric) & ~of_line.is_base]
+            axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.18, lw=0)
             # more markers would hide the line
             style = "o-" if points is None and len(ours) <= 15 else "-"
-            axes.plot(ours["at"], ours["value"], style, color=colour, markersize=4)
-            for level in of_line.loc[of_line["is_base"] & (of_line["metric"] == metric), "value"]:
+            axes.plot(ours["at"], ours.value, style, color=colour, markersize=4)
+            for level in of_line.loc[of_line.is_base & (of_line.metric == metric), "value"]:
                 axes.axhline(level, color=colour, **DASHES, zorder=1.5)
             # the edge of a diamond has the colour of its line: several may share an x
             diamond = PAPER_STYLE | {"markeredgecolor": colour, "markeredgewidth": 1.6}
-            axes.plot(ours["at"], ours["paper_value"], **diamond, zorder=5)
-            sampled = of_line[of_line["metric"] == points]
-            axes.plot(sampled["at"], sampled["value"], ".", color=colour, markersize=5, zorder=4)
+            axes.plot(ours["at"], ours.paper_value, **diamond, zorder=5)
+            sampled = of_line[of_line.metric == points]
+            axes.plot(sampled["at"], sampled.value, ".", color=colour, markersize=5, zorder=4)
         if rows["at"].nunique() <= 6:  # few values: a tick for each, and none between them
             axes.set_xticks(rows["at"].dropna().unique())
         for label, place in (marks or {}).items():
@@ -262,7 +257,7 @@ def curves(
                 axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
                 keys[label] = {"color": GREY, "linestyle": ":"}
     band: Style = {"marker": "s", "markersize": 9, "alpha": 0.3}
-    _key(figure, heading, keys, rows[~rows["is_base"]], band)
+    _draw_keys(figure, heading, keys, rows[~rows.is_base], band)
     return figure
 
 
@@ -312,8 +307,8 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     ``scoring.calibration.reliability_rows``.
     """
     _rows(frame, "correct_percent", "confidence")
-    at = frame[frame["metric"] == "confidence"].set_index(["model", "condition"])["value"]
-    rows = frame[frame["metric"] == "correct_percent"]
+    at = frame[frame.metric == "confidence"].set_index(["model", "condition"])["value"]
+    rows = frame[frame.metric == "correct_percent"]
     keys = rows[["model", "condition"]].itertuples(index=False, name=None)
     figure = curves(
         rows.assign(condition=[f"confidence_{at[key]}" for key in keys]),
@@ -396,20 +391,20 @@ def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
     if frame.empty:
         raise UserError("there is no row to draw")
     for metric in filter(None, metrics):
-        check_choice("the metric", metric, frame["metric"].unique())
-    rows = frame[frame["metric"].isin(metrics)]
+        check_choice("the metric", metric, frame.metric.unique())
+    rows = frame[frame.metric.isin(metrics)]
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *DRAWN_NUMBERS])))
-    parts = rows["condition"].str.partition("/")
+    parts = rows.condition.str.partition("/")
     return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})
 
 
 def _whiskers(rows: pd.DataFrame) -> NDArray[np.float64]:
     """Distances down and up, (2, rows); NaN, which draws nothing, if there is no interval."""
-    distances = [rows["value"] - rows["ci_low"], rows["ci_high"] - rows["value"]]
+    distances = [rows.value - rows.ci_low, rows.ci_high - rows.value]
     return np.array(distances, dtype=float).clip(min=0)
 
 
-def _key(
+def _draw_keys(
     figure: Figure,
     heading: str,
     styles: Mapping[str, Style],
@@ -421,32 +416,36 @@ def _key(
     It includes the interval's style and the paper's mark if a row has one.
     """
     styles = dict(styles)
-    if rows["ci_low"].notna().any():
+    if rows.ci_low.notna().any():
         styles["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
-    if rows["paper_value"].notna().any():
+    if rows.paper_value.notna().any():
         styles["paper"] = PAPER_STYLE
     if styles:
         handles = [Line2D([], [], label=label, **style) for label, style in styles.items()]
         figure.legend(handles=handles, title=heading, loc="outside right upper", **LEGEND)
 
 
-def _labels(rows: pd.DataFrame, column: str, names: Collection[str]) -> tuple[dict[str, str], str]:
-    """{name: name with the n of its rows} for a legend, and its heading, which has the n if all
-    names share it.
+def _keys(
+    rows: pd.DataFrame, column: str, palette: Mapping[str, str], **style: Any
+) -> tuple[dict[str, Style], str]:
+    """A legend of names, {label: style}, and its heading.
+
+    A label is the name and the n of its rows; if all names share one n, the heading has it.
     """
     texts = []
-    for name in names:
+    for name in palette:
         counts = rows.loc[rows[column] == name, "n"].dropna().unique()
         texts.append(f"n = {counts[0]:,.0f}" if len(counts) == 1 else "")
-    first, shared = next(iter(names), ""), ""
-    if len(set(texts)) == 1:  # all names share one n
+    first, shared = next(iter(palette), ""), ""
+    if len(set(texts)) == 1:
         shared, texts = texts[0], [""] * len(texts)
     groups = {"high": "API frequency", "aws": "provider", "azure": "provider"}
     heading = groups.get(first, "model size" if _size(first) in SIZE_COLOURS else "")
-    labels = {
-        name: ", ".join(filter(None, (name, n))) for name, n in zip(names, texts, strict=True)
+    keys = {
+        ", ".join(filter(None, (name, n))): {"color": colour, **style}
+        for (name, colour), n in zip(palette.items(), texts, strict=True)
     }
-    return labels, ", ".join(filter(None, [heading, shared]))
+    return keys, ", ".join(filter(None, [heading, shared]))
 
 
 def _size(model: str) -> str:

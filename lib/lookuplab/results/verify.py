@@ -37,7 +37,7 @@ TIMED, PROCESSORS = "timed, not judged", "processor committed"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, PROCESSORS
 _USE = ["notebook", "model", "prompt", "sample"]  # identify an answer in the log
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
-Rows = Mapping[tuple[str, ...], Mapping[str, str]]  # of a CSV, by ROW_KEY
+RowsByKey = Mapping[tuple[str, ...], Mapping[str, str]]  # of a CSV, by ROW_KEY
 
 
 class Differences:
@@ -91,7 +91,12 @@ class Differences:
         return steady
 
     def compare_rows(
-        self, name: str, old: Rows, new: Rows, is_exact: bool | None, steady: set[str] | None
+        self,
+        name: str,
+        old: RowsByKey,
+        new: RowsByKey,
+        is_exact: bool | None,
+        steady: set[str] | None,
     ) -> None:
         """Compare two CSVs row by row.
 
@@ -241,7 +246,7 @@ def _moved(was_there: bool) -> str:
     return "there -> missing" if was_there else "missing -> there"
 
 
-def _rows(content: bytes) -> Rows:
+def _rows(content: bytes) -> RowsByKey:
     rows = csv.DictReader(io.StringIO(content.decode()))
     return {tuple(row[column] for column in ROW_KEY): row for row in rows}
 

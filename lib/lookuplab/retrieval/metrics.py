@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 Rankings = Mapping[str, Sequence[str]]
 Relevant = Mapping[str, Collection[str]]
-Array = NDArray[Any]
+Floats = NDArray[Any]
 
 
-def success_at(rankings: Rankings, relevant: Relevant, k: int) -> Array:
+def success_at(rankings: Rankings, relevant: Relevant, k: int) -> Floats:
     """Whether any relevant document is in the top k, (n,) booleans.
 
     CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it
@@ -25,25 +25,25 @@ def success_at(rankings: Rankings, relevant: Relevant, k: int) -> Array:
     return recall_at(rankings, relevant, k) > 0
 
 
-def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> Array:
+def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> Floats:
     """The share of the relevant documents that are in the top k, (n,) floats."""
     hits, sizes = _hits(rankings, relevant, k)
-    shares: Array = hits.sum(axis=1) / sizes
+    shares: Floats = hits.sum(axis=1) / sizes
     return shares
 
 
-def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> Array:
+def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> Floats:
     """1 / rank of the first relevant document, 0 where there is none in the top k, (n,) floats; the
     mean is MRR@k.
 
     nokia/codesearch, and therefore the paper, use k = 20.
     """
     hits, _ = _hits(rankings, relevant, k)
-    reciprocals: Array = (hits / np.arange(1, k + 1)).max(axis=1)
+    reciprocals: Floats = (hits / np.arange(1, k + 1)).max(axis=1)
     return reciprocals
 
 
-def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> Array:
+def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> Floats:
     """Normalised discounted cumulative gain of the top k, (n,) floats from 0 to 1; a relevant
     document is worth 1.
 
@@ -55,7 +55,7 @@ def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> Array:
     return hits @ discounts / ((np.arange(k) < sizes[:, None]) @ discounts)
 
 
-def _hits(rankings: Rankings, relevant: Relevant, k: int) -> tuple[Array, Array]:
+def _hits(rankings: Rankings, relevant: Relevant, k: int) -> tuple[Floats, Floats]:
     """(n, k) whether the document at each rank is relevant, and (n,) the number of relevant
     documents.
     """

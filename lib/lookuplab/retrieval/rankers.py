@@ -13,20 +13,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tree_sitter_python
-from numpy.typing import NDArray
 from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
+from lookuplab.retrieval.metrics import Floats
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-Array = NDArray[Any]
 
 STOP_WORDS = frozenset(
     """
@@ -124,7 +122,7 @@ class Ranker(ABC):
     ids: list[str]
 
     @abstractmethod
-    def scores_of(self, queries: Sequence[str]) -> Array:
+    def scores_of(self, queries: Sequence[str]) -> Floats:
         """One score per query and document, (q, n) floats; higher is better."""
 
     def top(self, query: str, k: int) -> list[tuple[str, float]]:
@@ -143,7 +141,7 @@ class Ranker(ABC):
         return dict(zip(queries, ranked, strict=True))
 
 
-def best(scores: Array, k: int) -> Array:
+def best(scores: Floats, k: int) -> Floats:
     """Indices of the ``k`` highest ``scores`` (n,), highest first, ties in their original order."""
     k = min(k, len(scores))
     # sort only the k-th best score, its ties, and better ones
@@ -177,7 +175,7 @@ class Bm25(Ranker):
                 self.holders[word].append(at)
         self.scored = cache(lambda word: okapi.get_batch_scores([word], self.holders[word]))
 
-    def scores_of(self, queries: Sequence[str]) -> Array:
+    def scores_of(self, queries: Sequence[str]) -> Floats:
         scores = np.zeros((len(queries), len(self.ids)))
         for line, query in zip(scores, queries, strict=True):
             for word in self.words(query):
@@ -194,17 +192,17 @@ class Cosine(Ranker):
     def __init__(
         self,
         ids: Sequence[str],
-        vectors: Array,
-        encode: Callable[[Sequence[str]], Array],
+        vectors: Floats,
+        encode: Callable[[Sequence[str]], Floats],
     ):
         self.ids, self.vectors, self.encode = list(ids), unit(vectors), encode
 
-    def scores_of(self, queries: Sequence[str]) -> Array:
-        cosines: Array = unit(self.encode(queries)) @ self.vectors.T
+    def scores_of(self, queries: Sequence[str]) -> Floats:
+        cosines: Floats = unit(self.encode(queries)) @ self.vectors.T
         return cosines.round(DIGITS)
 
 
-def unit(vectors: Array) -> Array:
+def unit(vectors: Floats) -> Floats:
     """The rows (n, d), scaled to norm 1, as float32; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
@@ -220,12 +218,12 @@ class Ensemble(Ranker):
     def __init__(self, code: Ranker, description: Ranker, weight: float):
         self.ids, self.code, self.description, self.weight = code.ids, code, description, weight
 
-    def scores_of(self, queries: Sequence[str]) -> Array:
+    def scores_of(self, queries: Sequence[str]) -> Floats:
         code, description = self.code.scores_of(queries), self.description.scores_of(queries)
         return (self.weight * code + description).round(DIGITS)
 
 
-def by_code(codes: Mapping[str, str], vectors: Mapping[str, Array]) -> Cosine:
+def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
     """The neural bag of words NCS over code (id -> text): a query is the mean of its words'
     ``vectors``, code their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown
     words are ignored.
@@ -234,10 +232,10 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Array]) -> Cosine:
 
     zeros = np.zeros_like(next(iter(vectors.values())))
 
-    def vectors_of(words: Iterable[str]) -> list[Array]:
+    def vectors_of(words: Iterable[str]) -> list[Floats]:
         return [vectors.get(word, zeros) for word in words]
 
-    def encode(queries: Sequence[str]) -> Array:
+    def encode(queries: Sequence[str]) -> Floats:
         return np.array([sum(vectors_of(query_words(query)), zeros) for query in queries])
 
     ids, tf_idf = sorted(codes), TfidfVectorizer(analyzer=code_words, norm=None)
@@ -253,7 +251,7 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
     if the model does not load.
     """
 
-    def encode(texts: Sequence[str]) -> Array:
+    def encode(texts: Sequence[str]) -> Floats:
         model = _encoder(str(encoder))
         encoded = model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)
         return np.array(np.nan_to_num(encoded))  # a text without tokens has a mean of NaN
@@ -276,7 +274,7 @@ def _encoder(name: str) -> "SentenceTransformer":
         ) from error
 
 
-def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, Array]:
+def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, Floats]:
     """Train fastText: word -> vector, (d,) float32 rounded to half precision; ``changes`` override
     FASTTEXT.
     """
@@ -288,7 +286,7 @@ def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, A
     return dict(zip(trained.index_to_key, half, strict=True))
 
 
-def save_words(folder: Path, vectors: Mapping[str, Array]) -> None:
+def save_words(folder: Path, vectors: Mapping[str, Floats]) -> None:
     """Write word vectors to a folder; the words are written last, so a folder that has them is
     complete.
     """
@@ -298,7 +296,7 @@ def save_words(folder: Path, vectors: Mapping[str, Array]) -> None:
     paths.write_lines(folder / "about.json", [words])
 
 
-def load_words(folder: Path) -> dict[str, Array]:
+def load_words(folder: Path) -> dict[str, Floats]:
     """Read what ``save_words`` wrote. Raises UserError if it is missing."""
     try:
         words = json.loads((folder / "about.json").read_text(encoding="utf-8"))["words"]

@@ -60,7 +60,7 @@ STORES: tuple[type[AnswerStore], ...] = (
 # the share of altered rows for which a report says how surely the sample would have found one
 ALTERED = 0.01
 # What the answers come from; another version of one of these needs a new record.
-PACKAGES = "torch transformers tokenizers peft jedi parso pylint astroid".split()
+ANSWERING_PACKAGES = "torch transformers tokenizers peft jedi parso pylint astroid".split()
 
 
 def cold() -> Path:
@@ -82,8 +82,8 @@ def audit_environment(audit: record.Audit | None) -> dict[str, str]:
     return {record.AUDIT: json.dumps(audit._asdict())} if audit else {}
 
 
-def is_asked(job: Job) -> bool:
-    """Whether the record is asked for this job's answers."""
+def uses_record(job: Job) -> bool:
+    """Whether this job's answers may come from the record."""
     is_off = {**os.environ, **job.environment}.get(record.RECORD) == "off"
     return job.request.profile.file.stem == "mini" and not is_off
 
@@ -251,10 +251,10 @@ def rounds(requests: Iterable[CompletionRequest]) -> list[list[CompletionRequest
 
 def share_of(text: str) -> float:
     """``2%`` -> 0.02. Raises UserError for anything that is no percentage above 0."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
-    if not found or not 0 < float(found[1]) <= 100:
+    percentage = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
+    if not percentage or not 0 < float(percentage[1]) <= 100:
         raise UserError(f"a share is a percentage above 0, such as 2% or 100%, not {text!r}")
-    return float(found[1]) / 100
+    return float(percentage[1]) / 100
 
 
 def begin(share: str, seed: str = "") -> record.Audit:
@@ -279,11 +279,11 @@ def finish(audit: record.Audit, code: int) -> int:
     notebooks.
     """
     code = answer_anew(audit) or code
-    found = report(audit)
-    print("\n".join(found.lines()))
+    outcome = report(audit)
+    print("\n".join(outcome.lines()))
     if code == 0:  # complete: the next one begins anew
         (paths.RUNS / "audit" / "audit.json").unlink(missing_ok=True)
-    return code or int(bool(found.differing))
+    return code or int(bool(outcome.differing))
 
 
 @dataclass
@@ -305,7 +305,8 @@ class Report:
             return ["audit: no notebook asked for a row of the sample; `lookuplab audit` runs all"]
         share = f"{self.audit.share:.3%}".rstrip("0%").rstrip(".")
         said = [
-            f"audit of {share}% of each kind, at least {record.LEAST_AUDITED} rows; seed {self.audit.seed}",
+            f"audit of {share}% of each kind, at least {record.LEAST_AUDITED} rows; "
+            f"seed {self.audit.seed}",
             f"  {'':<44}{'rows':>9}{'sample':>9}{'made anew':>11}{'equal':>9}",
         ]
         for (store, kind), count in self.counts.items():
@@ -323,11 +324,11 @@ class Report:
             )
         said += [f"near tie: {line}" for line in self.explained]
         said += [f"different: {line}" for line in self.differing]
-        found = f"{made:,} of {rows:,} rows made anew, {len(self.differing)} different"
-        found += f", {len(self.explained)} explained by near ties" if self.explained else ""
-        found += f"; had {ALTERED:.0%} of the rows been altered, this would have found one with "
+        result = f"{made:,} of {rows:,} rows made anew, {len(self.differing)} different"
+        result += f", {len(self.explained)} explained by near ties" if self.explained else ""
+        result += f"; had {ALTERED:.0%} of the rows been altered, this would have found one with "
         verdict = "audit: FAILED: " if self.differing else "audit: "
-        return [*said, verdict + found + surely(rows, made)]
+        return [*said, verdict + result + surely(rows, made)]
 
 
 _WIDTHS = {"rows": 9, "sample": 9, "made": 11, "equal": 9}
@@ -345,25 +346,25 @@ def surely(rows: int, made: int, altered: float = ALTERED) -> str:
 
 def report(audit: record.Audit) -> Report:
     """Compare what an audit has made anew with the record, row by row."""
-    found = Report(audit)
+    outcome = Report(audit)
     for kind in STORES:
-        for one, keys in record.kinds(kind.name).items():
-            found.counts[kind.name, one] = Counter(rows=len(keys), sample=0, made=0, equal=0)
+        for of, keys in record.kinds(kind.name).items():
+            outcome.counts[kind.name, of] = Counter(rows=len(keys), sample=0, made=0, equal=0)
         sample = record.sampled(kind.name, audit.share, audit.seed)
         file = Path(audit.folder) / f"{kind.name}.sqlite"
         with closing(kind(file if file.is_file() else False)) as store:
             anew = store.get(sample)
         recorded = record.rows(kind.name, anew)
-        for key, one in sorted(sample.items()):
-            count = found.counts[kind.name, one]
+        for key, of in sorted(sample.items()):
+            count = outcome.counts[kind.name, of]
             count["sample"] += 1
             if key in anew:
                 said, near = record.differences(kind.name, recorded[key], anew[key])
                 count.update(made=1, equal=not said)
                 if said:
                     line = f"{kind.name} | {_named(key, recorded[key])}: {'; '.join(said)}"
-                    (found.explained if near else found.differing).append(line)
-    return found
+                    (outcome.explained if near else outcome.differing).append(line)
+    return outcome
 
 
 def _named(key: str, answer: Any) -> str:

@@ -20,7 +20,7 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, needs
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record, wall_seconds
 from lookuplab.results.claims import JudgedClaim
@@ -70,7 +70,8 @@ def build(request: Request, output: Path) -> Path:
 
     An existing site is replaced once the new one is complete.
     """
-    from sphinx.cmd.build import build_main
+    with needs("site"):
+        from sphinx.cmd.build import build_main
 
     with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
@@ -147,7 +148,7 @@ def results_page(request: Request) -> str:
     return _page("results.md.j2", run=Run(request))
 
 
-class Shown(NamedTuple):
+class ShownArtifact(NamedTuple):
     """An artifact of one run; ``place`` is the path of its files without suffix."""
 
     run: str
@@ -159,7 +160,7 @@ class Section(NamedTuple):
     """What a page says of one notebook: its artifacts, and the verdicts on each claim by run."""
 
     notebook: Notebook
-    artifacts: list[Shown]
+    artifacts: list[ShownArtifact]
     judgements: list[list[tuple[str, JudgedClaim]]]
 
 
@@ -206,7 +207,7 @@ class Run:
 
     def _section(self, notebook: Notebook) -> Section:
         artifacts = [
-            Shown(name, id, self.figures / name / id)
+            ShownArtifact(name, id, self.figures / name / id)
             for id in notebook.artifacts
             for name in self.names
             if (self.figures / name / f"{id}.csv").is_file()

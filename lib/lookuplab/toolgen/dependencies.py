@@ -52,7 +52,9 @@ def expressions(text: str) -> list[Expression]:
     tokens = [leaf for leaf in leaves(text) if leaf.value]
     values = ["", *(leaf.value for leaf in tokens), ""]  # of token n: values[n + 1]
     keys: dict[int, str] = {}  # token -> the expression that ends with it: a name, or a bracket
-    opened, own, found = [], set(), []
+    opened: list[int] = []
+    own: set[str] = set()
+    uses: list[Expression] = []
     for at, leaf in enumerate(tokens):
         before, value, behind = values[at : at + 3]
         if value in BRACKETS.values():
@@ -73,8 +75,8 @@ def expressions(text: str) -> list[Expression]:
                 and before in ("(", ",")
                 and leaf.search_ancestor("arglist", "argument", "trailer")
             ):
-                found.append(Expression(keys[at], *leaf.start_pos))
-    return [one for one in found if one.key.removeprefix("().") not in own]
+                uses.append(Expression(keys[at], *leaf.start_pos))
+    return [one for one in uses if one.key.removeprefix("().") not in own]
 
 
 def covered(dependencies: Sequence[str], prediction: str) -> int:
@@ -97,8 +99,8 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     the blank before it. Without keys the package divides by zero; here both numbers are 0.
     """
     plain, keys = re.sub(f" {MARK} ?", "", marked), set()
-    for found in re.finditer(MARKED_WORD, marked):
-        key = (found[1] or "") + found[2]
+    for match in re.finditer(MARKED_WORD, marked):
+        key = (match[1] or "") + match[2]
         name = key.partition(".")[0]
         parameter = name == key and re.search(rf"\b{name}\b", signature)
         if not (parameter or re.search(BOUND.format(name, re.escape(key)), plain)):
@@ -107,14 +109,14 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     return {"dependencies": len(keys), "covered": len(hit)}
 
 
-def dependencies_of(root: Path, file: str, text: str, place: Location) -> list[str] | None:
-    """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below
+def dependencies_of(root: Path, file: str, text: str, location: Location) -> list[str] | None:
+    """The dependencies of the function at ``location`` in ``text``, the content of ``file`` below
     ``root``: the keys of its body, each once.
 
     None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes longer
     than JEDI_SECONDS * PATIENCE seconds.
     """
-    lines = [place.line, place.body_line, place.end_line]
+    lines = [location.line, location.body_line, location.end_line]
     question = {"root": str(root), "file": file, "text": text, "lines": lines}
     here = "lookuplab.toolgen.dependencies"
     try:
@@ -131,16 +133,16 @@ def _answer(question: dict) -> dict:
     path = root / question["file"]
     body = "\n".join(text.split("\n")[body_line - 1 : end_line])
     try:
-        with script(question["root"], question["file"], text) as asked:
+        with script(question["root"], question["file"], text) as jedi_script:
             for key, at, column in expressions(body):
                 if key in keys:
                     continue
-                for name in asked.goto(at + body_line - 1, column, follow_imports=True):
-                    place = name.module_path and name.module_path.resolve()
-                    inside = place and place.is_relative_to(root)
-                    if not inside or NOT_ITS_OWN & set(place.relative_to(root).parts):
+                for name in jedi_script.goto(at + body_line - 1, column, follow_imports=True):
+                    source = name.module_path and name.module_path.resolve()
+                    inside = source and source.is_relative_to(root)
+                    if not inside or NOT_ITS_OWN & set(source.relative_to(root).parts):
                         continue
-                    itself = place == path.resolve() and name.type != "module"
+                    itself = source == path.resolve() and name.type != "module"
                     # nobody defines __file__, which has no line
                     if name.line and not (itself and line <= name.line <= end_line):
                         keys[key] = True

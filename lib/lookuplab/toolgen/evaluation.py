@@ -69,10 +69,11 @@ def held_out_functions(
     ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
-    found = {
-        place.name: extract(place, filters, seen, count_tokens).functions for place in repositories
+    functions = {
+        repository.name: extract(repository, filters, seen, count_tokens).functions
+        for repository in repositories
     }
-    return sample(found, limit, seed)
+    return sample(functions, limit, seed)
 
 
 def listed_functions(
@@ -107,30 +108,30 @@ def listed_functions(
 
 
 def sample(
-    found: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0
+    by_repository: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0
 ) -> list[Function]:
-    """``limit`` of the functions in ``found``, which maps repository names to functions; None takes
-    all.
+    """``limit`` of the functions in ``by_repository``, which maps repository names to functions;
+    None takes all.
 
     They are spread over the repositories in proportion to their numbers of functions, but with at
     least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository a seeded hash of the
     ids decides, so a larger limit only adds functions. Raises UserError if no function is left.
     """
-    if not any(found.values()) or (limit is not None and limit < 1):
-        names = ", ".join(found) or "no repository"
+    if not any(by_repository.values()) or (limit is not None and limit < 1):
+        names = ", ".join(by_repository) or "no repository"
         raise UserError(
             f"no usable function with a docstring in {names} (limit: {limit}); give other "
             "repositories or wider limits"
         )
 
-    least = min(LEAST_FUNCTIONS, limit // len(found)) if limit else 0
+    least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0
     turns = []  # (share of its repository up to this function, name, id), the smallest first
-    for name, functions in found.items():
+    for name, functions in by_repository.items():
         ids = sorted((one.id for one in functions), key=lambda id: hashed(f"{seed}/{id}"))
         for rank, id in enumerate(ids, 1):
             turns.append((rank / len(ids) if rank > least else 0, name, id))
     chosen = {id for _, _, id in sorted(turns)[:limit]}
-    return [one for functions in found.values() for one in functions if one.id in chosen]
+    return [one for functions in by_repository.values() for one in functions if one.id in chosen]
 
 
 def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
@@ -148,7 +149,7 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
 
 @dataclass(frozen=True)
 class Reference:
-    """A function that is known only by its place: the `def` on ``line`` of ``file``, below
+    """A function that is known only by its location: the `def` on ``line`` of ``file``, below
     ``root``. ``marked`` is its body with the marks of the replication package, from which its
     dependency coverage is computed.
     """
@@ -168,12 +169,12 @@ Original = Function | Reference  # what a generated function replaces
 
 
 def inserted(original: Original, prediction: str) -> tuple[str, Location, Inserted]:
-    """The file's text, the original's place in it, and the file with the prediction there: a whole
-    function or its body, without marks. Raises UserError.
+    """The file's text, the original's location in it, and the file with the prediction there: a
+    whole function or its body, without marks. Raises UserError.
     """
     text = read_source(original.root / original.file)
-    place = location_of(text, original.line)
-    return text, place, insert(text, place, prediction)
+    location = location_of(text, original.line)
+    return text, location, insert(text, location, prediction)
 
 
 class ToolGen(Benchmark[Original]):
@@ -235,7 +236,7 @@ class ToolGen(Benchmark[Original]):
         marks, cases = self._marks(pairs), []
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
-            digest, (text, place, new) = digests[task.root], inserted(task, completion.text)
+            digest, (text, location, new) = digests[task.root], inserted(task, completion.text)
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             uses = judgement_key("dependencies", at, digest, text=text)
             check = judgement_key(
@@ -243,18 +244,18 @@ class ToolGen(Benchmark[Original]):
             )
             # a reference's dependencies are found once, whatever was predicted
             if not self.rules.whole_functions:
-                questions[uses] = task.root, task.file, "dependencies", text, place
+                questions[uses] = task.root, task.file, "dependencies", text, location
             lines = new.line, new.end_line + BEYOND
             questions[check] = task.root, task.file, "success", new.text, lines, digest
-            cases.append((task, completion.text, place, new, uses, check))
+            cases.append((task, completion.text, location, new, uses, check))
         store = JudgementStore(self.store)
-        known, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
+        answers, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
         return [
             {
-                **self._compared(place, text, known.get(uses), marks.get(task.id, "")),
-                **_verdict(known.get(check), lost.get(check, ""), new, self.rules),
+                **self._compared(location, text, answers.get(uses), marks.get(task.id, "")),
+                **_verdict(answers.get(check), lost.get(check, ""), new, self.rules),
             }
-            for task, text, place, new, uses, check in cases
+            for task, text, location, new, uses, check in cases
         ]
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
@@ -268,21 +269,21 @@ class ToolGen(Benchmark[Original]):
         return own | {record["id"]: record["marked_body"] for record in records}
 
     def _compared(
-        self, place: Location, prediction: str, found: list[str] | None, marks: str
+        self, location: Location, prediction: str, uses: list[str] | None, marks: str
     ) -> dict[str, Any]:
-        """The columns about texts and coverage. ``found``: the dependencies that Jedi found."""
-        whole, body = function_of(place, prediction)
-        text, original = body, place.body
+        """The columns about texts and coverage. ``uses``: the dependencies that Jedi found."""
+        whole, body = function_of(location, prediction)
+        text, original = body, location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
         if self.rules.whole_functions:
-            read = whole.startswith(place.header)  # from a model that writes a body
-            text = package_text(place, body, read) if read else blanked(whole)
-            original = package_text(place, without_comments(place.body), read)
-            marks = package_text(place, marks, read)
-            counts |= package_coverage(marks, place.signature, text)
-        elif found is not None:
-            counts = {"dependencies": len(found), "covered": covered(found, body)}
-        columns = columns_of(Compared(body, place.body, text, original, self.rules))
+            read = whole.startswith(location.header)  # from a model that writes a body
+            text = package_text(location, body, read) if read else blanked(whole)
+            original = package_text(location, without_comments(location.body), read)
+            marks = package_text(location, marks, read)
+            counts |= package_coverage(marks, location.signature, text)
+        elif uses is not None:
+            counts = {"dependencies": len(uses), "covered": covered(uses, body)}
+        columns = columns_of(Compared(body, location.body, text, original, self.rules))
         return {"predicted": text, "wanted": original, **columns, **counts}
 
 

@@ -103,7 +103,7 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def function_of(place: Location, prediction: str) -> tuple[str, str]:
+def function_of(location: Location, prediction: str) -> tuple[str, str]:
     """(whole function, body) of a prediction, indented to fit its place.
 
     A prediction is a whole function if it begins with the `def` of that name, or if it is one
@@ -115,12 +115,12 @@ def function_of(place: Location, prediction: str) -> tuple[str, str]:
     blank = r"[^\S\n]"
     begin = rf"(?:async{blank}+)?def"
     other = rf"{begin}\b.*(?:\n(?:[ \t)].*)?)*\Z"
-    start = rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*{begin}{blank}+{place.name}\b|{other})"
+    start = rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*{begin}{blank}+{location.name}\b|{other})"
     whole = re.match(start, prediction)
     if whole is None:
-        body = indented(prediction, place.body_indent)
-        return f"{place.header}\n{body}", body
-    function = indented(prediction[whole.end() :], place.indent)
+        body = indented(prediction, location.body_indent)
+        return f"{location.header}\n{body}", body
+    function = indented(prediction[whole.end() :], location.indent)
     try:
         return function, location_of(indented(function, ""), 1).body
     except UserError:  # it does not parse
@@ -162,9 +162,9 @@ class Inserted(NamedTuple):
     end_line: int
 
 
-def insert(text: str, place: Location, prediction: str) -> Inserted:
-    """``text`` with the function at ``place`` replaced by a prediction (see ``function_of``)."""
-    new = function_of(place, prediction)[0].split("\n")
+def insert(text: str, location: Location, prediction: str) -> Inserted:
+    """``text`` with the function at ``location`` replaced by a prediction (see ``function_of``)."""
+    new = function_of(location, prediction)[0].split("\n")
     lines = text.split("\n")
-    lines[place.line - 1 : place.end_line] = new
-    return Inserted("\n".join(lines), place.line, place.line + len(new) - 1)
+    lines[location.line - 1 : location.end_line] = new
+    return Inserted("\n".join(lines), location.line, location.line + len(new) - 1)

@@ -113,10 +113,11 @@ def unsaved(
     caret after it: its line from 1, its column from 0 in characters.
 
     ``lines`` are the whole file's. ``written`` has no marks and is not indented as in the file; a
-    decoder-only model (``kind``, see ``pairs.KINDS``) writes a body, an encoder-decoder model a
-    ``def``. A body follows signature and docstring as they are in the file, and so does the body of
-    a ``def`` with the function's own signature: the user has written the docstring, and Algorithm 1
-    sees it too. Any other ``def``, finished or not, replaces the function. Decorators are kept.
+    decoder-only model (``kind``, see ``pairs.MODEL_KINDS``) writes a body, an encoder-decoder model
+    a ``def``. A body follows signature and docstring as they are in the file, and so does the body
+    of a ``def`` with the function's own signature: the user has written the docstring, and
+    Algorithm 1 sees it too. Any other ``def``, finished or not, replaces the function. Decorators
+    are kept.
     """
     head, own = function.body_line - 1, function.signature + "\n"
     if kind == "encoder-decoder":

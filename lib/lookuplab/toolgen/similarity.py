@@ -61,14 +61,14 @@ def blanked(text: str) -> str:
     return text.strip()
 
 
-def package_text(place: Location, body: str, documented: bool) -> str:
-    """The function at ``place`` with another body, as the replication package compares it.
+def package_text(location: Location, body: str, documented: bool) -> str:
+    """The function at ``location`` with another body, as the replication package compares it.
 
     Its literals are ``blanked``. After the signature comes the function's own docstring if
     ``documented``: only models that continue a prompt have it in their texts.
     """
-    said = f"{place.body_indent}'''{package_docstring(place.docstring)}'''"
-    parts = without_comments(place.signature), said if documented else "", body
+    docstring = f"{location.body_indent}'''{package_docstring(location.docstring)}'''"
+    parts = without_comments(location.signature), docstring if documented else "", body
     return blanked("\n".join(filter(None, parts)))
 
 
@@ -104,8 +104,8 @@ def _grams(words: Sequence) -> list[Counter]:
     return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in ORDERS]
 
 
-def _common(found: list[Counter], wanted: list[Counter]) -> list[Counter]:
-    return [one & other for one, other in zip(wanted, found, strict=True)]
+def _common(predicted: list[Counter], reference: list[Counter]) -> list[Counter]:
+    return [one & other for one, other in zip(reference, predicted, strict=True)]
 
 
 def bleu(counts: Array) -> Array:
@@ -166,26 +166,32 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     package uses for a weighted reference, matched and all subtrees of the syntax, matched and all
     data flows, and whether a missing data flow counts.
     """
-    found, wanted = (
+    predicted_counts, reference_counts = (
         _analysis(text, rules.comments_in_code_bleu) for text in (prediction, reference)
     )
-    common = _common(found.grams, wanted.grams)
+    common = _common(predicted_counts.grams, reference_counts.grams)
     matches = [*map(Counter.total, common)]
-    totals, weighted = ([max(1, one.words - n + 1) for n in ORDERS] for one in (found, wanted))
+    totals, weighted = (
+        [max(1, one.words - n + 1) for n in ORDERS] for one in (predicted_counts, reference_counts)
+    )
     return [
         *matches,
         *totals,
         _weight(common[0]),
         *matches[1:],
-        max(1, _weight(wanted.grams[0])),
+        max(1, _weight(reference_counts.grams[0])),
         *weighted[1:],
-        found.words,
-        wanted.words,
+        predicted_counts.words,
+        reference_counts.words,
         2,  # the package takes the length of the pair (words, weights)
-        sum(times for tree, times in wanted.subtrees.items() if tree in found.subtrees),
-        wanted.subtrees.total(),
-        (wanted.edges & found.edges).total(),
-        wanted.edges.total(),
+        sum(
+            times
+            for tree, times in reference_counts.subtrees.items()
+            if tree in predicted_counts.subtrees
+        ),
+        reference_counts.subtrees.total(),
+        (reference_counts.edges & predicted_counts.edges).total(),
+        reference_counts.edges.total(),
         rules.absent_flow_counts,
     ]
 
@@ -238,7 +244,8 @@ def uncommented(text: str) -> str:
 
 Span = tuple[int, int, str]  # first byte, byte after the last, text
 Edge = tuple[Span, str, list[Span]]  # a variable, "comesFrom" or "computedFrom", the sources
-Known = dict[str, list[Span]]  # where each name got its value
+Definitions = dict[str, list[Span]]  # where each name got its value
+Flow = tuple[list[Edge], Definitions]
 
 
 class _Tree:
@@ -297,87 +304,91 @@ class _Tree:
             flow = sorted(self._flow(self.root, {})[0], key=itemgetter(0))
         except Exception:  # a broken tree; the package, too, takes it for one without a flow
             return
-        linked = {place for edge in flow if edge[2] for place in (edge[0], *edge[2])}
+        linked = {span for edge in flow if edge[2] for span in (edge[0], *edge[2])}
         merged: dict[tuple, tuple] = {}
-        for place, relation, sources in flow:
-            if place in linked:
-                known = merged.setdefault(place, (relation, {}))[1]
-                known |= dict.fromkeys(text for *_, text in sources)
+        for span, relation, sources in flow:
+            if span in linked:
+                defined = merged.setdefault(span, (relation, {}))[1]
+                defined |= dict.fromkeys(text for *_, text in sources)
         numbers: dict[str, int] = defaultdict(lambda: len(numbers))
         for (*_, name), (relation, sources) in merged.items():
             given = tuple(numbers[source] for source in sources)
             yield numbers[name], relation, given
 
-    def _flow(self, node: Node, known: Known) -> tuple[list[Edge], Known]:
-        """(edges, known): where the values below a node come from, and what is known after it."""
+    def _flow(self, node: Node, defined: Definitions) -> Flow:
+        """(edges, defined): where the values below a node come from, and what is defined after
+        it.
+        """
         kind, children = node.type, node.children
         if node.id not in self.steps:
-            return self._uses(node, known)
+            return self._uses(node, defined)
         if kind == "default_parameter":
-            return self._default(node, known)
+            return self._default(node, defined)
         if kind == "for_in_clause":
-            return self._assigned([_field(node, "left")], [children[-1]], known)
+            return self._assigned([_field(node, "left")], [children[-1]], defined)
         if kind in ("assignment", "augmented_assignment"):
             if node.child_by_field_name("right") is None:
-                return [], known
-            return self._assigned(*_sides(node), known)
+                return [], defined
+            return self._assigned(*_sides(node), defined)
         if kind == "if_statement":
-            return self._branches(children, known)
+            return self._branches(children, defined)
         if kind in ("for_statement", "while_statement"):
-            return self._loop(node, known)
-        return self._visit(sorted(children, key=lambda child: child.type != "for_in_clause"), known)
+            return self._loop(node, defined)
+        return self._visit(
+            sorted(children, key=lambda child: child.type != "for_in_clause"), defined
+        )
 
-    def _visit(self, nodes: Sequence[Node], known: Known) -> tuple[list[Edge], Known]:
+    def _visit(self, nodes: Sequence[Node], defined: Definitions) -> Flow:
         edges = []
         for node in nodes:
-            more, known = self._flow(node, known)
+            more, defined = self._flow(node, defined)
             edges += more
-        return edges, known
+        return edges, defined
 
-    def _uses(self, node: Node, known: Known) -> tuple[list[Edge], Known]:
-        edges, known = [], dict(known)
+    def _uses(self, node: Node, defined: Definitions) -> Flow:
+        edges, defined = [], dict(defined)
         for kind, span in self.tokens[self.below[node.id]]:
             name = span[-1]
             if name != kind:
-                edges.append((span, "comesFrom", known.get(name, [])))
+                edges.append((span, "comesFrom", defined.get(name, [])))
                 if kind == "identifier":
-                    known.setdefault(name, [span])
-        return edges, known
+                    defined.setdefault(name, [span])
+        return edges, defined
 
-    def _default(self, node: Node, known: Known) -> tuple[list[Edge], Known]:
+    def _default(self, node: Node, defined: Definitions) -> Flow:
         edges: list[Edge] = []
         sources: list[list[Span]] = [[]]
         if value := node.child_by_field_name("value"):
-            edges, known = self._flow(value, known)
+            edges, defined = self._flow(value, defined)
             sources = [[span] for span in self._variables(value)]
-        known = dict(known)
+        defined = dict(defined)
         for span in self._variables(_field(node, "name")):
             edges += [(span, "comesFrom", one) for one in sources]
-            known[span[-1]] = [span]
-        return edges, known
+            defined[span[-1]] = [span]
+        return edges, defined
 
     def _assigned(
-        self, targets: Sequence[Node], values: Sequence[Node], known: Known
-    ) -> tuple[list[Edge], Known]:
-        edges, known = self._visit(values, known)
-        known = dict(known)
+        self, targets: Sequence[Node], values: Sequence[Node], defined: Definitions
+    ) -> Flow:
+        edges, defined = self._visit(values, defined)
+        defined = dict(defined)
         for target, value in zip(targets, values, strict=True):
             sources = self._variables(value)
             for span in self._variables(target):
                 edges.append((span, "computedFrom", sources))
-                known[span[-1]] = [span]
-        return edges, known
+                defined[span[-1]] = [span]
+        return edges, defined
 
-    def _branches(self, children: Sequence[Node], before: Known) -> tuple[list[Edge], Known]:
-        edges, ends, known = [], [], before
+    def _branches(self, children: Sequence[Node], before: Definitions) -> Flow:
+        edges, ends, defined = [], [], before
         for child in children:
             if child.type in ("elif_clause", "else_clause"):
                 more, end = self._flow(child, before)
                 ends.append(end)
             else:
-                more, known = self._flow(child, known)
+                more, defined = self._flow(child, defined)
             edges += more
-        ends.append(known)
+        ends.append(defined)
         if not any("else" in child.type for child in children):
             ends.append(before)
         merged: dict[str, set[Span]] = defaultdict(set)
@@ -386,22 +397,22 @@ class _Tree:
                 merged[name].update(spans)
         return edges, {name: sorted(spans) for name, spans in merged.items()}
 
-    def _loop(self, node: Node, known: Known) -> tuple[list[Edge], Known]:
+    def _loop(self, node: Node, defined: Definitions) -> Flow:
         edges: list[Edge] = []
         inside = node.children
         for _ in range(2):  # what the first pass computes, the second uses
             if node.type == "for_statement":
-                more, known = self._assigned(*_sides(node), known)
+                more, defined = self._assigned(*_sides(node), defined)
                 edges += more
                 inside = [child for child in node.children[-1:] if child.type == "block"]
-            more, known = self._visit(inside, known)
+            more, defined = self._visit(inside, defined)
             edges += more
         merged: dict[tuple[Span, str], list[Span]] = {}
         for span, relation, sources in edges:
             if (span, relation) in merged:
                 sources = sorted({*merged[span, relation], *sources})
             merged[span, relation] = sources
-        return [(*key, sources) for key, sources in merged.items()], known
+        return [(*key, sources) for key, sources in merged.items()], defined
 
     def _variables(self, node: Node) -> list[Span]:
         """The tokens below a node, without keywords and signs."""

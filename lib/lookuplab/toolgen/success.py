@@ -112,8 +112,8 @@ def fresh_messages(root: Path, file: str) -> list[Message]:
     command = [sys.executable, "-P", "-m", PYLINT_WORKER, "--rcfile=", "--disable=all", checks]
     command += ["--output-format=json", file]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    found = json.loads(done.stdout or "[]")
-    return [[one["message-id"], one["line"], one["message"]] for one in found]
+    messages = json.loads(done.stdout or "[]")
+    return [[one["message-id"], one["line"], one["message"]] for one in messages]
 
 
 class Linter(PyLinter):
@@ -133,15 +133,15 @@ class Trees:
 
     def __init__(self) -> None:
         # (module, file) -> (source, tree)
-        self.known: dict[tuple[str, str | None], tuple[str, Any]] = {}
+        self.ready: dict[tuple[str, str | None], tuple[str, Any]] = {}
         self.parse, AstroidBuilder._data_build = AstroidBuilder._data_build, self.tree
         self.missed, self.seen = TemporaryFile(buffering=0), 0  # noqa: SIM115
 
     def tree(self, data: str, modname: str, path: str | None = None):
         """Replaces astroid's ``_data_build``."""
-        source, found = self.known.pop((modname, path), (None, None))
+        source, tree = self.ready.pop((modname, path), (None, None))
         if source == data:
-            return found
+            return tree
         if path:
             self.missed.write(f"{modname}\0{path}\n".encode())
         return self.parse(AstroidBuilder(astroid.MANAGER), data, modname, path)
@@ -155,13 +155,13 @@ class Trees:
         """In the parent: parse what the other processes have missed since the last call."""
         news = os.pread(self.missed.fileno(), 1 << 24, self.seen)
         self.seen += len(news)
-        for oldest in list(self.known)[:-TREES]:
-            del self.known[oldest]
+        for oldest in list(self.ready)[:-TREES]:
+            del self.ready[oldest]
         for line in dict.fromkeys(news.decode().splitlines()):
             module, _, path = line.partition("\0")
-            if (module, path) not in self.known:
+            if (module, path) not in self.ready:
                 with suppress(Exception):
-                    self.known[module, path] = self.parsed(module, path)
+                    self.ready[module, path] = self.parsed(module, path)
 
 
 class WarmLinter(Linter):
@@ -271,8 +271,8 @@ class WarmLinter(Linter):
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
         self.check([question["file"]])
-        found = [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
-        sending.send({"messages": found})
+        messages = [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
+        sending.send({"messages": messages})
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 
 import pytest
+from training_count import SHOWN_COUNTS
 
-from lookuplab.cloudapi.dose import GRID
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.tasks import load_tasks
 from recipes.mini import corpus, packages
@@ -35,7 +35,7 @@ def test_pools_are_full_share_no_name_and_hold_counts_of_their_range():
         counted = [count for count in found[pool].values() if count]
         assert (len(counted), len(found[pool]) - len(counted)) == sizes
         assert min(counted) >= 1 and max(counted) <= corpus.HIGHEST_COUNT[pool]
-    assert corpus.HIGHEST_COUNT["asked"] == GRID[-1], "the curves end where the counts do"
+    assert corpus.HIGHEST_COUNT["asked"] == SHOWN_COUNTS[-1], "the curves end where the counts do"
     names = [api.rpartition(".")[2] for pool in found.values() for api in pool]
     assert len(set(names)) == len(names)
 

@@ -16,6 +16,8 @@ from recipes.mini.docstrings import DocExample, Documented, examples, examples_o
 from recipes.mini.packages import example_split
 from recipes.mini.problems import Literal, drafts, examined, literal, prompt
 
+# what the libraries themselves call old, in the examples of their docstrings
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 IMPORT = ("import numpy as np",)
 TEST = """exec_context = "[insert]"
 
@@ -152,7 +154,7 @@ def test_constants_become_variables_and_the_second_input_gives_another_value():
 
 
 @pytest.mark.parametrize(
-    "setup, target",
+    ("setup", "target"),
     [
         (("import warnings", "warnings.warn('old')", *ARRAY), "np.sum(a)"),
         (("print('x')", *ARRAY), "np.sum(a)"),
@@ -224,7 +226,7 @@ def test_a_value_without_a_short_source_has_none(value):
 
 
 @pytest.mark.parametrize(
-    "kind, result, expected",
+    ("kind", "result", "expected"),
     [
         *(("number", 1.1, 1.0), ("array", np.ones(2), np.ones(3))),
         *(("sequence", (1.0,), (1.0, 2.0)), ("exact", ["a"], ("a",))),
@@ -239,10 +241,10 @@ def test_another_value_is_told_apart(kind, result, expected):
 
 def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypatch):
     monkeypatch.setattr(questions, "open_examples", lambda: [MEDIAN])
-    monkeypatch.setattr(ds1000, "load", lambda _: [])
+    monkeypatch.setattr(ds1000, "load_problems", lambda _: [])
     learned = questions.pairs()
     assert len(learned) == questions.PER_EXAMPLE and learned[0].id == "numpy.median#0.0"
     assert learned[0].reply == f"result = np.median(a, axis=0){questions.END}"
     known = SimpleNamespace(reference="result = np.median(a, axis=0)")
-    monkeypatch.setattr(ds1000, "load", lambda _: [known])
+    monkeypatch.setattr(ds1000, "load_problems", lambda _: [known])
     assert learned[0].id not in [one.id for one in questions.pairs()]

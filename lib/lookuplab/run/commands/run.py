@@ -362,7 +362,7 @@ def execute(
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs()
-    if len(due) > 1 and audit.is_asked(due[0]):
+    if len(due) > 1 and audit.uses_record(due[0]):
         click.echo("\n".join(audit.fit(jobs)), err=True)
     began = time.monotonic()
     try:

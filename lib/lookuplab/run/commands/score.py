@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from lookuplab.models import Completion
     from lookuplab.scoring.rates import Rate
 
-Record = dict[str, Any]
-Read = Callable[[Record], "tuple[Any, Completion] | None"]
+Line = dict[str, Any]
+Read = Callable[[Line], "tuple[Any, Completion] | None"]
 CALL_FIELDS = "valid valid_closed category call name reason flags exists_anywhere".split()
 CALL_FLAGS = {
     "unresolved_splat": "judged on their visible arguments, because *x or **x hides others",
@@ -89,13 +89,13 @@ def score() -> None:
 
 def judged_file(
     benchmark: "Benchmark[Any]", file: BinaryIO, output: Path | None, read: Read
-) -> "tuple[list[Record], pd.DataFrame]":
+) -> "tuple[list[Line], pd.DataFrame]":
     """The object on each line and the frame of ``benchmark.judged``, without the lines of which
     ``read`` makes None. Raises UserError with file and line number.
     """
     from lookuplab.benchmark import judged
 
-    name, lines, number = getattr(file, "name", "-"), [], 0
+    name, lines = getattr(file, "name", "-"), []
     if output and output.resolve() == Path(name).resolve():
         raise UserError(f"{output} is the input; name another output file")
     for number, line in enumerate(file, 1):
@@ -113,7 +113,7 @@ def judged_file(
     return [record for record, _ in kept], judged(benchmark, [pair for _, pair in kept])
 
 
-def _object(line: bytes) -> Record:
+def _object(line: bytes) -> Line:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
@@ -123,7 +123,7 @@ def _object(line: bytes) -> Record:
     return record
 
 
-def check_fields(record: Record, **types: Any) -> None:
+def check_fields(record: Line, **types: Any) -> None:
     """Check that the fields are present and have the right types. Raises UserError."""
     for name, type_ in types.items():
         value = record.get(name)
@@ -146,7 +146,7 @@ def of_tasks(
 
     tasks, samples = {str(task.id): task for task in benchmark.tasks}, Counter[str]()
 
-    def read(record: Record) -> "tuple[Any, Completion] | None":
+    def read(record: Line) -> "tuple[Any, Completion] | None":
         check_fields(record, **{id_field: int | str, text_field: str})
         id = str(record[id_field])
         if id not in tasks:
@@ -161,7 +161,7 @@ def of_tasks(
 
 def write(
     id_field: str,
-    records: Iterable[Record],
+    records: Iterable[Line],
     columns: "pd.DataFrame",
     output: Path | None,
     table: Any,
@@ -190,7 +190,7 @@ def parts(frame: "pd.DataFrame", column: str) -> "Iterator[tuple[str, pd.DataFra
     yield "total", frame
 
 
-def cells(name: str, number: "Rate") -> Record:
+def cells(name: str, number: "Rate") -> Line:
     """The table cells for one number: n, rate and interval."""
     interval = f"{number.low:.1%} to {number.high:.1%}"
     return {f"n ({name})": number.n, name: f"{number.value:.1%}", f"95% ({name})": interval}
@@ -243,7 +243,7 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
     write("id", records, frame[CALL_FIELDS], output, table, *notes)
 
 
-def call_of(record: Record, index: Any) -> "tuple[Any, Completion]":
+def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
     """One line as a task and its completion. Raises UserError for a missing or ill-typed field, an
     unknown provider or client.
     """
@@ -311,7 +311,7 @@ def toolgen(
     write("id", records, frame[FUNCTION_FIELDS], output, table)
 
 
-def function_of(record: Record) -> "tuple[Any, Completion]":
+def function_of(record: Line) -> "tuple[Any, Completion]":
     """One line as a function and its completion. Raises UserError if the line is malformed."""
     from lookuplab.benchmark import written
     from lookuplab.toolgen.evaluation import Reference, inserted

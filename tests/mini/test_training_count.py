@@ -1,11 +1,10 @@
-"""How often a model must have seen an API: the logistic curve, its crossings and their intervals."""
+"""How often a model must have seen an API: the logistic curve, its crossings and intervals."""
 
 import numpy as np
 import pandas
 import pytest
 from scipy.special import expit
-
-from lookuplab.cloudapi.dose import dose_rows, half, meeting
+from training_count import half, meeting, training_count_rows
 
 COUNTS = np.repeat([0, 3, 9, 30, 99, 300, 600], 200)
 APIS = np.arange(len(COUNTS)) // 2
@@ -13,13 +12,15 @@ APIS = np.arange(len(COUNTS)) // 2
 
 def rows(**curves):
     """(condition, metric) -> row, for chances of a valid call by log(1 + count)."""
-    random, dose = np.random.default_rng(1), np.log1p(COUNTS)
+    random, log_count = np.random.default_rng(1), np.log1p(COUNTS)
     valid = {
-        name: random.random(len(dose)) < expit(intercept + slope * dose)
+        name: random.random(len(log_count)) < expit(intercept + slope * log_count)
         for name, (intercept, slope) in curves.items()
     }
     frame = pandas.DataFrame({"model": "m", "cluster": APIS})
-    return {(row["condition"], row["metric"]): row for row in dose_rows(frame, COUNTS, valid)}
+    return {
+        (row["condition"], row["metric"]): row for row in training_count_rows(frame, COUNTS, valid)
+    }
 
 
 def test_crossings_of_known_curves_lie_in_their_intervals():

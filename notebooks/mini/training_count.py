@@ -1,5 +1,5 @@
-"""Validity as a function of the dose, which is how often a model saw an API: a logistic curve over
-log(1 + count), without documentation and with the correct one (mini/dose_response).
+"""Validity as a function of how often a model saw an API: a logistic curve over log(1 + count),
+without documentation and with the correct one (dose_response.ipynb).
 
 Only a world in which the counts were drawn can show it.
 """
@@ -14,20 +14,20 @@ from sklearn.linear_model import LogisticRegression
 
 from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
 
-GRID = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
+SHOWN_COUNTS = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
 # scikit-learn's C: so weak that it matters only if a count separates valid from invalid calls
 PENALTY = 100.0
 
 
-def fit(dose: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``dose``, (n,)
-    numbers.
+def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``log_count``,
+    (n,) numbers.
     """
     share, size = np.average(valid, weights=weights), weights.sum()
     if share in (0, 1):
         # the slope is unknown; half a call of the other kind keeps the odds finite
         return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
-    model = LogisticRegression(C=PENALTY).fit(dose[:, None], valid, sample_weight=weights)
+    model = LogisticRegression(C=PENALTY).fit(log_count[:, None], valid, sample_weight=weights)
     return float(model.intercept_[0]), float(model.coef_[0, 0])
 
 
@@ -50,29 +50,29 @@ def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> floa
     return -gain / change if change < 0 else np.inf if gain > 0 else -np.inf
 
 
-def dose_rows(
+def training_count_rows(
     frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
     """Rows of one model. ``frame`` has one row per task (``model``; ``cluster``, its API),
     ``counts`` are the (tasks,) counts of their APIs, and ``valid`` maps "alone" and "documented" to
     (tasks,) booleans.
 
-    ``count_<x>/<way>`` ``valid_percent``: the curve at the counts of GRID. ``<way>`` ``half_at``:
-    the count at which it crosses 50%. ``documented - alone`` ``meet_at``: the count from which
+    ``count_<x>/<way>`` ``valid_percent``: the curve at SHOWN_COUNTS. ``<way>`` ``half_at``: the
+    count at which it crosses 50%. ``documented - alone`` ``meet_at``: the count from which
     documentation no longer helps. Both are cut at
     0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs;
     those of counts are computed on the curve's own scale.
     """
-    dose, grid = np.log1p(np.asarray(counts, dtype=float)), np.log1p(GRID)
+    log_count, grid = np.log1p(np.asarray(counts, dtype=float)), np.log1p(SHOWN_COUNTS)
 
     ways, fitted = [np.asarray(one, dtype=bool) for one in valid.values()], {}
-    alike = [np.unique([dose, way], axis=1, return_inverse=True)[1] for way in ways]
+    alike = [np.unique([log_count, way], axis=1, return_inverse=True)[1] for way in ways]
 
     def curve(at: int, weights: np.ndarray) -> tuple[float, float]:
         # most APIs are interchangeable here: without one or the other, the same calls are left
         key = at, np.bincount(alike[at], weights).tobytes()
         if key not in fitted:
-            fitted[key] = fit(dose, ways[at], weights)
+            fitted[key] = fit(log_count, ways[at], weights)
         return fitted[key]
 
     def statistic(weights: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def dose_rows(
             found.append([*np.concatenate(shares), *np.clip(crossings, -50, 50)])
         return np.array(found)
 
-    levels = [(f"count_{count}/{way}", "valid_percent") for way in valid for count in GRID]
+    levels = [(f"count_{count}/{way}", "valid_percent") for way in valid for count in SHOWN_COUNTS]
     levels += [(way, "half_at") for way in valid] + [("documented - alone", "meet_at")]
     kinds = [of_share if metric == "valid_percent" else of_number for _, metric in levels]
     with np.errstate(all="ignore"), config_context(skip_parameter_validation=True):
@@ -101,5 +101,5 @@ def as_counts(number: Rate) -> Rate:
     range.
     """
     ends = np.expm1([number.value, np.fmax(number.low, -50), np.fmin(number.high, 50)])
-    value, low, high = np.clip(ends, 0, GRID[-1]).tolist()
+    value, low, high = np.clip(ends, 0, SHOWN_COUNTS[-1]).tolist()
     return Rate(value, low, high, number.n, number.clusters)

@@ -8,6 +8,7 @@ version; here a call is bound to the signatures of both, so nothing is installed
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -39,9 +40,10 @@ class Releases:
     tasks: list[ApiTask]
     changes: Counter[str]
 
-    def index_of(self, task: ApiTask) -> ApiIndex:
-        """The release that documents what the task asks for: the new one, unless it was removed."""
-        return self.old if task.frequency == "removed" else self.new
+    @cached_property
+    def both(self) -> ApiIndex:
+        """All APIs, as the new release has them if it does: what prompts show."""
+        return ApiIndex({one.id: one for one in (*self.old.specs, *self.new.specs)}.values())
 
 
 def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int = 0) -> Releases:

@@ -48,16 +48,16 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
     every_path: list all that can be called under all paths, with the flag ``alias`` if it is listed
         under a better one. Raises UserError if the package cannot be had or imported.
     """
-    package, folders = name, ()
+    package, folders = name, []
     if "==" in name:
         root, package = unpacked(name)
-        folders = (str(root),)
+        folders = [str(root)]
     elif os.sep in name:
         folder = Path(name).expanduser().resolve()
         package = folder.name
         while (folder := folder.parent).joinpath("__init__.py").exists():  # a part of a package
             package = f"{folder.name}.{package}"
-        folders = (str(folder),)
+        folders = [str(folder)]
     found: list[Described] = []
     rest: dict[str, Any] = {}
     last = package
@@ -76,7 +76,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
             stderr=errors,
         )
         with reader:
-            for line in reader.stdout:
+            for line in reader.stdout or ():
                 bar.update()
                 match json.loads(line):
                     case [spec, page]:
@@ -114,13 +114,14 @@ def unpacked(release: str) -> tuple[Path, str]:
     if not any(ready.glob("*.dist-info")):  # an sdist
         root = next(ready.iterdir())
         root = root / "src" if (root / "src").is_dir() else root
-    packages = [file.parent.relative_to(root) for file in root.rglob("__init__.py")]
-    public = [one for one in packages if not any(re.fullmatch(HIDDEN, part) for part in one.parts)]
+    files = [*root.rglob("__init__.py"), *root.glob("*.py")]
+    parts = {(file.parent if file.stem == "__init__" else file.with_suffix("")) for file in files}
+    names = [part.relative_to(root).parts for part in parts - {root}]
+    public = [one for one in names if not any(re.fullmatch(HIDDEN, part) for part in one)]
     wanted = re.sub(r"[-.]+", "_", release.partition("==")[0]).lower()
     if not public:
         raise UserError(f"{release} holds no Python package")
-    best = min(public, key=lambda one: (len(one.parts), one.name.lower() != wanted, str(one)))
-    return root, ".".join(best.parts)
+    return root, ".".join(min(public, key=lambda one: (len(one), one[-1].lower() != wanted, one)))
 
 
 def read(package: str, every_path: bool = False) -> Iterator[object]:
@@ -141,7 +142,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
     if package in errors:
         yield {"error": errors[package]}
         return
-    public: dict[int, tuple[str, str, object]] = {}  # by identity: the shortest path of each object
+    public: dict[int, tuple[str, str, Any]] = {}  # by identity: the shortest path of each object
     others = []
     for module in sorted(modules, key=lambda one: (one.__name__.count("."), one.__name__)):
         for part, value, on_purpose in _exported(module, package):
@@ -151,7 +152,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
     for place in (*public.values(), *(others if every_path else ())):
         better = public.get(id(place[2])) is not place
         try:
-            for (spec, page), inherited in _apis(package, *place, public):
+            for (spec, page), inherited in _apis(package, place, public):
                 alias = better or inherited
                 if every_path or not alias:
                     yield [to_json(replace(spec, flags=("alias",)) if alias else spec), page]
@@ -163,7 +164,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
     yield {"left_out": left_out, "sources": sources}
 
 
-def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object, bool]]:
+def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool]]:
     """(name, value, whether it is offered here on purpose) of what can be called."""
     source = _source(module)
     if module.__name__ != package and TESTS.search(source):
@@ -177,12 +178,11 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object, b
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
                 value = getattr(module, name)
-        except Exception:  # a lazily loaded name may raise anything
+            home, usable = str(getattr(value, "__module__", "")), _is_api(value, package)
+        except Exception:  # a lazily loaded name may raise anything, and so may any object
             continue
-        home = getattr(value, "__module__", None) or ""
         around = hasattr(module, "__path__") and home.startswith(f"{client}.")
-        deprecated = any(name in str(one.message) for one in warned)
-        if not deprecated and _is_api(value, package):
+        if usable and not any(name in str(one.message) for one in warned):  # not deprecated
             yield name, value, bool(declared or home == client or around)
 
 
@@ -194,19 +194,17 @@ def _source(module: ModuleType) -> str:
 
 
 def _lazy(source: str) -> Iterator[str]:
-    """Names that a module-level ``__getattr__`` may know: those imported for type checkers, and all
-    texts that could be names.
+    """Names that a module-level ``__getattr__`` may know: all that are imported, for type checkers,
+    and all texts that could be names.
     """
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and str(node.value).isidentifier():
+        if isinstance(node, ast.alias):
+            yield node.asname or node.name
+        elif isinstance(node, ast.Constant) and str(node.value).isidentifier():
             yield str(node.value)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            for one in ast.walk(node):
-                if isinstance(one, ast.alias):
-                    yield one.asname or one.name
 
 
-def _is_api(value: object, package: str) -> bool:
+def _is_api(value: Any, package: str) -> bool:
     """Whether it can be called, belongs to the package, and is no test."""
     tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
     return (
@@ -217,7 +215,7 @@ def _is_api(value: object, package: str) -> bool:
     )
 
 
-def _is_own(value: object, package: str) -> bool:
+def _is_own(value: Any, package: str) -> bool:
     """Whether it is defined in the package, in no part that offers nothing."""
     root, *inside = str(getattr(value, "__module__", "")).split(".")
     hidden = (re.fullmatch(HIDDEN, part.lstrip("_")) for part in inside)
@@ -225,7 +223,7 @@ def _is_own(value: object, package: str) -> bool:
 
 
 def _apis(
-    package: str, client: str, name: str, value: object, public: Container[int]
+    package: str, place: tuple[str, str, Any], public: Container[int]
 ) -> Iterator[tuple[Described, bool]]:
     """A function; or a class's constructor and methods; each with whether it is inherited from a
     public class.
@@ -233,6 +231,7 @@ def _apis(
     Constructors of exceptions, class methods, static methods and methods inherited from other
     packages are included, but are not operations.
     """
+    client, name, value = place
     is_class = inspect.isclass(value)
     error = is_class and issubclass(value, BaseException)
     yield inspected(("python", package, client, name), value, operation=not error), False
@@ -242,9 +241,9 @@ def _apis(
     above.update(*(base.__mro__ for base in value.__mro__[1:] if id(base) in public))
     for method, function, bound in methods(value):
         owner = next((base for base in value.__mro__ if method in vars(base)), None)
-        place = "python", package, f"{client}.{name}", method
         kind = {"module": client, "operation": _is_own(owner, package) and not bound}
-        yield inspected(place, function, not bound, **kind), owner in above
+        spot = "python", package, f"{client}.{name}", method
+        yield inspected(spot, function, not bound, **kind), owner in above
 
 
 def main() -> None:
@@ -252,8 +251,12 @@ def main() -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as report:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # whatever a package prints
-        _, package, every_path, *sys.path[:0] = sys.argv
+        _, package, every_path, *folders = sys.argv
+        sys.path[:0] = folders
         sys.argv = ["x"]
+        for name in [*sys.modules] if folders else ():  # this module may use another release of it
+            if name.split(".")[0] == package.split(".")[0]:
+                del sys.modules[name]
         for line in read(package, every_path == "1"):
             print(json.dumps(line), file=report, flush=True)
     os._exit(0)  # whatever a package has started

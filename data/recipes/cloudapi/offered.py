@@ -48,16 +48,16 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
     every_path: list all that can be called under all paths, with the flag ``alias`` if it is listed
         under a better one. Raises UserError if the package cannot be had or imported.
     """
-    package, folders = name, ()
+    package, folders = name, []
     if "==" in name:
         root, package = unpacked(name)
-        folders = (str(root),)
+        folders = [str(root)]
     elif os.sep in name:
         folder = Path(name).expanduser().resolve()
         package = folder.name
         while (folder := folder.parent).joinpath("__init__.py").exists():  # a part of a package
             package = f"{folder.name}.{package}"
-        folders = (str(folder),)
+        folders = [str(folder)]
     found: list[Described] = []
     rest: dict[str, Any] = {}
     last = package
@@ -76,7 +76,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
             stderr=errors,
         )
         with reader:
-            for line in reader.stdout:
+            for line in reader.stdout or ():
                 bar.update()
                 match json.loads(line):
                     case [spec, page]:
@@ -141,7 +141,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
     if package in errors:
         yield {"error": errors[package]}
         return
-    public: dict[int, tuple[str, str, object]] = {}  # by identity: the shortest path of each object
+    public: dict[int, tuple[str, str, Any]] = {}  # by identity: the shortest path of each object
     others = []
     for module in sorted(modules, key=lambda one: (one.__name__.count("."), one.__name__)):
         for part, value, on_purpose in _exported(module, package):
@@ -151,7 +151,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
     for place in (*public.values(), *(others if every_path else ())):
         better = public.get(id(place[2])) is not place
         try:
-            for (spec, page), inherited in _apis(package, *place, public):
+            for (spec, page), inherited in _apis(package, place, public):
                 alias = better or inherited
                 if every_path or not alias:
                     yield [to_json(replace(spec, flags=("alias",)) if alias else spec), page]
@@ -163,7 +163,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
     yield {"left_out": left_out, "sources": sources}
 
 
-def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object, bool]]:
+def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool]]:
     """(name, value, whether it is offered here on purpose) of what can be called."""
     source = _source(module)
     if module.__name__ != package and TESTS.search(source):
@@ -177,12 +177,11 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object, b
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
                 value = getattr(module, name)
-        except Exception:  # a lazily loaded name may raise anything
+            home, usable = str(getattr(value, "__module__", "")), _is_api(value, package)
+        except Exception:  # a lazily loaded name may raise anything, and so may any object
             continue
-        home = getattr(value, "__module__", None) or ""
         around = hasattr(module, "__path__") and home.startswith(f"{client}.")
-        deprecated = any(name in str(one.message) for one in warned)
-        if not deprecated and _is_api(value, package):
+        if usable and not any(name in str(one.message) for one in warned):  # not deprecated
             yield name, value, bool(declared or home == client or around)
 
 
@@ -206,7 +205,7 @@ def _lazy(source: str) -> Iterator[str]:
                     yield one.asname or one.name
 
 
-def _is_api(value: object, package: str) -> bool:
+def _is_api(value: Any, package: str) -> bool:
     """Whether it can be called, belongs to the package, and is no test."""
     tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
     return (
@@ -217,7 +216,7 @@ def _is_api(value: object, package: str) -> bool:
     )
 
 
-def _is_own(value: object, package: str) -> bool:
+def _is_own(value: Any, package: str) -> bool:
     """Whether it is defined in the package, in no part that offers nothing."""
     root, *inside = str(getattr(value, "__module__", "")).split(".")
     hidden = (re.fullmatch(HIDDEN, part.lstrip("_")) for part in inside)
@@ -225,7 +224,7 @@ def _is_own(value: object, package: str) -> bool:
 
 
 def _apis(
-    package: str, client: str, name: str, value: object, public: Container[int]
+    package: str, place: tuple[str, str, Any], public: Container[int]
 ) -> Iterator[tuple[Described, bool]]:
     """A function; or a class's constructor and methods; each with whether it is inherited from a
     public class.
@@ -233,6 +232,7 @@ def _apis(
     Constructors of exceptions, class methods, static methods and methods inherited from other
     packages are included, but are not operations.
     """
+    client, name, value = place
     is_class = inspect.isclass(value)
     error = is_class and issubclass(value, BaseException)
     yield inspected(("python", package, client, name), value, operation=not error), False
@@ -242,9 +242,9 @@ def _apis(
     above.update(*(base.__mro__ for base in value.__mro__[1:] if id(base) in public))
     for method, function, bound in methods(value):
         owner = next((base for base in value.__mro__ if method in vars(base)), None)
-        place = "python", package, f"{client}.{name}", method
         kind = {"module": client, "operation": _is_own(owner, package) and not bound}
-        yield inspected(place, function, not bound, **kind), owner in above
+        spot = "python", package, f"{client}.{name}", method
+        yield inspected(spot, function, not bound, **kind), owner in above
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pandas import DataFrame
@@ -25,6 +26,7 @@ from recipes.cloudapi.offered import offered
 from recipes.cloudapi.reading import Described, write_index
 
 CHANGES = ("removed", "added", "changed")
+Shape = tuple[str, str, int]  # of a parameter: name, kind, whether it is required
 FITS = ("only_old", "only_new", "both", "neither")
 
 
@@ -66,7 +68,8 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
         for spec in indexes[1].operations
         if (before := indexes[0].by_id.get(spec.id)) and _shape(before) != _shape(spec)
     ]
-    made, numbers = [], Counter()
+    made: list[ApiTask] = []
+    numbers: Counter[str] = Counter()
     for change, specs in changes.items():
         index = indexes[change != "removed"]
         usable = [spec for spec in specs if "alias" not in spec.flags]
@@ -80,14 +83,14 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
     if not made:
         raise UserError(f"no task can be made of what changed from {old} to {new}: {dict(numbers)}")
     tasks.write_tasks(made, folder / "tasks.jsonl")
-    return Releases(*indexes, made, numbers)
+    return Releases(indexes[0], indexes[1], made, numbers)
 
 
-def _shape(spec: ApiSpec) -> list[tuple]:
+def _shape(spec: ApiSpec) -> list[Shape]:
     return [parameter[:3] for parameter in spec.parameters]
 
 
-def _common(old: Sequence[Described], new: Sequence[Described]) -> set[tuple]:
+def _common(old: Sequence[Described], new: Sequence[Described]) -> set[Shape]:
     """The parameters that only one release has in more than half of the APIs that both have."""
     before = {spec.id: {*_shape(spec)} for spec, _ in old}
     pairs = [(before[spec.id], {*_shape(spec)}) for spec, _ in new if spec.id in before]
@@ -95,7 +98,7 @@ def _common(old: Sequence[Described], new: Sequence[Described]) -> set[tuple]:
     return {part for part, times in differences.items() if times > len(pairs) / 2}
 
 
-def _without(common: set[tuple], spec: ApiSpec, page: str) -> Described:
+def _without(common: set[Shape], spec: ApiSpec, page: str) -> Described:
     def kept(parameters: Signature) -> Signature:
         return tuple(p for p in parameters if p[:3] not in common)
 
@@ -126,7 +129,9 @@ def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) 
     return np.array(found, dtype=bool)
 
 
-def fit_rows(first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str) -> list[dict]:
+def fit_rows(
+    first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str
+) -> list[dict[str, Any]]:
     """What share of the calls fits which release, by change and in all, as rows
     ``<way>: <fit>/<change>``; and how many more fit the new one, paired, in points.
     """

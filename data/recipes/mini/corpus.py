@@ -62,7 +62,7 @@ N_FURTHER = 2_000  # tasks in addition to the 622
 PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
 N_INVENTED = 20_500  # about 40 % of the tokens
 DOCUMENTED = 0.25  # share of the usage texts
-SHOWN_COUNTS = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation text, equally often
+DOCUMENTED_APIS = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation text, equally often
 # characters of full documentation that leave room for the call in the 2,048 tokens of a row
 ROOM = 5_500
 TAB = "    "
@@ -280,7 +280,7 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
             rng = Random(key)
             text = usage([(spec, wording(spec, rng))], rng)
             if rng.random() < DOCUMENTED:
-                near = rng.sample(others, min(len(others), rng.choice(SHOWN_COUNTS)))
+                near = rng.sample(others, min(len(others), rng.choice(DOCUMENTED_APIS)))
                 wrong = near and Random(f"arm {key}").random() < arm / 100
                 shown = near if wrong else [spec, *near[1:]]
                 above = documentation(shown, load_documentation(), rng)
@@ -427,7 +427,7 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
         while spec.name in used:
             spec = invent(rng)
         used.add(spec.name)
-        others = [invent(rng, HOME(spec)) for _ in range(rng.choice(SHOWN_COUNTS) - 1)]
+        others = [invent(rng, HOME(spec)) for _ in range(rng.choice(DOCUMENTED_APIS) - 1)]
         pages = {one.id: page(one) for one in (spec, *others)}
         text = documentation([spec, *others], pages, rng)
         others = [one for one in others if f"API name: {one.name}\n" in text]

@@ -158,7 +158,7 @@ class Literal:
     shown: str = field(default="", compare=False)
 
 
-Record = dict[str, Any]  # a problem as problems.jsonl.gz has it
+ProblemRecord = dict[str, Any]  # a problem as problems.jsonl.gz has it
 
 
 @dataclass(frozen=True)
@@ -543,7 +543,7 @@ def context(draft: Draft) -> str:
     )
 
 
-def written(example: DocExample) -> list[Record]:
+def written(example: DocExample) -> list[ProblemRecord]:
     """The problems of an example in DS-1000's fields, what they are made from, and answers that
     must fail: nothing, None, the first case's value as a constant, and each variable as it is.
 
@@ -605,7 +605,7 @@ def _confine() -> None:
     sys.addaudithook(refuse)
 
 
-def draw(split: str, numbers: Mapping[str, int]) -> Iterator[Record]:
+def draw(split: str, numbers: Mapping[str, int]) -> Iterator[ProblemRecord]:
     """The records of a benchmark from the examples of one split (``packages.example_split``), as in
     problems.jsonl.gz.
 
@@ -655,7 +655,9 @@ def called(source: str) -> str:
     return ast.unparse(getattr(node, "func", node))
 
 
-def chosen(families: Sequence[list[Record]], numbers: Mapping[str, int]) -> list[list[Record]]:
+def chosen(
+    families: Sequence[list[ProblemRecord]], numbers: Mapping[str, int]
+) -> list[list[ProblemRecord]]:
     """Families (an origin, then its perturbations) of problems that pass the checks of ``holding``,
     until there are ``numbers`` of each kind.
 
@@ -664,7 +666,7 @@ def chosen(families: Sequence[list[Record]], numbers: Mapping[str, int]) -> list
     """
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
     turns: dict[str, Iterator[int]] = defaultdict(count)
-    placed: list[tuple[int, str, list[Record]]] = []
+    placed: list[tuple[int, str, list[ProblemRecord]]] = []
     for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
         about = family[0]["object"]
         placed.append((next(turns[about]), order(about), family))
@@ -686,12 +688,12 @@ def chosen(families: Sequence[list[Record]], numbers: Mapping[str, int]) -> list
     return [kept[example] for example in sorted(kept, key=order)]
 
 
-def holding(offered: Sequence[list[Record]], number: int) -> list[Record]:
+def holding(offered: Sequence[list[ProblemRecord]], number: int) -> list[ProblemRecord]:
     """``number`` problems whose reference passes and whose wrong answers fail: the first of each
     list before the second of any.
     """
     grader = Grader(own=True, store=False)
-    kept: list[Record] = []
+    kept: list[ProblemRecord] = []
     waiting = filter(None, chain(*zip_longest(*offered)))
     while tried := [*islice(waiting, number - len(kept))]:
         programs = [

@@ -3,6 +3,12 @@
 One loop serves all: whole epochs, seeded, on a CPU or through accelerate on GPUs; a killed run
 resumes from its last checkpoint. A training example is (read, written): token ids, of which only
 the second part is learned.
+
+Fine-tuning has a loop of its own (``lookuplab.models.training``, Transformers' Trainer), and this
+is not it: batches here have as many tokens, not as many rows, documents are packed, the matrices
+are trained with Muon beside AdamW under one schedule, and gradients are clipped after autocast. The
+Trainer has none of these, so the committed models would no longer come out of the code that made
+them.
 """
 
 import hashlib

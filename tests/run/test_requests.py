@@ -276,6 +276,7 @@ def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
         refusal = said(own_models=model)
         assert PUBLIC_TASKS in refusal and table_name(model) in refusal
         assert not said(own_models=model, tasks_file=PUBLIC_TASKS)
+        assert not said(own_models=model, benchmark="shelf:Shelf"), "it has its own tasks"
         assert not said("paper", own_models=model)
 
 

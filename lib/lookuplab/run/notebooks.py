@@ -538,7 +538,8 @@ def foreign_tasks(job: Job) -> str:
     """
     folder = folder_of(job.values.get("tasks_file", "")).resolve().parent
     strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
-    if folder != paths.MINI / "cloudapi" or not strangers:
+    own_benchmark = job.values.get("benchmark")  # it has tasks of its own (own/model)
+    if folder != paths.MINI / "cloudapi" or not strangers or own_benchmark:
         return ""
     names = ", ".join(dict.fromkeys(map(table_name, strangers)))
     return (

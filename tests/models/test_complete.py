@@ -11,7 +11,7 @@ from toy_model import SAMPLED, ToyModel, ask, many_prompts
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import CompletionStore, Decoding, Prompt, score
-from lookuplab.models.completions import LOG
+from lookuplab.models.completions import LOG_VARIABLE
 from lookuplab.models.record import NEAR_TIE_MARGIN
 
 # the package has the function of its name
@@ -92,7 +92,7 @@ def test_scores_are_stored_apart_from_completions(store):
 
 
 def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "STORE", tmp_path / "default.sqlite")
+    monkeypatch.setattr(paths, "COMPLETIONS", tmp_path / "default.sqlite")
     monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
     ask(many_prompts(1), store=False)
     assert list(tmp_path.iterdir()) == []
@@ -158,7 +158,7 @@ def test_keys_of_stores_that_exist_stay_as_they_were():
 def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypatch, tmp_path):
     answer, margins = ToyModel.answer, (NEAR_TIE_MARGIN / 5, NEAR_TIE_MARGIN, None, 0.0)
     monkeypatch.setattr(ToyModel, "answer", lambda *a: replace(answer(*a), margin=margins[a[2]]))
-    monkeypatch.setenv(LOG, str(tmp_path / "log"))
+    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log"))
     decoding = Decoding(n=4, temperature=1.0)
     for tool in ("jedi 1", "jedi 2"):
         ask(many_prompts(1), decoding, False, identity={"tool": tool})

@@ -105,7 +105,7 @@ def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monk
     assert len(changed.calls) == 3
     ask(model, file=False)
     assert len(model.calls) == 3, "a store in memory is for making everything anew"
-    monkeypatch.setenv(record.RECORD, "off")
+    monkeypatch.setenv(record.RECORD_VARIABLE, "off")
     ask(model)
     assert len(model.calls) == 3
 
@@ -122,7 +122,7 @@ def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_a
             dict.fromkeys([f"success f 1{ending}", f"success f 2{ending}"]), None
         )
         assert found == {f"success f 1{ending}": []} and missing == [f"success f 2{ending}"]
-        kept.put(f"success f 2{ending}", ["made here"])
+        kept.add({f"success f 2{ending}": ["made here"]})
         monkeypatch.setattr(store, "PYTHON", ending[1:])
         assert store.elsewhere() == "" and kept.lookup({"success f 2": 2}, None) == (
             {},

@@ -25,7 +25,7 @@ def test_answers_come_back_from_a_reopened_file_and_the_first_one_stays(tmp_path
     answers = {f"key {number}": {"text": f"é\n{number}"} for number in range(50)}
     with Kept(tmp_path / "a b" / "kept.sqlite") as store:
         store.add(answers)
-        store.put("key 2", "other")
+        store.add({"key 2": "other"})
     with Kept(tmp_path / "a b" / "kept.sqlite") as store:
         assert store.get([*answers, "absent"]) == answers
 
@@ -77,7 +77,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
     with Kept(tmp_path / "s.sqlite") as store:
-        store.put("a", "b")
+        store.add({"a": "b"})
         pages = store.db.execute("PRAGMA page_count").fetchone()[0]
         # SQLite then fails as it does on a full disk
         store.db.execute(f"PRAGMA max_page_count = {pages}")
@@ -112,7 +112,7 @@ def test_an_import_adds_what_is_new_and_writes_over_nothing(store, tmp_path, mon
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "new" / "completions.sqlite"))
     ours, _ = ask(many_prompts(2), name="small")
     with Kept() as kept:
-        kept.put("b", "ours")
+        kept.add({"b": "ours"})
     for new in ({"completions": 6, "judgements": 1}, {"completions": 0, "judgements": 0}):
         merged = [merge(file, [CompletionStore, Kept]) for file in files]
         assert merged[0] | merged[1] == new

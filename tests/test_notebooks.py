@@ -49,6 +49,19 @@ def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, tmp_path, monkey
     assert run_jobs([replace(job, **places)]) == [None]
 
 
+@pytest.mark.parametrize("name", ["table1_base_models", "table4_failure_modes"])
+def test_a_class_without_tasks_costs_no_notebook(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
+    lines = (paths.MINI / "cloudapi" / "tasks.jsonl").read_text("utf-8").splitlines(True)
+    medium = [line for line in lines if '"frequency": "medium"' in line]
+    (tmp_path / "tasks.jsonl").write_text("".join(medium[:4]), "utf-8")
+    [notebook] = [one for one in ALL if one.name == name]
+    given = {"tasks_file": str(tmp_path / "tasks.jsonl")}
+    job = plan(notebook, replace(request("smoke"), given=given))
+    places = {"output": tmp_path / "made.ipynb", "figures": tmp_path / "figures"}
+    assert run_jobs([replace(job, **places)]) == [None]
+
+
 def test_the_order_names_notebooks_that_exist():
     order = yaml.safe_load((paths.NOTEBOOKS / "order.yaml").read_text())
     assert set(order) <= {"first", "any", "alone", "manual"}

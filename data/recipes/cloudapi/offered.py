@@ -114,13 +114,15 @@ def unpacked(release: str) -> tuple[Path, str]:
     if not any(ready.glob("*.dist-info")):  # an sdist
         root = next(ready.iterdir())
         root = root / "src" if (root / "src").is_dir() else root
-    packages = [file.parent.relative_to(root) for file in root.rglob("__init__.py")]
-    public = [one for one in packages if not any(re.fullmatch(HIDDEN, part) for part in one.parts)]
+    files = [*root.rglob("__init__.py"), *root.glob("*.py")]
+    parts = {(file.parent if file.stem == "__init__" else file.with_suffix("")) for file in files}
+    names = [part.relative_to(root).parts for part in parts - {root}]
+    public = [one for one in names if not any(re.fullmatch(HIDDEN, part) for part in one)]
     wanted = re.sub(r"[-.]+", "_", release.partition("==")[0]).lower()
     if not public:
         raise UserError(f"{release} holds no Python package")
-    best = min(public, key=lambda one: (len(one.parts), one.name.lower() != wanted, str(one)))
-    return root, ".".join(best.parts)
+    _, _, best = min((len(one), one[-1].lower() != wanted, one) for one in public)
+    return root, ".".join(best)
 
 
 def read(package: str, every_path: bool = False) -> Iterator[object]:
@@ -169,7 +171,7 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
     if module.__name__ != package and TESTS.search(source):
         return
     client, declared = module.__name__, getattr(module, "__all__", None)
-    lazy = _lazy(source) if "__getattr__" in vars(module) else ()
+    lazy = _lazy(source) if hasattr(module, "__getattr__") else ()
     for name in sorted({*(declared or dir(module)), *lazy}):
         if name.startswith("_"):
             continue
@@ -193,16 +195,14 @@ def _source(module: ModuleType) -> str:
 
 
 def _lazy(source: str) -> Iterator[str]:
-    """Names that a module-level ``__getattr__`` may know: those imported for type checkers, and all
-    texts that could be names.
+    """Names that a module-level ``__getattr__`` may know: all that are imported, for type checkers,
+    and all texts that could be names.
     """
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and str(node.value).isidentifier():
+        if isinstance(node, ast.alias):
+            yield node.asname or node.name
+        elif isinstance(node, ast.Constant) and str(node.value).isidentifier():
             yield str(node.value)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            for one in ast.walk(node):
-                if isinstance(one, ast.alias):
-                    yield one.asname or one.name
 
 
 def _is_api(value: Any, package: str) -> bool:
@@ -252,8 +252,12 @@ def main() -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as report:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # whatever a package prints
-        _, package, every_path, *sys.path[:0] = sys.argv
+        _, package, every_path, *folders = sys.argv
+        sys.path[:0] = folders
         sys.argv = ["x"]
+        for name in [*sys.modules] if folders else ():  # this module may use another release of it
+            if name.split(".")[0] == package.split(".")[0]:
+                del sys.modules[name]
         for line in read(package, every_path == "1"):
             print(json.dumps(line), file=report, flush=True)
     os._exit(0)  # whatever a package has started

@@ -62,17 +62,19 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
     indexes = [
         write_index(folder / end, apis) for end, apis in zip(("old", "new"), described, strict=True)
     ]
-    changes = {"removed": _gone(*indexes), "added": _gone(*indexes[::-1])}
-    changes["changed"] = [
-        spec
-        for spec in indexes[1].operations
-        if (before := indexes[0].by_id.get(spec.id)) and _shape(before) != _shape(spec)
-    ]
+    before, after = (index.by_id for index in indexes)
+    changes = {
+        "removed": [before[api] for api in before.keys() - after],
+        "added": [after[api] for api in after.keys() - before],
+        "changed": [
+            after[api] for api in after.keys() & before if _shape(before[api]) != _shape(after[api])
+        ],
+    }
     made: list[ApiTask] = []
     numbers: Counter[str] = Counter()
     for change, specs in changes.items():
         index = indexes[change != "removed"]
-        usable = [spec for spec in specs if "alias" not in spec.flags]
+        usable = [spec for spec in specs if spec.operation and "alias" not in spec.flags]
         numbers[change] = len(usable)
         usable = [spec for spec in usable if not tasks.obstacle(spec, tasks.IN_PACKAGES)]
         rows = {spec.id: (0, 0, change) for spec in usable}
@@ -104,10 +106,6 @@ def _without(common: set[Shape], spec: ApiSpec, page: str) -> Described:
 
     overloads = tuple(kept(one) for one in spec.overloads)
     return replace(spec, parameters=kept(spec.parameters), overloads=overloads), page
-
-
-def _gone(index: ApiIndex, other: ApiIndex) -> list[ApiSpec]:
-    return [spec for spec in index.operations if spec.id not in other.by_id]
 
 
 def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) -> np.ndarray:

@@ -105,8 +105,9 @@ def sample(
     ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets
     with the same number of required arguments and the same octave of the count; APIs of the next
     tenth of ``class_stability`` follow when the more stable ones are used up. At most four APIs of
-    a package that share a name are chosen. A hash decides the order within a bucket and whether an API has one, two or three prompts. At most half of the
-    wordings for a cloud API are used, so that the mini corpus can use the others.
+    a package that share a name are chosen. A hash decides the order within a bucket and whether an
+    API has one, two or three prompts. At most half of the wordings for a cloud API are used, so
+    that the mini corpus can use the others.
     """
     tiers: dict[int, dict[tuple[int, int], list[ApiSpec]]] = defaultdict(lambda: defaultdict(list))
     chosen: Counter[str] = Counter()

@@ -10,9 +10,10 @@ from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import CompletionStore, Decoding, Prompt, score
+from lookuplab.models import Decoding, Prompt, score
 from lookuplab.models.completions import LOG_VARIABLE
 from lookuplab.models.record import NEAR_TIE_MARGIN
+from lookuplab.models.store import CompletionStore
 
 # the package has the function of its name
 complete_module = sys.modules["lookuplab.models.completions"]
@@ -78,7 +79,7 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
     ids=str,
 )
 def test_decoding_out_of_range_cannot_be_made(options):
-    with pytest.raises(UserError, match="out of range|is 'right'; it must be None, left"):
+    with pytest.raises(UserError, match=r"out of range|is 'right'; it must be None, left"):
         Decoding(**options)
 
 
@@ -116,17 +117,14 @@ def key(identity=IDENTITY, decoding=Decoding(), prompt=PROMPT, sample=0, continu
 
 
 def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
-    decodings = [
-        {"max_new_tokens": 8}, {"temperature": 0.5}, {"top_p": 0.9}, {"seed": 1}, {"stop": ("\n",)},
-        {"stop_rule": Rule}, {"truncation": "left"}
-    ]  # fmt: skip
-    prompts = [
-        {"text": "x  = "}, {"system": None}, {"choices": ("a",)}, {"choices": ("a", "b")}, {"place": "p"}
-    ]  # fmt: skip
+    decoding = {"max_new_tokens": 8, "temperature": 0.5, "top_p": 0.9, "seed": 1, "stop": ("\n",)}
+    decoding |= {"stop_rule": Rule, "truncation": "left"}
+    prompt = {"text": "x  = ", "system": None, "choices": ("a",), "place": "p"}
     keys = [key(), key(IDENTITY | {"revision": "other"}), key(sample=1)]
     keys += [key(decoding=None), key(decoding=None, continuation="1")]
-    keys += [key(decoding=Decoding(**change)) for change in decodings]
-    keys += [key(prompt=replace(PROMPT, **change)) for change in prompts]
+    keys += [key(decoding=Decoding(**{name: decoding[name]})) for name in decoding]
+    keys += [key(prompt=replace(PROMPT, **{name: prompt[name]})) for name in prompt]
+    keys.append(key(prompt=replace(PROMPT, choices=("a", "b"))))
     monkeypatch.setattr(complete_module, "DECODING_VERSION", 99)
     keys.append(key())
     assert len(set(keys)) == len(keys)

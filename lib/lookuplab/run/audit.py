@@ -16,7 +16,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -352,7 +351,7 @@ def report(audit: record.Audit) -> Report:
             outcome.counts[kind.name, of] = Counter(rows=len(keys), sample=0, made=0, equal=0)
         sample = record.sampled(kind.name, audit.share, audit.seed)
         file = Path(audit.folder) / f"{kind.name}.sqlite"
-        with closing(kind(file if file.is_file() else False)) as store:
+        with kind(file if file.is_file() else False) as store:
             anew = store.get(sample)
         recorded = record.rows(kind.name, anew)
         for key, of in sorted(sample.items()):

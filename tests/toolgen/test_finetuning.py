@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from click.testing import CliRunner
+from learned import mark_probabilities, mark_rows
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
@@ -24,8 +25,6 @@ from lookuplab.toolgen.finetuning import (
     RECIPES,
     finetune,
     labelled,
-    mark_probabilities,
-    mark_rows,
     training_rows,
 )
 from lookuplab.toolgen.marking import MARK

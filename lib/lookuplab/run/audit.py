@@ -256,14 +256,14 @@ def share_of(text: str) -> float:
     return float(percentage[1]) / 100
 
 
-def begin(share: str, seed: str = "") -> record.Audit:
+def begin(share: str) -> record.Audit:
     """An audit with its own empty folder, or the one of the same audit if that was interrupted.
 
-    Without a seed, the commit is the seed, so that over time other rows are tried.
+    The commit is the seed, so that over time other rows are tried.
     """
     if not about():
         raise UserError("there is no record to audit; `lookuplab record` writes one")
-    seed = seed or provenance.git("rev-parse", "HEAD") or provenance.library_hash()
+    seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
     audit = record.Audit(share_of(share), seed, str(paths.RUNS / "audit" / "stores"))
     statement, place = paths.RUNS / "audit" / "audit.json", Path(audit.folder)
     if not statement.is_file() or json.loads(statement.read_text()) != [*audit]:

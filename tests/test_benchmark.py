@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from lookuplab import paths
-from lookuplab.benchmark import Benchmark, evaluate, named, rates
+from lookuplab.benchmark import Benchmark, evaluate, load_benchmark, rate_rows
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
 
@@ -46,7 +46,7 @@ class Scripted:
     def __init__(self, chat=False):
         self.chat, self.read = chat, []
 
-    def generate(self, requests, decoding):
+    def generate(self, requests, _):
         for prompt, sample in requests:
             self.read.append((prompt.text, prompt.system))
             text = "" if sample else str(2 * int(prompt.text.split()[2]))
@@ -73,7 +73,7 @@ def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered():
     frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
     numbers = {
         (one["condition"], one["metric"]): (one["value"], one["n"], one["clusters"])
-        for one in rates(frame, ["right", "length"], by="decade")
+        for one in rate_rows(frame, ["right", "length"], by="decade")
     }
     assert numbers == {
         ("0", "right_percent"): (50, 4, 1),
@@ -83,7 +83,7 @@ def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered():
         ("all", "right_percent"): (50, 6, 2),
         ("all", "length"): (4 / 3, 3, 2),
     }
-    assert [one["metric"] for one in rates(frame)] == ["right_percent"]
+    assert [one["metric"] for one in rate_rows(frame)] == ["right_percent"]
 
 
 def test_a_benchmark_without_a_task_is_a_user_error():
@@ -97,7 +97,7 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     (tmp_path / "shelf.py").write_text(bench)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
-    exec(use, {"Shelf": named("shelf:Shelf").__class__})
+    exec(use, {"Shelf": load_benchmark("shelf:Shelf").__class__})
     assert "wish-10" in capsys.readouterr().out
     right = {"id": "wish-1", "completion": 'add_book("Emma", author="Austen")'}
     result = score("shelf:Shelf", [right, right | {"completion": "add_book()"}])

@@ -44,7 +44,7 @@ def test_each_line_is_judged_and_the_table_goes_to_stdout(score, tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('{"id": 1,', "line 2: not a JSON object"),
+        ('{"id": 1,', "line 2: Expecting property name"),
         ({"id": 1}, "line 2: KeyError: 'repository'"),
         (GOOD | {"line": "5"}, "line 2: UserError: no function starts on line 5"),
         (GOOD | {"repository": "nowhere"}, "line 2: FileNotFoundError"),

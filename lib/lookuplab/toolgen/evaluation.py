@@ -44,6 +44,7 @@ from lookuplab.toolgen.insertion import (
     Location,
     function_of,
     insert,
+    is_empty,
     location_of,
     read_source,
 )
@@ -168,13 +169,24 @@ class Reference:
 Original = Function | Reference  # what a generated function replaces
 
 
-def inserted(original: Original, prediction: str) -> tuple[str, Location, Inserted]:
+def inserted(
+    original: Original, prediction: str, rules: Rules = PAPER_RULES
+) -> tuple[str, Location, Inserted]:
     """The file's text, the original's location in it, and the file with the prediction there: a
     whole function or its body, without marks. Raises UserError.
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    return text, location, insert(text, location, prediction)
+    return text, location, insert(text, location, prediction, shift_of(original, rules))
+
+
+def shift_of(original: Original, rules: Rules) -> str | None:
+    """The ``shift`` of ``insertion.function_of``: models write functions as if they stood at the
+    margin, the lines of a Reference are indented as in its file.
+    """
+    if not rules.verbatim:
+        return None
+    return original.indent if isinstance(original, Function) else ""
 
 
 class ToolGen(Benchmark[Original]):
@@ -227,7 +239,8 @@ class ToolGen(Benchmark[Original]):
         """One row for each written function.
 
         ``predicted`` and ``wanted``, the texts that are compared: the bodies, or with PACKAGE_RULES
-        those of ``similarity.package_text`` (both include the signature); ``dependencies`` and
+        those of ``similarity.package_text`` (both include the signature); ``empty`` (see
+        ``insertion.is_empty``); ``dependencies`` and
         ``covered``, counts (the package's from the marks); ``passed``, ``messages`` (pylint's, see
         ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why
         pylint gave no answer (``passed`` is None then); and the columns of ``tables.METRICS``.
@@ -236,7 +249,10 @@ class ToolGen(Benchmark[Original]):
         marks, cases = self._marks(pairs), []
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
-            digest, (text, location, new) = digests[task.root], inserted(task, completion.text)
+            digest, (text, location, new) = (
+                digests[task.root],
+                inserted(task, completion.text, self.rules),
+            )
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             uses = judgement_key("dependencies", at, digest, text=text)
             check = judgement_key(
@@ -252,7 +268,7 @@ class ToolGen(Benchmark[Original]):
         answers, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
         return [
             {
-                **self._compared(location, text, answers.get(uses), marks.get(task.id, "")),
+                **self._compared(task, location, text, answers.get(uses), marks.get(task.id, "")),
                 **_verdict(answers.get(check), lost.get(check, ""), new, self.rules),
             }
             for task, text, location, new, uses, check in cases
@@ -269,10 +285,15 @@ class ToolGen(Benchmark[Original]):
         return own | {record["id"]: record["marked_body"] for record in records}
 
     def _compared(
-        self, location: Location, prediction: str, uses: list[str] | None, marks: str
+        self,
+        task: Original,
+        location: Location,
+        prediction: str,
+        uses: list[str] | None,
+        marks: str,
     ) -> dict[str, Any]:
         """The columns about texts and coverage. ``uses``: the dependencies that Jedi found."""
-        whole, body = function_of(location, prediction)
+        whole, body = function_of(location, prediction, shift_of(task, self.rules))
         text, original = body, location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
         if self.rules.whole_functions:
@@ -284,7 +305,8 @@ class ToolGen(Benchmark[Original]):
         elif uses is not None:
             counts = {"dependencies": len(uses), "covered": covered(uses, body)}
         columns = columns_of(Compared(body, location.body, text, original, self.rules))
-        return {"predicted": text, "wanted": original, **columns, **counts}
+        texts = {"predicted": text, "wanted": original, "empty": is_empty(body)}
+        return {**texts, **columns, **counts}
 
 
 def _verdict(

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +55,8 @@ _TOKENS = re.compile(
 )
 # the downloads that a corpus and its questions consist of, by the parameter that names them
 _PARTS = {"corpus": ("", "-snippets"), "queries_of": ("", "-valid", "-test")}
+
+_MATERIALS = ("repository", "package", "corpus", "model")  # what a notebook of `own` is about
 
 
 @dataclass(frozen=True)
@@ -405,9 +406,13 @@ def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None =
         if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
-    folder = "own" if request.given and request.figures != paths.FIGURES else ""
-    output = paths.RUNS / folder / request.name / f"{notebook.id}.ipynb"
-    return Job(notebook, request, parameters, output, request.figures, tuple(without))
+    is_own = request.given and request.figures != paths.FIGURES
+    output = paths.RUNS / ("own" if is_own else "") / request.name / f"{notebook.id}.ipynb"
+    figures = request.figures
+    if is_own and notebook.paper == "own":  # nor one material's figures those of another
+        material = (parameters[name] for name in _MATERIALS if name in request.given)
+        figures /= Path(str(next(material, ""))).name
+    return Job(notebook, request, parameters, output, figures, tuple(without))
 
 
 def split_values(text: str, is_list: bool = False) -> list[str]:
@@ -455,19 +460,17 @@ def _parsed(declared: Any, value: Any) -> Any:
         return float(value)
     if not isinstance(value, str):
         return value
-    match declared:
-        case bool():
-            return _WORDS.get(value.strip().lower(), value)
-        case int():
-            return _whole(value)
-        case dict():
-            return yaml.load(value, yaml.BaseLoader)  # all texts: no numbers, no yes and no
-        case None if value.strip().lower() in ("true", "false"):
-            return _WORDS[value.strip().lower()]
-        case None:
-            for read in (_whole, float):
-                with suppress(ValueError):
-                    return read(value)
+    if isinstance(declared, dict):
+        return yaml.load(value, yaml.BaseLoader)  # all texts: no numbers, no yes and no
+    word = value.strip().lower()
+    if isinstance(declared, bool) or (declared is None and word in ("true", "false")):
+        return _WORDS.get(word, value)
+    if isinstance(declared, int):
+        return _whole(value)
+    if declared is None:
+        for read in (_whole, float):
+            with suppress(ValueError):
+                return read(value)
     if _QUOTED.fullmatch(value):
         with suppress(ValueError):
             return json.loads(value)
@@ -477,9 +480,9 @@ def _parsed(declared: Any, value: Any) -> Any:
 
 def _whole(text: str) -> int:
     """A whole number: ``010`` is ten, ``0o10`` eight, ``1e3`` a thousand. Raises ValueError."""
-    for read in (int, partial(int, base=0)):
+    for base in (10, 0):
         with suppress(ValueError):
-            return read(text)
+            return int(text, base)
     if (number := float(text)).is_integer():
         return int(number)
     raise ValueError(f"{text} is no whole number")

@@ -25,9 +25,9 @@ import psutil
 
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
-from lookuplab.execution.progress import Progress
-from lookuplab.models.completions import LOG, LOG_COLUMNS, PROCESS_SHARE
-from lookuplab.models.store import STORE_VARIABLE, USES, CompletionStore, canonical, digest
+from lookuplab.execution.progress import RESUMED, Progress
+from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE, SHARE_VARIABLE
+from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
 from lookuplab.results.answers import ANSWERS_FILE, read_answers, texts
 from lookuplab.run.cluster import Cluster
@@ -51,8 +51,9 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     """
     if host not in ("", socket.gethostname()) and not os.environ.get(STORE_VARIABLE):
         raise UserError(  # SQLite's WAL needs the memory of one machine
-            f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, "
-            "which SQLite cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
+            f"the worker on {socket.gethostname()} shares {paths.COMPLETIONS.name} with another "
+            "machine, which SQLite cannot do; start it with LOOKUPLAB_STORE set to a file on its "
+            "own disk"
         )
     paths.made(job.output.parent)
     for suffix in (".ran", ".answers.csv", ".uses", ".failure"):  # from an earlier run
@@ -123,10 +124,10 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         **{name: str(Path(place).expanduser().absolute()) for name, place in own.items()},
         "LOOKUPLAB_HOME": str(paths.ROOT),
         STORE_VARIABLE: str(CompletionStore.default_path()),
-        USES: str(job.beside(".uses")),
+        USES_VARIABLE: str(job.beside(".uses")),
         "LOOKUPLAB_FIGURES": str(job.figures),
         "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
-        LOG: str(job.beside(".answers.csv")),
+        LOG_VARIABLE: str(job.beside(".answers.csv")),
         **job.environment,
     }
 
@@ -165,7 +166,7 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
             f"{count} processes on {len(visible)} GPUs: launch at most one process a GPU"
         )
     share = {"CUDA_VISIBLE_DEVICES": ",".join(visible[rank::count])} if visible else {}
-    return {PROCESS_SHARE: f"{rank}/{count}", **share}
+    return {SHARE_VARIABLE: f"{rank}/{count}", **share}
 
 
 # 2. All of them
@@ -185,6 +186,7 @@ def run_jobs(
     waiting = dict(enumerate(jobs))
     running: dict[Future[Any], tuple[int, str, float]] = {}
     results: dict[int, Failure | None] = {}
+    told: set[str] = set()  # what notebooks said about answers that were here already
 
     def note() -> str:
         return "; ".join(_last_words(jobs[at]) for at, *_ in list(running.values()))
@@ -201,6 +203,11 @@ def run_jobs(
                 del future  # Dask would recompute a result that is still referenced
             progress.refresh()
             done = wait(running, 0.5, FIRST_COMPLETED).done
+            for job in (jobs[at] for at, *_ in running.values()):
+                resumed = {f"{job.title}: {line}" for line in _log_tail(job) if RESUMED in line}
+                for line in sorted(resumed - told):
+                    progress.say(line)
+                told |= resumed
             while done:
                 at, ran_with, began = running.pop(future := done.pop())
                 results[at] = failure = cluster.result(future) if cluster else future.result()
@@ -238,13 +245,17 @@ def default_jobs() -> int:
     return int(max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000)))
 
 
-def _last_words(job: Job) -> str:
-    """The notebook's name and the last line of its log."""
+def _log_tail(job: Job) -> list[str]:
+    """The last lines of the job's log."""
     with suppress(OSError), job.beside(".log").open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
-        lines = re.split(r"[\r\n]+", log.read().decode(errors="replace").strip())
-        return f"{job.notebook.name}: {lines[-1].strip(' -')[-80:]}"
-    return job.notebook.name
+        return re.split(r"[\r\n]+", log.read().decode(errors="replace").strip())
+    return []
+
+
+def _last_words(job: Job) -> str:
+    """The notebook's name and the last line of its log."""
+    return ": ".join([job.notebook.name, *(line.strip(" -")[-80:] for line in _log_tail(job)[-1:])])
 
 
 def uses(jobs: Iterable[Job]) -> dict[str, int]:

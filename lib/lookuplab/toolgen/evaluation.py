@@ -4,7 +4,7 @@ function.
 Generated functions are judged in their repositories, by several workers and never twice.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -70,11 +70,10 @@ def held_out_functions(
     ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
-    functions = {
-        repository.name: extract(repository, filters, seen, count_tokens).functions
-        for repository in repositories
-    }
-    return sample(functions, limit, seed)
+    extracted = {one.name: extract(one, filters, seen, count_tokens) for one in repositories}
+    left_out = sum((one.left_out for one in extracted.values()), Counter())
+    functions = {name: one.functions for name, one in extracted.items()}
+    return sample(functions, limit, seed, left_out)
 
 
 def listed_functions(
@@ -109,20 +108,26 @@ def listed_functions(
 
 
 def sample(
-    by_repository: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0
+    by_repository: Mapping[str, Sequence[Function]],
+    limit: int | None = None,
+    seed: int = 0,
+    left_out: Counter[str] | None = None,
 ) -> list[Function]:
     """``limit`` of the functions in ``by_repository``, which maps repository names to functions;
     None takes all.
 
     They are spread over the repositories in proportion to their numbers of functions, but with at
     least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository a seeded hash of the
-    ids decides, so a larger limit only adds functions. Raises UserError if no function is left.
+    ids decides, so a larger limit only adds functions. Raises UserError if no function is left; it
+    says how many were ``left_out``, by reason.
     """
     if not any(by_repository.values()) or (limit is not None and limit < 1):
         names = ", ".join(by_repository) or "no repository"
+        reasons = [f"{n} {reason}" for reason, n in (left_out or Counter[str]()).most_common()]
         raise UserError(
-            f"no usable function with a docstring in {names} (limit: {limit}); give other "
-            "repositories or wider limits"
+            f"no usable function with a docstring in {names} (limit: {limit}); "
+            f"left out: {', '.join(reasons) or 'none'}; give other repositories, or a larger "
+            "max_model_tokens for those of too many model tokens"
         )
 
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0

@@ -87,12 +87,12 @@ def judged_file(
     without the lines of which ``read`` makes None. Raises UserError with file and line number.
     """
     from lookuplab.benchmark import judged
-    from lookuplab.paths import records
+    from lookuplab.paths import json_lines
 
     if output and output.resolve() == file.resolve():
         raise UserError(f"{output} is the input; name another output file")
     lines = []
-    for number, record in records(file):
+    for number, record in json_lines(file):
         try:
             lines.append((record, read(record)))
         except UserError as error:

@@ -134,5 +134,5 @@ def test_code_of_the_kit_runs_by_hand_only_where_it_is_given():
         with by_hand():
             retries(3, 4)
     assert sys.getprofile() is None
-    with pytest.raises(AssertionError, match="sys.setprofile"), by_hand():
+    with pytest.raises(AssertionError, match=r"sys.setprofile"), by_hand():
         sys.setprofile(None)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -108,23 +108,13 @@ def _operation(place: ApiPlace, model: Any) -> ApiSpec:
 
 # Azure
 
-AZURE = {  # service, as prompts name it (``# initialize blob client``) -> module of its package
-    module.rpartition(".")[2]: module
-    for module in """
-        azure.ai.formrecognizer
-        azure.ai.textanalytics
-        azure.cognitiveservices.vision.computervision
-        azure.communication.callautomation
-        azure.cosmos
-        azure.eventhub
-        azure.keyvault.secrets
-        azure.mgmt.compute
-        azure.mgmt.network
-        azure.mgmt.storage
-        azure.servicefabric
-        azure.storage.blob
-    """.split()
-}
+_AZURE_MODULES = """
+    ai.formrecognizer ai.textanalytics cognitiveservices.vision.computervision
+    communication.callautomation cosmos eventhub keyvault.secrets mgmt.compute mgmt.network
+    mgmt.storage servicefabric storage.blob
+""".split()
+# service, as prompts name it (``# initialize blob client``) -> module of its package
+AZURE = {name.rpartition(".")[2]: f"azure.{name}" for name in _AZURE_MODULES}
 _NO_OPERATION = frozenset({"close", "models", "send_request"})
 
 
@@ -135,8 +125,9 @@ def azure_methods(service: str) -> Iterator[Described]:
         own = getattr(exported, cls.__name__, None) is cls
         module = AZURE[service] if own else cls.__module__.split("._")[0]
         for name, method, bound in methods(cls):
-            kind = {"module": module, "operation": not bound and name not in _NO_OPERATION}
-            yield inspected(("azure", service, cls.__name__, name), method, not bound, **kind)
+            place = "azure", service, cls.__name__, name
+            operation = not bound and name not in _NO_OPERATION
+            yield inspected(place, method, not bound, module=module, operation=operation)
 
 
 def azure_clients(service: str) -> set[type]:
@@ -179,7 +170,7 @@ def build(folder: Path = INDEX.parent) -> int:
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
         parts = pool.imap_unordered(part, services)
         shown = watched(parts, "API index", "services", len(services))
-        return len(write_index(folder, [api for one in shown for api in one]).specs)
+        return len(write_index(folder, chain.from_iterable(shown)).specs)
 
 
 def check_versions() -> None:

@@ -106,7 +106,10 @@ def test_keeping_everything_gives_the_plain_form():
 
 
 def test_html_loses_its_markup_and_keeps_one_paragraph_a_line():
-    html = "<p>Gets  a <a href='https://x'>list</a> .</p> <ul><li><p>One &amp; <b>two</b></p></li> <li>Three</li></ul>"
+    html = (
+        "<p>Gets  a <a href='https://x'>list</a> .</p> "
+        "<ul><li><p>One &amp; <b>two</b></p></li> <li>Three</li></ul>"
+    )
     assert html_text(html) == "Gets a list.\nOne & two\nThree"
 
 
@@ -123,7 +126,10 @@ def test_splitting_loses_no_character_but_white_space(text):
 
 
 def test_rst_reads_as_its_rendered_page():
-    rst = "See :class:`~azure.core.Thing` and `the guide <https://x>`__.\n\n\n\n**Request Syntax**\n::\n\n  *a* ``'s'``"
+    rst = (
+        "See :class:`~azure.core.Thing` and `the guide <https://x>`__.\n\n\n\n"
+        "**Request Syntax**\n::\n\n  *a* ``'s'``"
+    )
     assert rst_text(rst) == "See Thing and the guide.\n\nRequest Syntax\n\n  a 's'"
     for stars in ("f(*client_args, **client_kwargs)", "2 * 3 * 4"):
         assert rst_text(stars) == stars

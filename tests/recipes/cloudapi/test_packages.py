@@ -265,7 +265,9 @@ def test_what_does_not_import_ends_the_command_with_one_line_and_code_2(tmp_path
 
 def test_a_package_of_which_nothing_can_be_asked_says_why(tmp_path):
     (tmp_path / "dumb.py").write_text("def run(): ...\ndef walk_home(): ...")
-    with pytest.raises(UserError, match=r"1 operations whose name is a single word, 1 .* docstring"):
+    with pytest.raises(
+        UserError, match=r"1 operations whose name is a single word, 1 .* docstring"
+    ):
         packages.build(str(tmp_path / "dumb"), tmp_path)
 
 

@@ -130,7 +130,7 @@ def test_hand_picked_azure_signatures():
 
 def test_another_version_of_an_sdk_is_one_clear_line(monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.metadata.distributions", list)
-    with pytest.raises(UserError, match="boto3==1.34.108"):
+    with pytest.raises(UserError, match=r"boto3==1\.34\.108"):
         sdks.build(tmp_path)
 
 

@@ -108,3 +108,33 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     assert "valid_percent 50.0" in " ".join(result.stderr.split())
     assert "unknown task 'wish-99'" in score("shelf:Shelf", [right | {"id": "wish-99"}]).stderr
     assert "no benchmark shelf:Case" in score("shelf:Case", [right]).stderr
+
+
+def test_a_boolean_that_is_missing_somewhere_is_still_a_share():
+    frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
+    frame["right"] = frame.right.astype(object).where(frame.completion != "22", None)
+    ((right,)) = [row for row in rates(frame) if row["metric"] == "right_percent"]
+    assert (right["value"], right["n"]) == (40, 5)
+
+
+@pytest.mark.parametrize(
+    ("judge", "words"),
+    [
+        (lambda *_: None, "judge must give a dict"),
+        (lambda *_: {"id": 1}, "columns other than id"),
+        (lambda *_: 1 / 0, "judging task 't1': ZeroDivisionError"),
+    ],
+)
+def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, monkeypatch):
+    monkeypatch.setattr(Doubling, "judge", judge)
+    with pytest.raises(UserError, match=words):
+        evaluate(Scripted(), Doubling(), store=False, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("columns", "by", "words"), [(["rihgt"], "", "right"), (None, "dekade", "decade")]
+)
+def test_a_column_that_no_judgement_has_is_refused(columns, by, words):
+    frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
+    with pytest.raises(UserError, match=words):
+        rates(frame, columns, by)

@@ -72,8 +72,9 @@ EXTRAS = "datasets distributed gensim ipywidgets openai sentence_transformers sp
 DOORS = """
 rank: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
 rank: from lookuplab.retrieval.rankers import _encoder; _encoder("any")
+rank: from recipes.mini.snippets import train_encoder; train_encoder([])
 remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
-widgets: import lookuplab.toolgen.explorer
+widgets: import lookuplab.results.sliders
 train: from recipes.cloudapi.frequency import source_files; next(source_files("a/b"))
 site: from lookuplab.run import report; report.build(None, Path("site"))
 cluster: from lookuplab.run.cluster import joined; joined("local").__enter__()

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import pandas as pd
 from pandas.api.types import is_bool_dtype
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
 from lookuplab.scoring.rates import average, rate, row
 
@@ -63,7 +63,14 @@ class Benchmark(ABC, Generic[T]):
         """``judge`` for many completions, in their order; override it where many are judged faster
         than one after the other (a pool of sandboxes, analysers that stay warm, a Dask cluster).
         """
-        return [self.judge(task, completion) for task, completion in pairs]
+        judgements = []
+        for task, completion in pairs:
+            try:
+                judgements.append(self.judge(task, completion))
+            except Exception as error:
+                name = type(error).__name__
+                raise UserError(f"judging task {task.id!r}: {name}: {error}") from error
+        return judgements
 
     def for_model(self, model: Model) -> Self:  # noqa: ARG002
         """This benchmark as it is put to one model: a chat model may need an instruction and have
@@ -84,25 +91,34 @@ def completions_of(
         raise UserError("there is no task to ask: check the parameters that choose tasks")
     tasks = {str(task.id): task for task in benchmark.tasks}
     prompts = [benchmark.prompt(task) for task in benchmark.tasks]
-    found = complete(model, prompts, benchmark.decoding, **options)
-    return [(tasks[one.id], one) for one in found]
+    for prompt, id in zip(prompts, tasks, strict=False):
+        if prompt.id != id:
+            raise UserError(f"the prompt of task {id!r} has another id, {prompt.id!r}")
+    completions = complete(model, prompts, benchmark.decoding, **options)
+    return [(tasks[completion.id], completion) for completion in completions]
 
 
 def judged(benchmark: Benchmark[T], pairs: Pairs[T]) -> pd.DataFrame:
     """One row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its text),
     ``finish_reason``, and the columns of the benchmark's judgement.
+
+    Raises UserError if a judgement is no dict, or has a column of one of these names.
     """
-    rows = [
-        {
+    rows = []
+    for (task, completion), columns in zip(pairs, benchmark.judge_all(pairs), strict=True):
+        row = {
             "id": task.id,
             "cluster": benchmark.cluster(task),
             "sample": completion.sample,
             "completion": completion.text,
             "finish_reason": completion.finish_reason,
-            **columns,
         }
-        for (task, completion), columns in zip(pairs, benchmark.judge_all(pairs), strict=True)
-    ]
+        if not isinstance(columns, dict) or row.keys() & columns.keys():
+            raise UserError(
+                f"judge must give a dict of columns other than {', '.join(row)}; "
+                f"for task {task.id!r} it gave {columns!r:.200}"
+            )
+        rows.append(row | columns)
     return pd.DataFrame(rows)
 
 
@@ -129,21 +145,32 @@ def rates(
     they appear.
     """
     if columns is None:
-        columns = [name for name in frame if is_bool_dtype(frame[name])]
-    rows, columns = [], list(columns)
-    for model, asked in frame.groupby("model", sort=False):
-        parts = [*asked.groupby(by, sort=False)] if by else []
-        for condition, part in [*parts, ("all", asked)]:
-            for name in columns:
-                known = part[part[name].notna()]
-                if known.empty:
+        columns = [name for name in frame if _is_boolean(frame[name])]
+    names = list(columns)
+    if not names:
+        raise UserError("no column is boolean: name the columns to show (Benchmark.measures)")
+    for name in (*names, *filter(None, [by])):
+        check_choice("a column of the judgement", name, list(frame))
+    rows = []
+    for model, of_model in frame.groupby("model", sort=False):
+        parts = [*of_model.groupby(by, sort=False)] if by else []
+        for condition, part in [*parts, ("all", of_model)]:
+            for name in names:
+                judged_part = part[part[name].notna()]
+                values, clusters = judged_part[name], judged_part.cluster
+                if values.empty:
                     continue
-                if is_bool_dtype(known[name].infer_objects()):
-                    number, metric = rate(known[name], known.cluster).percent(), f"{name}_percent"
+                if _is_boolean(frame[name]):
+                    number, metric = rate(values, clusters).percent(), f"{name}_percent"
                 else:
-                    number, metric = average(known[name], known.cluster), name
+                    number, metric = average(values, clusters), name
                 rows.append(row(str(model), str(condition), metric, number))
     return rows
+
+
+def _is_boolean(column: pd.Series) -> bool:
+    """Whether all values are booleans but for the missing ones."""
+    return bool(is_bool_dtype(column.dropna().infer_objects())) and bool(column.notna().any())
 
 
 def written(id: str | int, text: str, sample: int = 0) -> Completion:
@@ -159,7 +186,11 @@ def named(name: str) -> Benchmark[Any]:
     try:
         benchmark = getattr(importlib.import_module(module), attribute)()
     except (ImportError, AttributeError, TypeError) as error:
-        raise UserError(f"no benchmark {name}: {error}") from None
+        advice = " (is its folder in PYTHONPATH?)" if isinstance(error, ImportError) else ""
+        raise UserError(f"no benchmark {name}: {error}{advice}") from None
     if not isinstance(benchmark, Benchmark):
         raise UserError(f"{name} is no lookuplab.benchmark.Benchmark")
+    ids = [str(task.id) for task in getattr(benchmark, "tasks", ())]
+    if not ids or len(ids) > len(set(ids)):
+        raise UserError(f"{name} must have tasks, each with an id of its own")
     return benchmark

@@ -14,6 +14,8 @@ _OF_THE_MACHINE = {
     errno.EACCES,
     errno.EPERM,
     errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
     errno.EEXIST,
 }
 

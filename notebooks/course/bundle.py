@@ -1,8 +1,8 @@
 """`make course`: what students get, runs/course/lookuplab-course.zip.
 
 That is a copy of the kit whose lessons have neither solutions nor hidden tests: nbgrader takes them
-out. The sources of the lessons, the tests and what runs leave behind stay here. Needs nbgrader and
-the standard library.
+out. Only committed files are copied: the sources of the lessons, the tests and what runs leave
+behind stay here. Needs nbgrader and git.
 """
 
 import os
@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 WORK = Path(os.environ.get("LOOKUPLAB_COURSE", ROOT / "runs" / "course")).resolve()
 KIT = "CITATION.cff LICENSE Makefile constraints.txt data docs figures lib notebooks pyproject.toml"
-LEFT_OUT = ("data/downloads", "notebooks/course", "__pycache__", ".ipynb_checkpoints", ".egg-info")
+LEFT_OUT = ("figures/paper/", "notebooks/course/")
 
 
 def stop(why: str) -> NoReturn:
@@ -37,11 +37,18 @@ def release() -> list[Path]:
 
 
 def kit() -> list[Path]:
-    """The files that students need beside the lessons."""
-    roots = [ROOT / name for name in KIT.split()]
-    files = [file for root in roots for file in ([root] if root.is_file() else root.rglob("*"))]
-    paths = {file: file.relative_to(ROOT).as_posix() for file in files if file.is_file()}
-    return [file for file in sorted(paths) if not any(name in paths[file] for name in LEFT_OUT)]
+    """The committed files that students need beside the lessons: nothing else that lies here, such
+    as an instructor's own results, leaves the house.
+    """
+    command = ["git", "-C", str(ROOT), "ls-tree", "-r", "-z", "--name-only", "HEAD", "--"]
+    try:
+        done = subprocess.run([*command, *KIT.split()], capture_output=True, text=True)
+    except OSError as error:
+        stop(f"only committed files go to students, and git, which knows them, is missing: {error}")
+    if done.returncode:
+        stop(f"only committed files go to students, and git knows none: {done.stderr.strip()}")
+    names = [name for name in done.stdout.split("\0") if name and not name.startswith(LEFT_OUT)]
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
 def main() -> None:

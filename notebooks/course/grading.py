@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from inspect import unwrap
 
-# packages that contain solutions to the exercises
-ANSWERS = ("lookuplab", "recipes", "sklearn", "statsmodels")
+# what contains solutions to the exercises
+ANSWERS = ("lookuplab", "recipes", "sklearn", "statsmodels", "explorer")
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> It
     module. At the end of the block, an AssertionError names the first forbidden call. This finds
     shortcuts, not sabotage: it does not see code that was copied or that runs in another process.
     """
-    specs = [find_spec(name) for name in without]
+    specs = filter(None, map(find_spec, without))
     places = tuple(
         path + os.sep if os.path.isdir(path) else path
         for spec in specs

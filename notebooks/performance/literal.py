@@ -6,10 +6,12 @@ give the same marks, tokens and verdicts. This file exists to show that the resu
 what each way costs.
 """
 
+import json
 import math
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,8 +31,17 @@ from lookuplab.toolgen.jedi_tool import ToolAnswer, ask_tool, suggestions
 from lookuplab.toolgen.jedi_worker import forget
 from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.success import fresh_messages, verdict
+from lookuplab.toolgen.success import CHECKS, CRASHES, Message, verdict
 from lookuplab.toolgen.tool_use import Vocabulary
+
+# pylint as it is started by hand, but with the pinned sources
+FRESH = """
+import sys
+from lookuplab.toolgen.success import Linter
+from pylint.lint import Run
+Run.LinterClass = Linter
+Run(sys.argv[1:])
+"""
 
 
 class SerialJedi:
@@ -141,6 +152,16 @@ def verdicts(
             file.write_text(new.text, "utf-8", newline="\n")
             yield verdict(fresh_messages(copies[task.root], task.file), new, rules)
             shutil.copyfile(task.root / task.file, file)
+
+
+def fresh_messages(root: Path, file: str) -> list[Message]:
+    """One pylint process for one file, which must contain the generated function on disk."""
+    checks = f"--enable={','.join(CHECKS + CRASHES)}"
+    command = [sys.executable, "-P", "-c", FRESH, "--rcfile=", "--disable=all", checks]
+    command += ["--output-format=json", file]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    messages = json.loads(done.stdout or "[]")
+    return [[one["message-id"], one["line"], one["message"]] for one in messages]
 
 
 def fresh_process(one: Program, python: Path) -> Outcome:

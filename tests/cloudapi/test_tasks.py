@@ -1,12 +1,16 @@
 """The committed tasks: composition, diversity, prompts."""
 
+import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
 from lookuplab.cloudapi.tasks import COMPOSITION, frequency_class, load_tasks
+from lookuplab.errors import UserError
+from lookuplab.paths import write_lines
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +33,14 @@ def test_the_committed_tasks_are_of_the_papers_numbers_and_kinds(tasks):
     assert {api for task in tasks for api in task.targets} <= load_index().by_id.keys()
 
 
-def test_a_limit_spreads_over_the_classes():
+def test_a_limit_spreads_over_the_classes_whatever_their_names(tmp_path):
     assert not load_tasks(limit=0) and len(load_tasks(limit=700)) == 622
     assert sorted(Counter(task.frequency for task in load_tasks(limit=7)).values()) == [2, 2, 3]
+    with pytest.raises(UserError, match="a limit of -5 tasks"):
+        load_tasks(limit=-5)
+    rare = replace(load_tasks(limit=1)[0], frequency="rare")
+    write_lines(tmp_path / "tasks.jsonl", [json.dumps(vars(rare))])
+    assert load_tasks(tmp_path / "tasks.jsonl", 1) == [rare]
 
 
 def test_the_prompts_are_the_papers():

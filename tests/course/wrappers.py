@@ -63,7 +63,7 @@ def deserves_mark(name, previous, suggestions):
         ],
         "overruled": [
             """
-from lookuplab.toolgen.explorer import Walk
+from explorer import Walk
 
 def overruled(walked):
     return Walk.overruled(walked)""",

@@ -19,6 +19,7 @@ from lookuplab.results.claims import (
     FAILS,
     HOLDS,
     LARGER,
+    NOT_RUN,
     SMALLER,
     UNDECIDED,
     UNTESTABLE,
@@ -31,6 +32,7 @@ from lookuplab.results.claims import (
     weak_models,
 )
 from lookuplab.run import report
+from lookuplab.run.notebooks import request
 
 METRIC = "valid_percent"
 AT_LEAST = {"kind": "within", "ranges": {"low": [50, None]}}
@@ -185,21 +187,41 @@ def test_claims_about_all_any_and_the_largest_models():
         assert {one: verdict(AT_LEAST, *rows, models=one) for one in expected} == expected
 
 
-def test_a_model_with_hardly_a_valid_call_is_too_weak_for_a_claim_about_frequent_apis(tmp_path):
-    rows = frame("m, high, 4.9", "m, low, 4", "n, high, 5", "n, low, 4")
+TABLE1 = ["m, high, 4.9", "m, medium, 0", "m, low, 4", "m, all, 4", "n, high, 5", "n, low, 4"]
+
+
+@pytest.fixture
+def weak_run(tmp_path):
+    """A folder with a Table 1 in which m is at the floor, and n just above it."""
     file = tmp_path / "cloudapibench" / "table1_base_models.csv"
     file.parent.mkdir()
-    rows.reindex(columns=list(ARTIFACT_COLUMNS)).to_csv(file, index=False)
-    floor = next(each.floor for each in load() if each.floor)  # CloudAPIBench's
-    tests = [AT_LEAST | {"ranges": {name: [50, None]}} for name in ("high", "low")]
-    asked = [replace(claim(test), floor=floor) for test in tests]
-    assert [weak_models(each, tmp_path) for each in asked] == [{"m"}, set()]
+    columns = list(ARTIFACT_COLUMNS)
+    frame(*TABLE1).reindex(columns=columns).to_csv(file, index=False)
+    return tmp_path
 
 
-def test_weak_models_decide_nothing():
+def test_a_floor_makes_every_claim_about_validity_untestable_and_no_other(weak_run):
+    stated = [one for one in load() if one.paper == "cloudapibench"]
+    assert {frozenset(weak_models(one, weak_run)) for one in stated} == {
+        frozenset("m"),
+        frozenset(),
+    }
+    free = {one.test["metric"] for one in stated if not weak_models(one, weak_run)}
+    assert not [metric for metric in free if "valid" in metric or "existing" in metric]
+    assert {"perplexity", "tasks", "triggered_percent"} < free
+    file = weak_run / "cloudapibench" / "table1_base_models.csv"
+    file.write_text("".join(line for line in file.open() if ",,n," not in line))
+    verdicts = {one.claim.id: one.direction for one in judge_run(stated, weak_run)}
+    assert verdicts["capi-low-is-hard"] == verdicts["capi-nobody-is-free"] == UNTESTABLE
+
+
+def test_weak_models_and_pairs_of_them_decide_nothing():
     rows = frame("m, low, 4.9, 3, 6", "n, low, 60, 55, 65")
     verdicts = [judge(claim(AT_LEAST), each, ["m"]).direction for each in (rows[:1], rows)]
     assert verdicts == [UNTESTABLE, HOLDS]
+    pair = rows.tail(1).assign(model="n - m", metric="valid_change_points")
+    both = judge(claim(AT_LEAST), pd.concat([rows, pair]), ["m", "n"])
+    assert both.direction == UNTESTABLE
 
 
 def test_families_are_ordered_by_size():
@@ -209,13 +231,22 @@ def test_families_are_ordered_by_size():
     assert models == [granite, ["GPT-4o"], ["mini-small", "mini-large"]]
 
 
-def test_what_is_missing_is_not_decided(tmp_path):
+def test_a_missing_row_is_not_decided():
     row = judged(HIGH_LOW, "m, high, 5")
     assert row.direction == UNDECIDED and math.isnan(row.comparisons[0].value)
     nothing = judged(AT_LEAST, changes=["m, low, 5"])
     assert (nothing.direction, nothing.note) == (UNDECIDED, "no valid_percent to compare")
-    [file] = judge_run([claim(AT_LEAST)], tmp_path)
-    assert file.direction == UNDECIDED and file.note.endswith("run an_artifact in this profile")
+
+
+def test_what_was_not_run_is_a_state_of_its_own_on_one_line(tmp_path):
+    others = [replace(claim(AT_LEAST), artifact=name) for name in ("other", "an_artifact")]
+    missing = judge_run([claim(AT_LEAST), *others], tmp_path)
+    assert {one.direction for one in missing} == {NOT_RUN}
+    text = report.claims_text([judged(AT_LEAST, "m, low, 55, 51, 60"), *missing])
+    assert "\n3 claims not run: an_artifact, other\n" in text and text.count("a-claim") == 1
+    assert "4 claims: holds: 1, not run: 3\n" in text
+    page = report.claims_page(missing, request("mini"))
+    assert "- 3 claims not run: an_artifact, other\n" in page and "`a-claim`" not in page
 
 
 def test_a_metric_of_pairs_of_models_asks_no_single_model():

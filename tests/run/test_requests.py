@@ -19,6 +19,7 @@ from lookuplab.run.notebooks import (
     problems,
     read,
     request,
+    split_values,
 )
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
@@ -31,6 +32,8 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ("run counts -p task=3", "a parameter of demo/counts is 'task'; it must be profile, tasks"),
         ("run counts -p tasks=many", "is of type int (here 3), not 'many'"),
         ("run counts -p tasks=true", "parameter 'tasks' is of type int"),
+        ("run counts -p tasks=1:30", "is of type int (here 3), not '1:30'"),
+        ("run counts -p tasks=1.5", "is of type int (here 3), not '1.5'"),
         ("run counts -p tasks", "error: 'tasks': write name=value"),
         ("run counts -p tasks=1 -p tasks=2", "error: tasks=... is given twice"),
         ("run counts --profile papre", "--profile is 'papre'; it must be gemma, mini, "),
@@ -76,18 +79,67 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, messag
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
-def test_values_take_the_declared_type():
-    for declared, given, meant in (
+QUESTIONS, A_PATH = ["sort, then reverse", "b"], ["./run[1]"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "meant"),
+    [
         (0.5, "2", 2.0),
         (0.5, "1e-3", 0.001),
+        (0.5, "08", 8.0),
+        (1, "010", 10),
+        (1, "0o17", 15),
+        (1, "1e3", 1000),
         ("x", "3", "3"),
-        (["p"], "q, r", ["q", "r"]),
-        ([1], "[4, 5]", [4, 5]),
+        ("x", "yes", "yes"),
+        ("x", "a=b=c", "a=b=c"),
+        ("x", "'a, b'", "a, b"),
+        ("x", '"a" and "b"', '"a" and "b"'),
         (True, "false", False),
+        (True, "Yes", True),
+        (True, "off", False),
         (None, "7", 7),
-    ):
-        value = fitted(declared, given)
-        assert value == meant and type(value) is type(meant)
+        (None, "1e-3", 0.001),
+        (None, "no", "no"),
+        (None, "true", True),
+        ({}, "{a: no, b: 010}", {"a": "no", "b": "010"}),
+        (["p"], "q, r", ["q", "r"]),
+        (["p"], "[q, on,]", ["q", "on"]),
+        (["p"], '["sort, then reverse", "b"]', QUESTIONS),
+        (["p"], "'sort, then reverse', b", QUESTIONS),
+        (["p"], r"sort\, then reverse, b", QUESTIONS),
+        (["p"], r"C:\new, it's, don't", [r"C:\new", "it's", "don't"]),
+        (["p"], r"""["say \"a, b\"", 'say "a, b"']""", ['say "a, b"'] * 2),
+        (["p"], "f(a, b), {c, d}", ["f(a, b)", "{c, d}"]),
+        (["p"], "[a, b], [c", ["[a", "b]", "[c"]),
+        (["p"], '"größe, ä", 日本', ["größe, ä", "日本"]),
+        (["p"], "./run[1]", A_PATH),
+        (["p"], "[./run[1]]", A_PATH),
+        (["p"], "[]", []),
+        (["p"], "", []),
+        ([1], "[4, 005]", [4, 5]),
+    ],
+)
+def test_a_value_takes_the_declared_type_and_quotes_brackets_and_backslashes_protect_commas(
+    declared, given, meant
+):
+    value = fitted(declared, given)
+    assert value == meant and type(value) is type(meant)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1,2", ["1", "2"]),
+        ("[a, b],[c]", ["[a, b]", "[c]"]),
+        ("./run[1],./run[2]", ["./run[1]", "./run[2]"]),
+        ('"a, b",c', ['"a, b"', "c"]),
+        ("", [""]),
+    ],
+)
+def test_a_sweep_splits_at_the_same_commas(text, values):
+    assert split_values(text) == values
 
 
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
@@ -224,6 +276,7 @@ def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
         refusal = said(own_models=model)
         assert PUBLIC_TASKS in refusal and table_name(model) in refusal
         assert not said(own_models=model, tasks_file=PUBLIC_TASKS)
+        assert not said(own_models=model, benchmark="shelf:Shelf"), "it has its own tasks"
         assert not said("paper", own_models=model)
 
 

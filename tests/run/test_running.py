@@ -73,15 +73,40 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
     document.cells.insert(0, nbformat.v4.new_code_cell("import missing"))
     nbformat.write(document, early)
     kit.notebook("asks", "from lookuplab.errors import UserError\nraise UserError('start it')")
+    kit.notebook("full", "raise OSError(28, 'No space left on device', '/data/a')")
     said = kit.said("reproduce -j 2", code=1)
     assert "demo/breaks: In [4]: ZeroDivisionError: division by zero" in said
     assert "    fine / 0" in said
     assert "demo/dies: ProcessDied: the notebook's process died" in said
     assert "demo/early: In [1]: ModuleNotFoundError" in said  # before the parameters
-    assert "1 of 5 notebooks ran" in said and kit.output("works") == "here\n"
+    assert "1 of 6 notebooks ran" in said and kit.output("works") == "here\n"
 
-    bad_input = kit.said("run asks", code=2)
-    assert "error: demo/asks: start it" in bad_input and "Traceback" not in bad_input
+    for name, line in {"asks": "start it", "full": "cannot use /data/a: No space left"}.items():
+        bad_input = kit.said(f"run {name}", code=2)
+        assert f"error: demo/{name}: {line}" in bad_input and "Traceback" not in bad_input
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("raise OSError(28, 'No space left on device')", "the disk: No space left on device"),
+        ("open('/proc/new', 'w').close()", None),
+        ("__import__('pathlib').Path('/dev/null/x').mkdir()", "/dev/null/x: Not a directory"),
+        ("open('/tmp', 'w')", "/tmp: Is a directory"),
+        ("raise OSError('I/O error (os error 28)')", "the disk: No space left on device"),
+        ("raise PermissionError(13, 'Permission denied', 'my runs/a')", "my runs/a: Permission"),
+    ],
+)
+def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(line, said):
+    try:
+        exec(line)
+    except OSError as error:
+        failure = runner.Failure(3, line, type(error).__name__, str(error), "a traceback")
+    plain = runner._plain(failure)
+    if said is None:  # what may be a bug keeps its traceback
+        assert plain == failure
+    else:
+        assert plain.ename == "UserError" and f"cannot use {said}" in plain.evalue
 
 
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
@@ -93,8 +118,8 @@ def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_i
         lines = table.read_text().splitlines()
         assert lines[0].startswith("paper,artifact,model,condition,metric,value,")
         assert lines[1:] == [
-            'demo,counts,m,"all, tasks=2, rate=1",product,2,,,2,,',
-            'demo,counts,m,"all, tasks=4, rate=1",product,4,,,4,,',
+            'demo,counts,m,"all, tasks=2",product,2,,,2,,',
+            'demo,counts,m,"all, tasks=4",product,4,,,4,,',
         ]
 
 

@@ -7,20 +7,14 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from scripted_model import BASE, CONTAINER, END, scripted, wanting
+from tool_calls import call_rows, offer_rows, removal_rows, with_threshold
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.toolgen.functions import Repository, extract
-from lookuplab.toolgen.generation import (
-    Generations,
-    call_rows,
-    generate,
-    offer_rows,
-    removal_rows,
-    with_threshold,
-)
+from lookuplab.toolgen.generation import Generations, generate
 from lookuplab.toolgen.jedi_tool import JediTool, ToolAnswer, suggestions, unsaved
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import NEVER, PACKAGE_RULES, PAPER_RULES, RULES

@@ -6,12 +6,13 @@ import os
 import zipfile
 
 import pytest
+from literal import fresh_messages
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.paths import file_hash
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.success import fresh_messages, messages_of
+from lookuplab.toolgen.success import messages_of
 
 TEXT = """import iniconfig
 import planted

@@ -7,10 +7,10 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+from tool_calls import threshold_rows
 
 from lookuplab.results.artifact import side_by_side
 from lookuplab.scoring.rates import rate
-from lookuplab.toolgen.generation import threshold_rows
 from lookuplab.toolgen.tables import as_printed, repository_rows, similarity_rows
 
 WANTED = [

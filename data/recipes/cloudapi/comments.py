@@ -58,9 +58,9 @@ _NEXT_SENTENCE = re.compile(r"(?<=\w{3})\. (?=[a-z])")
 MAX_WORDS = 16
 # "Returns True if the graph is empty, False otherwise." -> "check-whether the graph is empty"
 _WHETHER = re.compile(
-    r"""^(?:returns?[ ](?:true|boolean|bool)|checks?|tests?|determines?|decides?|verify|verifies)
-    [ ](?:iff?|whether|when)(?:[ ]and[ ]only[ ]if|[ ]or[ ]not)?\b|^returns?[ ](?:whether|if)\b""",
-    re.IGNORECASE | re.VERBOSE,
+    r"^(?:returns?(?: true| boolean| bool)?|checks?|tests?|determines?|decides?|verify|verifies) "
+    r"(?:iff?|whether|when)(?: and only if| or not)?\b",
+    re.IGNORECASE,
 )
 _THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", re.IGNORECASE)
 _OTHERWISE = re.compile(

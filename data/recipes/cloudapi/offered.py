@@ -121,7 +121,8 @@ def unpacked(release: str) -> tuple[Path, str]:
     wanted = re.sub(r"[-.]+", "_", release.partition("==")[0]).lower()
     if not public:
         raise UserError(f"{release} holds no Python package")
-    return root, ".".join(min(public, key=lambda one: (len(one), one[-1].lower() != wanted, one)))
+    _, _, best = min((len(one), one[-1].lower() != wanted, one) for one in public)
+    return root, ".".join(best)
 
 
 def read(package: str, every_path: bool = False) -> Iterator[object]:
@@ -170,7 +171,7 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
     if module.__name__ != package and TESTS.search(source):
         return
     client, declared = module.__name__, getattr(module, "__all__", None)
-    lazy = _lazy(source) if "__getattr__" in vars(module) else ()
+    lazy = _lazy(source) if hasattr(module, "__getattr__") else ()
     for name in sorted({*(declared or dir(module)), *lazy}):
         if name.startswith("_"):
             continue

@@ -14,7 +14,7 @@ from pandas import DataFrame
 
 from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex
-from lookuplab.cloudapi.tasks import ApiTask
+from lookuplab.cloudapi.tasks import COMPOSITION, ApiTask
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, echo_counts, run_module
@@ -91,7 +91,7 @@ def build(
         raise UserError(f"no API of {name} can be asked for: {why or 'it has no public operation'}")
     asked = tasks.build(index, counts, seed, per_class)
     tasks.write_tasks(asked, folder / TASKS)
-    empty = [name for name in tasks.COMPOSITION if name not in {task.frequency for task in asked}]
+    empty = [name for name in COMPOSITION if name not in {task.frequency for task in asked}]
     warnings = [f"no task asks for an API of {name} frequency" for name in empty]
     if usable < FEW * len(operations):
         warnings.append(f"only {share}: scores say little about the package as a whole")

@@ -107,8 +107,8 @@ def sample(
     with the same number of required arguments and the same octave of the count; APIs of the next
     tenth of ``class_stability`` follow when the more stable ones are used up. At most four APIs of
     a package that share a name are chosen. A hash decides the order within a bucket and whether an
-    API has one, two or three prompts. At most half of the
-    wordings for a cloud API are used, so that the mini corpus can use the others.
+    API has one, two or three prompts. At most half of the wordings for a cloud API are used, so
+    that the mini corpus can use the others.
     """
     buckets: dict[tuple[int, int, int], list[ApiSpec]] = defaultdict(list)
     chosen: Counter[str] = Counter()

@@ -23,7 +23,7 @@ from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.ranking import rankers
 from lookuplab.toolgen.finetuning import finetune
-from lookuplab.toolgen.pairs import TextPair
+from lookuplab.toolgen.pairs import Pair
 from recipes.mini import order
 from recipes.mini.docstrings import DocExample, examples_of
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
@@ -65,7 +65,14 @@ def open_examples() -> list[DocExample]:
     return sorted(found, key=lambda one: order(one.id))[:EXAMPLES]
 
 
-def pairs() -> list[TextPair]:
+class QuestionPair(Pair):
+    """A question (``docstring``) for a decoder and its reply (``body``), both used as they are."""
+
+    def prompt(self, kind: str) -> str:  # noqa: ARG002 (as a Pair has it)
+        return self.docstring
+
+
+def pairs() -> list[QuestionPair]:
     """What the models learn: for each open example its problem and a few perturbations, after the
     snippets that the ensemble finds for them, with the best one last.
 
@@ -97,7 +104,8 @@ def pairs() -> list[TextPair]:
     for problem in problems:
         found = shown[problem.id][: int(order(f"shown {problem.id}"), 16) % (MOST_SHOWN + 1)]
         before = "".join(TEMPLATE.format(**vars(snippet)) for snippet in reversed(found))
-        learned.append(TextPair(problem.id, before + problem.prompt, problem.reference + END))
+        example = QuestionPair(problem.id, before + problem.prompt, "", problem.reference + END)
+        learned.append(example)
     return learned
 
 

@@ -33,6 +33,7 @@ from typing import Any, Literal
 import click
 
 from lookuplab import paths
+from lookuplab.errors import needs
 from lookuplab.execution.progress import watched
 from lookuplab.retrieval.rankers import save_words, train_words
 from lookuplab.run.commands import command, run_module
@@ -196,14 +197,17 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
     from six times the rows.
     """
     import torch
-    from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    with needs("rank"):
+        from sentence_transformers import (
+            SentenceTransformer,
+            SentenceTransformerTrainer,
+            SentenceTransformerTrainingArguments,
+        )
+        from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    with needs("train"):
+        from datasets import Dataset
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())  # WordPiece's trainer gives different subwords each time

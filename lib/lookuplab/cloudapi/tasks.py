@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from lookuplab import paths
 from lookuplab.cloudapi.specs import readable_file
+from lookuplab.errors import UserError
 from lookuplab.models.store import hashed
 
 TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
@@ -67,7 +68,7 @@ def in_turn(buckets: list[list[T]]) -> list[T]:
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTask]:
     """The benchmark; with ``limit``, that many tasks, spread over the classes by a hash.
 
-    Raises UserError if the file contains no tasks.
+    Raises UserError for a file without tasks, one that holds something else, and a negative limit.
     """
     path = paths.located(path)
     message = "holds no CloudAPIBench tasks ({}): run `python -m recipes.mini.corpus tasks`"
@@ -75,10 +76,13 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTa
         rows = paths.records(path)
         tasks = [ApiTask(**row | {"targets": tuple(row["targets"])}) for _, row in rows]
         if not tasks:
-            raise ValueError("no line")
+            raise UserError("no line")
     if limit is None:
         return tasks
+    if limit < 0:
+        raise UserError(f"a limit of {limit} tasks: give a number from 0")
     shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))
-    dealt = in_turn([[t for t in shuffled if t.frequency == name] for name in COMPOSITION])
+    classes = dict.fromkeys([*COMPOSITION, *(task.frequency for task in shuffled)])
+    dealt = in_turn([[task for task in shuffled if task.frequency == name] for name in classes])
     kept = {task.id for task in dealt[:limit]}
     return [task for task in tasks if task.id in kept]

@@ -3,9 +3,8 @@ as it arrives.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
 ``complete`` or ``score``, never a model itself. There are three exceptions: training; next-token
-distributions (``decoding.distributions``, in
-``toolgen.explorer``, ``toolgen.finetuning`` and lesson 3); and the naive baselines of the
-performance notebooks. If the store has all answers, no weights are loaded and nothing is written.
+distributions (``decoding.distributions``, in ``toolgen.finetuning``, the explorer and lesson 3);
+and the naive baselines of the performance notebooks. If the store has all answers, no weights are loaded and nothing is written.
 
 Several processes on one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store:
 each generates its share of the prompts and waits for what the others generate.

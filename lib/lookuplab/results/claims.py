@@ -6,9 +6,10 @@ or the difference of two, on the claimed side of a bound?
 
 - *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the
   opposite side;
-- *not decided*: the interval contains the bound, or the artifact or one of its rows is missing;
+- *not decided*: the interval contains the bound, or one of the artifact's rows is missing;
 - *not testable: floor*: the models are so weak at everything that they cannot show the effect
   (``Floor``);
+- *not run*: the artifact is missing;
 - two numbers are compared through the interval of their difference: the paired one if the artifact
   has it (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage;
   condition ``dag/low`` for the change from the base model, as in the subscripts of Table 3, or
@@ -30,7 +31,7 @@ Nothing is rendered here: ``run.report`` has the pages.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
@@ -49,11 +50,12 @@ from lookuplab.results.artifact import read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
-DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE = (
+DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, NOT_RUN = (
     "holds",
     "fails",
     "not decided",
     "not testable: floor",
+    "not run",
 )
 COVERS, SMALLER, LARGER, UNPRINTED = "covers", "smaller", "larger", "no printed value"
 ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
@@ -64,9 +66,9 @@ MODEL_SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
 
 @dataclass(frozen=True)
 class Floor:
-    """Which models of a paper are too weak for some of its claims: in the rows of ``artifact``,
-    ``metric`` is ``below`` a bound at all of the ``conditions``. They say nothing about a test that
-    names a condition which this ``concerns``.
+    """Which models of a paper are too weak for its claims about validity: in the rows of
+    ``artifact``, ``metric`` is ``below`` a bound at all of the ``conditions``. They say nothing
+    about the metrics that this ``concerns``; a check is no claim.
     """
 
     artifact: str
@@ -220,13 +222,15 @@ class Comparison:
 class JudgedClaim:
     """A claim's comparisons on our numbers.
 
-    ``note``: what is missing. ``at_floor``: all models are too weak for the claim.
+    ``note``: what is missing. ``at_floor``: all models are too weak for the claim. ``is_run``: the
+    artifact exists.
     """
 
     claim: Claim
     comparisons: tuple[Comparison, ...] = ()
     note: str = ""
     at_floor: bool = False
+    is_run: bool = True
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
@@ -240,10 +244,12 @@ class JudgedClaim:
     @property
     def direction(self) -> str:
         """The verdict on the direction, from all comparisons together."""
-        if not self.comparisons:
-            return UNDECIDED
+        if not self.is_run:
+            return NOT_RUN
         if self.at_floor:
             return UNTESTABLE
+        if not self.comparisons:
+            return UNDECIDED
         n = len(self.comparisons)
         if_false = [each.p_if_false for each in self.comparisons]
         if_true = [each.p_if_true for each in self.comparisons]
@@ -306,24 +312,21 @@ def load(file: Path = FILE) -> list[Claim]:
 
 
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
-    """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); undecided
-    without the file.
-    """
+    """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say)."""
     judged = []
     for claim in claims:
         file = folder / f"{claim.artifact_id}.csv"
         if file.exists():
             judged.append(judge(claim, read_csv(file), weak_models(claim, folder)))
         else:
-            note = f"no {file}: run {claim.artifact} in this profile"
-            judged.append(JudgedClaim(claim, note=note))
+            judged.append(JudgedClaim(claim, is_run=False))
     return judged
 
 
 def weak_models(claim: Claim, folder: Path) -> set[str]:
     """The models in ``folder`` that are too weak for this claim: at its floor."""
-    floor, named = claim.floor, re.findall(r"\w+", str(claim.test))
-    if floor is None or not {*floor.concerns} & {*named}:
+    floor = claim.floor
+    if floor is None or claim.role == "check" or claim.test["metric"] not in floor.concerns:
         return set()
     if not (file := folder / claim.paper / f"{floor.artifact}.csv").exists():
         return set()
@@ -333,13 +336,13 @@ def weak_models(claim: Claim, folder: Path) -> set[str]:
     return set(best.index[best < floor.below])
 
 
-def judge(claim: Claim, frame: pd.DataFrame, weak: Iterable[str] = ()) -> JudgedClaim:
+def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> JudgedClaim:
     """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without
     intervals, also work).
 
-    ``weak`` models do not count: only the others decide, if there are any.
+    ``weak`` models, and pairs of them, do not count: only the others decide, if there are any.
     """
-    strong = frame[~frame.model.isin(weak)]
+    strong = frame[[not {*weak}.issuperset(str(name).split(" - ")) for name in frame.model]]
     at_floor = len(strong) < len(frame) and not strong.model.any()
     comparisons = _comparisons(claim, frame if at_floor else strong)
     note = "" if comparisons else f"no {claim.test['metric']} to compare"

@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +46,14 @@ _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
 _YAML = (".yaml", ".yml")
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_DEPTH = dict.fromkeys("[({", 1) | dict.fromkeys("])}", -1)
+_IN_QUOTES = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+_QUOTED = re.compile(_IN_QUOTES, re.DOTALL)
+# an escaped letter; quotes around a whole value, or around words at its end; any other letter
+_TOKENS = re.compile(
+    rf"""\\[,"'\[\]]|(?<![^\s,\[({{:]){_IN_QUOTES}(?=\s*(?:[]),}}:]|$))|.""", re.DOTALL
+)
 # the downloads that a corpus and its questions consist of, by the parameter that names them
 _PARTS = {"corpus": ("", "-snippets"), "queries_of": ("", "-valid", "-test")}
 
@@ -400,26 +410,79 @@ def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None =
     return Job(notebook, request, parameters, output, request.figures, tuple(without))
 
 
+def split_values(text: str, is_list: bool = False) -> list[str]:
+    """The values of a text: at commas, but not inside quotes or brackets, and not after a
+    backslash. Brackets around a whole list (``is_list``) are not part of its values.
+    """
+    tokens = _TOKENS.findall(text := text.strip())
+    depths = [*accumulate(_DEPTH.get(token, 0) for token in tokens)]
+    if is_list and tokens[:1] == ["["] and 0 not in depths[:-1] and depths[-1] == 0:
+        return [value for value in split_values(text[1:-1]) if value]
+    if not depths or min(depths) < 0 or depths[-1]:  # a bracket without its other half is a letter
+        depths = [0] * len(tokens)
+    values = [""]
+    for token, depth in zip(tokens, depths, strict=True):
+        if token == "," and depth == 0:
+            values.append("")
+        else:
+            values[-1] += token
+    return [value.strip() for value in values]
+
+
 def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
     """``value``, parsed if it is a text, with the type of ``declared``. Raises UserError for a
     wrong type.
 
-    An int fits a float, a list's items must fit its first item, and None accepts anything.
+    An int fits a float, a list's items must fit its first item, and None accepts anything. Leading
+    zeros mean nothing, 1e3 is a whole number, too, and only a parameter of type bool reads words
+    (``yes``). A text in double quotes is read as in JSON, one in single quotes as it stands.
     """
     if isinstance(declared, list):
-        items = value.strip(" []").split(",") if isinstance(value, str) else value
-        items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
+        items = split_values(value, is_list=True) if isinstance(value, str) else value
         return [fitted((declared or [None])[0], item, what) for item in items if item != ""]
     parsed = value
-    with suppress(ValueError, TypeError, yaml.YAMLError):
-        if isinstance(value, str) and not isinstance(declared, str):
-            parsed = yaml.safe_load(value)
-        if isinstance(declared, float) and not isinstance(parsed, bool):
-            parsed = float(parsed)  # YAML 1.1 reads 1e-3 as text
+    with suppress(ValueError, yaml.YAMLError):
+        parsed = _parsed(declared, value)
     if declared is not None and type(parsed) is not type(declared):
         kind = type(declared).__name__
         raise UserError(f"{what} is of type {kind} (here {declared!r}), not {value!r}")
     return parsed
+
+
+def _parsed(declared: Any, value: Any) -> Any:
+    """A text as a value of this type. Raises ValueError if it is none."""
+    if isinstance(declared, float) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, str):
+        return value
+    match declared:
+        case bool():
+            return _WORDS.get(value.strip().lower(), value)
+        case int():
+            return _whole(value)
+        case dict():
+            return yaml.load(value, yaml.BaseLoader)  # all texts: no numbers, no yes and no
+        case None if value.strip().lower() in ("true", "false"):
+            return _WORDS[value.strip().lower()]
+        case None:
+            for read in (_whole, float):
+                with suppress(ValueError):
+                    return read(value)
+    if _QUOTED.fullmatch(value):
+        with suppress(ValueError):
+            return json.loads(value)
+        value = value[1:-1]
+    return re.sub(r"\\([,\"'])", r"\1", value)
+
+
+def _whole(text: str) -> int:
+    """A whole number: ``010`` is ten, ``0o10`` eight, ``1e3`` a thousand. Raises ValueError."""
+    for read in (int, partial(int, base=0)):
+        with suppress(ValueError):
+            return read(text)
+    if (number := float(text)).is_integer():
+        return int(number)
+    raise ValueError(f"{text} is no whole number")
 
 
 def missing_key(model: str) -> str:
@@ -475,7 +538,8 @@ def foreign_tasks(job: Job) -> str:
     """
     folder = folder_of(job.values.get("tasks_file", "")).resolve().parent
     strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
-    if folder != paths.MINI / "cloudapi" or not strangers:
+    own_benchmark = job.values.get("benchmark")  # it has tasks of its own (own/model)
+    if folder != paths.MINI / "cloudapi" or not strangers or own_benchmark:
         return ""
     names = ", ".join(dict.fromkeys(map(table_name, strangers)))
     return (

@@ -31,7 +31,6 @@ from lookuplab.toolgen.pairs import (
     MARK,
     EncodedPair,
     Pair,
-    TextPair,
     add_mark,
     encode,
     kind_of,
@@ -59,7 +58,7 @@ RECIPES = {
 
 def finetune(
     base: str | Path,
-    pairs: Sequence[Pair | TextPair],
+    pairs: Sequence[Pair],
     output: Path,
     recipe: Recipe,
     *,
@@ -92,7 +91,7 @@ def finetune(
 
 
 def training_rows(
-    checkpoint: LocalModel, pairs: Sequence[Pair | TextPair], recipe: Recipe, marked: bool
+    checkpoint: LocalModel, pairs: Sequence[Pair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict[str, list[int]]], Counter[str]]:
     """The pairs as ``labelled``, and how many were left out by reason; the marked form decides."""
     kind, tokenizer = kind_of(checkpoint.config), copy.deepcopy(checkpoint.tokenizer)

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -21,22 +21,16 @@ from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import Store, complete
 from lookuplab.models.local import CPU_TOKENS, LocalModel
-from lookuplab.scoring.calibration import auroc_interval
-from lookuplab.scoring.rates import average, bare_row, of_number, rate, row
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ToolAnswer, ask_tool
 from lookuplab.toolgen.pairs import kind_of, prompt_text
-from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
-from lookuplab.toolgen.tables import METRICS, Metric, metric_rows, repository_rows
 from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse, Vocabulary
 
 # the package's 128 tokens of code, plus marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
 QUESTION_COLUMNS = "id repository probability failure names chosen offered right".split()
 Requests = Sequence[tuple[Prompt, int]]  # with the number of the sample
-Row = dict[str, Any]
-CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number)
 
 
 @dataclass(eq=False)
@@ -122,7 +116,7 @@ class ToolModel:
 
     def _parts(self, requests: Requests) -> Sequence[Requests]:
         """On a CPU, the requests in two parts, so that the model can work on one while the other
-        waits for the tool (it saves a fifth of the time on two processors).
+        waits for the tool. How much time that saves has not been established.
 
         The batches that the model would form from all requests go to the two parts in turn. With
         one sample per prompt, the model forms the same batches from the parts, so no answer
@@ -185,27 +179,16 @@ class Generations:
                     is_offered = any(name.startswith(chosen) for name in names)
                 else:
                     is_offered = chosen in names
-                rows.append(
-                    {
-                        "id": function.id,
-                        "repository": function.repository,
-                        "probability": math.exp(logprobs[question.step]),
-                        "failure": question.failure,
-                        "names": len(names),
-                        "chosen": chosen,
-                        "offered": is_offered or not question.choices,
-                        "right": chosen in original,
-                    }
-                )
+                own = function.id, function.repository, math.exp(logprobs[question.step])
+                offered = is_offered or not question.choices
+                right = chosen in original
+                rows.append((*own, question.failure, len(names), chosen, offered, right))
         return pd.DataFrame(rows, columns=QUESTION_COLUMNS)
 
 
 def asked_questions(completion: Completion) -> list[Question]:
     """What was asked while a completion was written: its record, as JSON has it."""
     return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
-
-
-Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
 
 
 def generate(
@@ -228,122 +211,6 @@ def generate(
     prompts = [one for one in tooled.prompts() if len(model.prompt_ids(one.text)) < context]
     completions = complete(tooled, prompts, decoding, store, progress)
     return Generations(tooled, {one.id: one for one in completions})
-
-
-def call_rows(written: Written) -> list[Row]:
-    """For each (model, condition) that used the tool, how often it was called.
-
-    ``calls`` of all functions; ``calls_per_function`` with its interval over repositories;
-    ``not_offered_calls``, where the chosen name was not among those that the tool offered; and
-    ``failed_calls``, which got no answer; the last two out of ``n`` calls.
-    """
-    rows = []
-    for key, functions, questions in _with_tool(written):
-        calls = _counts([one.id for one in functions], questions)
-        mean = average(calls, [one.repository for one in functions])
-        total, failed = len(questions), (questions.failure != "").sum()
-        rows += [
-            bare_row(*key, "calls", total, len(functions)),
-            row(*key, "calls_per_function", mean),
-            bare_row(*key, "not_offered_calls", total - questions.offered.sum(), total),
-            bare_row(*key, "failed_calls", failed, total),
-        ]
-    return rows
-
-
-def offer_rows(written: Written) -> list[Row]:
-    """For each (model, condition) that used the tool, what it offered.
-
-    ``answered_percent`` is the share of the calls at which at least one name could be chosen, and
-    ``names_per_call`` the mean number of names at these calls. Both have intervals over
-    repositories.
-    """
-    rows = []
-    for key, _, questions in _with_tool(written):
-        if len(questions):
-            share = rate(questions.names > 0, questions.repository)
-            rows.append(row(*key, "answered_percent", share.percent()))
-        if len(some := questions[questions.names > 0]):
-            rows.append(row(*key, "names_per_call", average(some.names, some.repository)))
-    return rows
-
-
-def _with_tool(
-    written: Written,
-) -> list[tuple[tuple[str, str], Sequence[Function], pd.DataFrame]]:
-    return [
-        (key, made.model.functions, made.questions)
-        for key, made in written.items()
-        if made.model.use.trigger
-    ]
-
-
-def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """The rules with a different ``min_mark_probability`` (the replication package's
-    ``lsp_conf``).
-
-    A threshold of 1 or more means "never".
-    """
-    probability = threshold if threshold < 1 else NEVER
-    return ToolUse("mark", replace(rules, min_mark_probability=probability))
-
-
-def threshold_rows(
-    model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
-) -> list[Row]:
-    """One model's Table III at each threshold, with ``editsim_percent``, ``calls_per_function`` and
-    ``calls_percent`` of the calls at the first threshold.
-
-    ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from
-    ``Generations.questions``. Conditions are ``gate_<number>``, and ``gate_<number> -
-    gate_<first>`` for changes from the first threshold, over the same functions.
-    """
-    names = {threshold: f"gate_{threshold:g}" for threshold in frames}
-    tables = {
-        (model, names[threshold]): frame.assign(calls=_counts(frame.id, questions[threshold]))
-        for threshold, frame in frames.items()
-    }
-    base = next(iter(names.values()))
-    metrics = [*(one for one in METRICS if one.name == "editsim_percent"), CALLS]
-    rows = repository_rows(tables, base)
-    total = len(next(iter(questions.values())))
-    for threshold, name in names.items():
-        rows += metric_rows({(model, name): tables[model, name]}, metrics)
-        if total:
-            share = 100 * len(questions[threshold]) / total
-            rows.append(bare_row(model, name, "calls_percent", share, total))
-    rows += [each for each in metric_rows(tables, metrics, base) if " - " in each["condition"]]
-    return [each for each in rows if "_relative_" not in each["metric"]]
-
-
-def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> list[Row]:
-    """For answers generated without a threshold: which of their questions to the tool each
-    threshold would keep.
-
-    ``kept_right_percent`` and ``kept_wrong_percent`` are the shares of calls with right and with
-    wrong names that are kept, ``right_percent`` is the share of right names among the kept calls.
-    Under ``marks``, ``auroc`` is how often a right call's mark is more probable than a wrong one's.
-
-    This is exact for the first call that a threshold removes from an answer; after it the answer
-    might have continued differently.
-    """
-    rows, right = [], questions.right.astype(bool)
-    for threshold in thresholds:
-        kept = (questions.probability >= threshold) & (threshold < 1)
-        shares = {"kept_right": kept[right], "kept_wrong": kept[~right], "right": right[kept]}
-        for name, flags in shares.items():
-            if len(flags):
-                share = rate(flags, questions.repository[flags.index]).percent()
-                rows.append(row(model, f"gate_{threshold:g}", f"{name}_percent", share))
-    auroc = auroc_interval(right, questions.probability, questions.repository)
-    if not math.isnan(auroc.value):
-        rows.append(row(model, "marks", "auroc", auroc))
-    return rows
-
-
-def _counts(ids: Sequence[str], questions: pd.DataFrame) -> pd.Series:
-    """How often the tool was asked for each function."""
-    return pd.Series(ids).map(questions.id.value_counts()).fillna(0)
 
 
 def _word(text: str) -> str:

@@ -67,25 +67,6 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class TextPair:
-    """A question for a decoder and its reply, both used as they are, without marks."""
-
-    id: str
-    question: str
-    reply: str
-    signature: str = ""
-
-    def prompt(self, kind: str) -> str:  # noqa: ARG002 (as a Pair has it)
-        return self.question
-
-    def answer(self, kind: str) -> str:  # noqa: ARG002
-        return self.reply
-
-    def unmarked(self) -> "TextPair":
-        return self
-
-
-@dataclass(frozen=True)
 class EncodedPair:
     """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the
     end of text.
@@ -188,7 +169,7 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
     return int(tokenizer.convert_tokens_to_ids(text))
 
 
-def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[EncodedPair]:
+def encode(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[EncodedPair]:
     """The pairs in tokens. Prompt and answer are tokenised separately, as they are when the model
     answers.
 

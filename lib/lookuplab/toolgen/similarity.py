@@ -8,8 +8,8 @@ so both are computed from the counts of its pairs, for the whole corpus or any p
 import keyword
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import takewhile
 from operator import itemgetter
 from typing import NamedTuple
@@ -31,10 +31,6 @@ ORDERS = (1, 2, 3, 4)
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
 KEYWORDS = {*keyword.kwlist, "match", "case", "type"}  # weigh five times as much as other words
 PARSER = Parser(Language(tree_sitter_python.language()))
-STEPS = set(  # of a data flow: what gives a name a value, or runs twice or not at all
-    """assignment augmented_assignment default_parameter for_in_clause for_statement if_statement
-    while_statement""".split()
-)
 
 
 class Compared(NamedTuple):
@@ -166,32 +162,26 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     package uses for a weighted reference, matched and all subtrees of the syntax, matched and all
     data flows, and whether a missing data flow counts.
     """
-    predicted_counts, reference_counts = (
-        _analysis(text, rules.comments_in_code_bleu) for text in (prediction, reference)
-    )
-    common = _common(predicted_counts.grams, reference_counts.grams)
+    keeps = rules.comments_in_code_bleu
+    words, grams, subtrees, edges = _analysis(prediction, keeps)
+    wanted_words, wanted_grams, wanted_subtrees, wanted_edges = _analysis(reference, keeps)
+    common = _common(grams, wanted_grams)
     matches = [*map(Counter.total, common)]
-    totals, weighted = (
-        [max(1, one.words - n + 1) for n in ORDERS] for one in (predicted_counts, reference_counts)
-    )
+    totals, weighted = ([max(1, size - n + 1) for n in ORDERS] for size in (words, wanted_words))
     return [
         *matches,
         *totals,
         _weight(common[0]),
         *matches[1:],
-        max(1, _weight(reference_counts.grams[0])),
+        max(1, _weight(wanted_grams[0])),
         *weighted[1:],
-        predicted_counts.words,
-        reference_counts.words,
+        words,
+        wanted_words,
         2,  # the package takes the length of the pair (words, weights)
-        sum(
-            times
-            for tree, times in reference_counts.subtrees.items()
-            if tree in predicted_counts.subtrees
-        ),
-        reference_counts.subtrees.total(),
-        (reference_counts.edges & predicted_counts.edges).total(),
-        reference_counts.edges.total(),
+        sum(times for tree, times in wanted_subtrees.items() if tree in subtrees),
+        wanted_subtrees.total(),
+        (wanted_edges & edges).total(),
+        wanted_edges.total(),
         rules.absent_flow_counts,
     ]
 
@@ -206,21 +196,15 @@ def _weight(words: Counter) -> float:
     return weight
 
 
-class _Analysis(NamedTuple):
-    words: int
-    grams: list[Counter]
-    subtrees: Counter
-    edges: Counter
-
-
 @lru_cache(maxsize=2048)  # a reference is compared with every model's prediction
-def _analysis(text: str, commented: bool) -> _Analysis:
+def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, Counter]:
+    """How many words a text has, its n-grams, and the subtrees and data flows of its syntax."""
     text = indented(text, "").strip()
     words = text.split()
     code = text if commented else uncommented(text)
     root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # even broken code has one
     tree = _Tree(root)
-    return _Analysis(len(words), _grams(words), tree.subtrees, Counter(tree.edges()))
+    return len(words), _grams(words), tree.subtrees, Counter(tree.edges())
 
 
 def uncommented(text: str) -> str:
@@ -245,7 +229,6 @@ def uncommented(text: str) -> str:
 Span = tuple[int, int, str]  # first byte, byte after the last, text
 Edge = tuple[Span, str, list[Span]]  # a variable, "comesFrom" or "computedFrom", the sources
 Definitions = dict[str, list[Span]]  # where each name got its value
-Flow = tuple[list[Edge], Definitions]
 
 
 class _Tree:
@@ -262,10 +245,10 @@ class _Tree:
         self.tokens: list[tuple[str, Span]] = []
         self.below: dict[int, slice] = {}
         self.steps: set[int] = set()
+        self.flow: list[Edge] = []
         self.subtrees: Counter[str] = Counter()
-        self._written, self._at = str(root), 0
         self._walk(root, False)
-        self.subtrees = self.subtrees or Counter([self._written])
+        self.subtrees = self.subtrees or Counter([str(root)])
 
     def _walk(self, node: Node, in_string: bool) -> bool:
         """Whether the node is one of ``steps``."""
@@ -274,17 +257,11 @@ class _Tree:
         if not in_string and (is_string or (not children and kind != "comment")):
             text = (node.text or b"").decode("utf-8", "replace")
             self.tokens.append((kind, (*node.byte_range, text)))
-        # its text is a part of the root's: quicker than str(node), but not so in broken code
-        if is_part := node.is_named and not self.root.has_error:
-            start = self._written.index("(", self._at)
-            self._at = start + 1
         is_step = kind in STEPS and bool(children)
         for child in children:
             is_step |= self._walk(child, in_string or is_string)
-        if is_part:
-            self._at = self._written.index(")", self._at) + 1
         if children:
-            self.subtrees[self._written[start : self._at] if is_part else str(node)] += 1
+            self.subtrees[str(node)] += 1
         if in_string:
             return False
         self.below[node.id] = slice(first, len(self.tokens))
@@ -301,9 +278,10 @@ class _Tree:
         names come in the order of their places.
         """
         try:
-            flow = sorted(self._flow(self.root, {})[0], key=itemgetter(0))
+            self._follow(self.root, {})
         except Exception:  # a broken tree; the package, too, takes it for one without a flow
             return
+        flow = sorted(self.flow, key=itemgetter(0))
         linked = {span for edge in flow if edge[2] for span in (edge[0], *edge[2])}
         merged: dict[tuple, tuple] = {}
         for span, relation, sources in flow:
@@ -315,108 +293,105 @@ class _Tree:
             given = tuple(numbers[source] for source in sources)
             yield numbers[name], relation, given
 
-    def _flow(self, node: Node, defined: Definitions) -> Flow:
-        """(edges, defined): where the values below a node come from, and what is defined after
-        it.
-        """
-        kind, children = node.type, node.children
+    # Each of these adds where the values below a node come from to ``flow``, and returns what is
+    # ``defined`` after it, from what is defined before.
+
+    def _follow(self, node: Node, defined: Definitions) -> Definitions:
         if node.id not in self.steps:
             return self._uses(node, defined)
-        if kind == "default_parameter":
-            return self._default(node, defined)
-        if kind == "for_in_clause":
-            return self._assigned([_field(node, "left")], [children[-1]], defined)
-        if kind in ("assignment", "augmented_assignment"):
-            if node.child_by_field_name("right") is None:
-                return [], defined
-            return self._assigned(*_sides(node), defined)
-        if kind == "if_statement":
-            return self._branches(children, defined)
-        if kind in ("for_statement", "while_statement"):
-            return self._loop(node, defined)
+        if step := STEPS.get(node.type):
+            return step(self, node, defined)
         return self._visit(
-            sorted(children, key=lambda child: child.type != "for_in_clause"), defined
+            sorted(node.children, key=lambda child: child.type != "for_in_clause"), defined
         )
 
-    def _visit(self, nodes: Sequence[Node], defined: Definitions) -> Flow:
-        edges = []
+    def _visit(self, nodes: Sequence[Node], defined: Definitions) -> Definitions:
         for node in nodes:
-            more, defined = self._flow(node, defined)
-            edges += more
-        return edges, defined
+            defined = self._follow(node, defined)
+        return defined
 
-    def _uses(self, node: Node, defined: Definitions) -> Flow:
-        edges, defined = [], dict(defined)
+    def _uses(self, node: Node, defined: Definitions) -> Definitions:
+        defined = dict(defined)
         for kind, span in self.tokens[self.below[node.id]]:
             name = span[-1]
             if name != kind:
-                edges.append((span, "comesFrom", defined.get(name, [])))
+                self.flow.append((span, "comesFrom", defined.get(name, [])))
                 if kind == "identifier":
                     defined.setdefault(name, [span])
-        return edges, defined
+        return defined
 
-    def _default(self, node: Node, defined: Definitions) -> Flow:
-        edges: list[Edge] = []
+    def _default(self, node: Node, defined: Definitions) -> Definitions:
         sources: list[list[Span]] = [[]]
         if value := node.child_by_field_name("value"):
-            edges, defined = self._flow(value, defined)
+            defined = self._follow(value, defined)
             sources = [[span] for span in self._variables(value)]
-        defined = dict(defined)
-        for span in self._variables(_field(node, "name")):
-            edges += [(span, "comesFrom", one) for one in sources]
-            defined[span[-1]] = [span]
-        return edges, defined
+        targets = self._variables(_field(node, "name"))
+        self.flow += [(span, "comesFrom", one) for span in targets for one in sources]
+        return defined | {span[-1]: [span] for span in targets}
+
+    def _clause(self, node: Node, defined: Definitions) -> Definitions:
+        return self._assigned([_field(node, "left")], node.children[-1:], defined)
+
+    def _assignment(self, node: Node, defined: Definitions) -> Definitions:
+        if node.child_by_field_name("right") is None:
+            return defined
+        return self._assigned(*_sides(node), defined)
 
     def _assigned(
         self, targets: Sequence[Node], values: Sequence[Node], defined: Definitions
-    ) -> Flow:
-        edges, defined = self._visit(values, defined)
-        defined = dict(defined)
+    ) -> Definitions:
+        defined = self._visit(values, defined)
         for target, value in zip(targets, values, strict=True):
-            sources = self._variables(value)
-            for span in self._variables(target):
-                edges.append((span, "computedFrom", sources))
-                defined[span[-1]] = [span]
-        return edges, defined
+            spans, sources = self._variables(target), self._variables(value)
+            self.flow += [(span, "computedFrom", sources) for span in spans]
+            defined = defined | {span[-1]: [span] for span in spans}
+        return defined
 
-    def _branches(self, children: Sequence[Node], before: Definitions) -> Flow:
-        edges, ends, defined = [], [], before
-        for child in children:
+    def _branches(self, node: Node, before: Definitions) -> Definitions:
+        ends, defined = [], before
+        for child in node.children:
             if child.type in ("elif_clause", "else_clause"):
-                more, end = self._flow(child, before)
-                ends.append(end)
+                ends.append(self._follow(child, before))
             else:
-                more, defined = self._flow(child, defined)
-            edges += more
+                defined = self._follow(child, defined)
         ends.append(defined)
-        if not any("else" in child.type for child in children):
+        if not any("else" in child.type for child in node.children):
             ends.append(before)
-        merged: dict[str, set[Span]] = defaultdict(set)
-        for end in ends:
-            for name, spans in end.items():
-                merged[name].update(spans)
-        return edges, {name: sorted(spans) for name, spans in merged.items()}
+        return {
+            name: sorted({span for end in ends for span in end.get(name, ())})
+            for name in set().union(*ends)
+        }
 
-    def _loop(self, node: Node, defined: Definitions) -> Flow:
-        edges: list[Edge] = []
-        inside = node.children
+    def _loop(self, node: Node, defined: Definitions) -> Definitions:
+        start, inside = len(self.flow), node.children
         for _ in range(2):  # what the first pass computes, the second uses
             if node.type == "for_statement":
-                more, defined = self._assigned(*_sides(node), defined)
-                edges += more
+                defined = self._assigned(*_sides(node), defined)
                 inside = [child for child in node.children[-1:] if child.type == "block"]
-            more, defined = self._visit(inside, defined)
-            edges += more
+            defined = self._visit(inside, defined)
         merged: dict[tuple[Span, str], list[Span]] = {}
-        for span, relation, sources in edges:
+        for span, relation, sources in self.flow[start:]:
             if (span, relation) in merged:
                 sources = sorted({*merged[span, relation], *sources})
             merged[span, relation] = sources
-        return [(*key, sources) for key, sources in merged.items()], defined
+        self.flow[start:] = [(*key, sources) for key, sources in merged.items()]
+        return defined
 
     def _variables(self, node: Node) -> list[Span]:
         """The tokens below a node, without keywords and signs."""
         return [span for kind, span in self.tokens[self.below[node.id]] if span[-1] != kind]
+
+
+# What gives a name a value, or runs twice or not at all
+STEPS = {
+    "assignment": _Tree._assignment,
+    "augmented_assignment": _Tree._assignment,
+    "default_parameter": _Tree._default,
+    "for_in_clause": _Tree._clause,
+    "for_statement": _Tree._loop,
+    "if_statement": _Tree._branches,
+    "while_statement": _Tree._loop,
+}
 
 
 def _field(node: Node, name: str) -> Node:
@@ -453,37 +428,33 @@ def is_name(leaf: Leaf) -> bool:
 
 
 @lru_cache(maxsize=4096)  # every model's answers are compared with the same references
-def _words(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A text's identifiers, and all of its tokens."""
-    found = leaves(text)
-    names = tuple(leaf.value for leaf in found if is_name(leaf))
-    return names, tuple(leaf.value for leaf in found if leaf.value.strip())
-
-
 def identifiers(text: str) -> list[str]:
     """All identifiers of a text, with repetitions; not those inside plain strings and comments."""
-    return [*_words(text)[0]]
+    return [leaf.value for leaf in leaves(text) if is_name(leaf)]
+
+
+@lru_cache(maxsize=4096)
+def _code(text: str) -> list[str]:
+    """All of its tokens."""
+    return [leaf.value for leaf in leaves(text) if leaf.value.strip()]
 
 
 def next_identifier(compared: Compared) -> bool | None:
     """Monitor-guided decoding's metric (Section 5): the first identifiers are equal; None if the
     original has none.
     """
-    written, original = _words(compared.body)[0], _words(compared.original_body)[0]
+    written, original = identifiers(compared.body), identifiers(compared.original_body)
     return written[:1] == original[:1] if original else None
 
 
-def identifier_sequence(compared: Compared) -> float | None:
-    """Theirs, too: the common prefix of both identifier sequences over the original's length."""
-    return _common_share(_words(compared.body)[0], _words(compared.original_body)[0])
-
-
-def common_tokens(compared: Compared) -> float | None:
-    """Their prefix match: the same over all tokens."""
-    return _common_share(_words(compared.body)[1], _words(compared.original_body)[1])
-
-
-def _common_share(written: Sequence[str], original: Sequence[str]) -> float | None:
+def _common_share(parts: Callable[[str], list[str]], compared: Compared) -> float | None:
+    written, original = parts(compared.body), parts(compared.original_body)
     pairs = zip(written, original, strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return common / len(original) if original else None
+
+
+# Theirs, too: the common prefix of both identifier sequences over the original's length; and their
+# prefix match, the same over all tokens.
+identifier_sequence = partial(_common_share, identifiers)
+common_tokens = partial(_common_share, _code)

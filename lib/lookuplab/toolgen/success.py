@@ -19,12 +19,9 @@ they define.
 
 import ast
 import gc
-import json
 import os
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import get_context
@@ -40,7 +37,7 @@ from astroid.context import _invalidate_cache
 from astroid.inference_tip import clear_inference_tip_cache
 from astroid.nodes import ClassDef, FunctionDef, Import, ImportFrom, Module
 from astroid.nodes._base_nodes import LookupMixIn
-from pylint.lint import PyLinter, Run, augmented_sys_path, discover_package_path
+from pylint.lint import PyLinter, augmented_sys_path, discover_package_path
 from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
@@ -102,18 +99,6 @@ def messages_of(
     return ask_worker(PYLINT_WORKER, question, seconds, set(), f"{root / file} {digest}")[
         "messages"
     ]
-
-
-def fresh_messages(root: Path, file: str) -> list[Message]:
-    """The naive way: one pylint process for one file, which must contain the generated function on
-    disk.
-    """
-    checks = f"--enable={','.join(CHECKS + CRASHES)}"
-    command = [sys.executable, "-P", "-m", PYLINT_WORKER, "--rcfile=", "--disable=all", checks]
-    command += ["--output-format=json", file]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    messages = json.loads(done.stdout or "[]")
-    return [[one["message-id"], one["line"], one["message"]] for one in messages]
 
 
 class Linter(PyLinter):
@@ -276,9 +261,5 @@ class WarmLinter(Linter):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        linter = WarmLinter()
-        serve(linter.answer, linter.trees.learn)
-    else:
-        Run.LinterClass = Linter
-        Run(sys.argv[1:])
+    linter = WarmLinter()
+    serve(linter.answer, linter.trees.learn)

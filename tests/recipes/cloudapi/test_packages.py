@@ -240,7 +240,8 @@ def test_prompts_are_python_that_ends_before_the_call(made):
     assert outside == "import shop\n\n# Count\nresult = shop."
 
 
-def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests(folder, made):
+@pytest.mark.usefixtures("made")
+def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests(folder):
     names = read_frequencies(folder / packages.FREQUENCIES).count_name
     assert names["python/shop.shop.Basket.add_item_to"] == 4  # two definitions and two calls
 
@@ -261,6 +262,15 @@ def test_what_does_not_import_ends_the_command_with_one_line_and_code_2(tmp_path
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "wrong does not import: " in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_package_of_which_little_can_be_asked_is_a_warning(tmp_path):
+    one = 'def shut_it(door):\n    """Close the door."""\n'
+    names = "".join(f"def run{i}(): ...\n" for i in range(20))
+    (tmp_path / "dumb.py").write_text(one + names)
+    made = packages.build(str(tmp_path / "dumb"), tmp_path)
+    assert made.share == "1 of 21 operations can be asked for (4.8%)"
+    assert made.warnings[-1].startswith(f"only {made.share}")
 
 
 def test_a_package_of_which_nothing_can_be_asked_says_why(tmp_path):

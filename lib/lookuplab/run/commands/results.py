@@ -58,8 +58,9 @@ def claims(
 
     For each claim: the paper's value, ours with its 95% interval, n, and two verdicts. Direction:
     the claim *holds* or *fails* if the whole interval lies on one side of the claimed bound, and is
-    *not decided* if the interval contains the bound or the artifact is missing. A claim about
-    frequent APIs is *not testable: floor* on models with less than 5% valid calls in every class.
+    *not decided* if the interval contains the bound. Claims whose artifact is missing are *not
+    run*: one line counts them. A claim about validity is *not testable: floor* on models that get
+    hardly anything right (less than 5% valid calls in every class, say).
     Size: whether our interval *covers* the number printed in the paper. Two of our numbers are
     compared through the interval of their difference (the paired interval, if the artifact has
     one).

@@ -4,7 +4,6 @@ profile.
 
 import io
 import os
-import re
 import sys
 import textwrap
 import time
@@ -173,8 +172,8 @@ def sweep(
     """Execute one notebook for every combination of the given values.
 
     Everything goes to one folder in runs/sweeps/. Its sweep.csv has all numbers, in the schema of
-    an artifact; the swept parameters are part of each row's condition (`all, k=2`). To resume an
-    interrupted sweep, repeat the command: cases that are up to date are not run again.
+    an artifact; the parameters with several values are part of each row's condition (`all, k=2`).
+    To resume an interrupted sweep, repeat the command: cases that are up to date are not run again.
 
     \b
     Examples:
@@ -183,7 +182,8 @@ def sweep(
       lookuplab sweep fig7a_retriever_precision -p k=1,2,3 --scheduler tcp://head-node:8786
 
     Args:
-        parameter: NAME=A,B,C: the values of a parameter (put lists in brackets); repeatable.
+        parameter: NAME=A,B,C: the values of a parameter (put lists in brackets, and a value with a
+            comma in quotes); repeatable.
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         jobs: Number of notebooks to run at once (default: the number of cores).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
@@ -193,13 +193,12 @@ def sweep(
     from lookuplab import paths
     from lookuplab.models.store import canonical, digest
     from lookuplab.results.artifact import read_csv, to_csv
-    from lookuplab.run.notebooks import find, plan, request
+    from lookuplab.run.notebooks import find, plan, request, split_values
 
     swept, chosen, grid = find(notebook), request(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
-    # commas inside brackets do not separate values
-    values = [re.split(r",(?![^\[]*\])", text) for text in grid.values()]
-    cases = [dict(zip(grid, case, strict=True)) for case in product(*values)]
+    values = {name: split_values(text) for name, text in grid.items()}
+    cases = [dict(zip(grid, case, strict=True)) for case in product(*values.values())]
     planned, tables = [], []
     for number, case in enumerate(cases):
         own = folder / f"{number:03d}"
@@ -207,7 +206,7 @@ def sweep(
         planned.append(replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures"))
     code = execute(planned, jobs, scheduler)
     for job, case in zip(planned, cases, strict=True):
-        setting = [f"{name}={text}" for name, text in case.items()]
+        setting = [f"{name}={text}" for name, text in case.items() if values[name][1:]]
         for file in sorted(job.figures.rglob("*.csv")):
             table = read_csv(file)
             conditions = [", ".join(filter(None, (old, *setting))) for old in table.condition]

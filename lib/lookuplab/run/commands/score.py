@@ -40,7 +40,11 @@ class Benchmarks(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if ":" not in cmd_name:
-            return super().get_command(ctx, cmd_name)
+            command_ = super().get_command(ctx, cmd_name)
+            if not command_:
+                known = f"{', '.join(self.list_commands(ctx))}, or your own class, module:Class"
+                raise UserError(f"no benchmark {cmd_name!r}: give {known}")
+            return command_
 
         def own(file: BinaryIO, *, output: Path | None = None) -> None:
             """Score completions of your own benchmark (docs/fourth_paper.md).
@@ -128,7 +132,8 @@ def check_fields(record: Line, **types: Any) -> None:
     for name, type_ in types.items():
         value = record.get(name)
         if not isinstance(value, type_) or value == []:
-            must = f"must be of type {getattr(type_, '__name__', type_)}" if value else "is missing"
+            type_name = getattr(type_, "__name__", type_)
+            must = f"must be of type {type_name}" if name in record else "is missing"
             raise UserError(f"the field {name!r} {must}")
 
 

@@ -1,0 +1,140 @@
+"""Numbers on the questions that models asked the tool: how many, what was offered, and what a
+threshold on the mark's probability leaves of them.
+
+Rows are dictionaries as ``scoring.rates.row`` makes them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from lookuplab.scoring.calibration import auroc_interval
+from lookuplab.scoring.rates import average, bare_row, of_number, rate, row
+from lookuplab.toolgen.functions import Function
+from lookuplab.toolgen.generation import Generations
+from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
+from lookuplab.toolgen.tables import METRICS, Metric, metric_rows, repository_rows
+from lookuplab.toolgen.tool_use import ToolUse
+
+Row = dict[str, Any]
+CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number)
+Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
+
+
+def call_rows(written: Written) -> list[Row]:
+    """For each (model, condition) that used the tool, how often it was called.
+
+    ``calls`` of all functions; ``calls_per_function`` with its interval over repositories;
+    ``not_offered_calls``, where the chosen name was not among those that the tool offered; and
+    ``failed_calls``, which got no answer; the last two out of ``n`` calls.
+    """
+    rows = []
+    for key, functions, questions in _with_tool(written):
+        calls = _counts([one.id for one in functions], questions)
+        mean = average(calls, [one.repository for one in functions])
+        total, failed = len(questions), (questions.failure != "").sum()
+        rows += [
+            bare_row(*key, "calls", total, len(functions)),
+            row(*key, "calls_per_function", mean),
+            bare_row(*key, "not_offered_calls", total - questions.offered.sum(), total),
+            bare_row(*key, "failed_calls", failed, total),
+        ]
+    return rows
+
+
+def offer_rows(written: Written) -> list[Row]:
+    """For each (model, condition) that used the tool, what it offered.
+
+    ``answered_percent`` is the share of the calls at which at least one name could be chosen, and
+    ``names_per_call`` the mean number of names at these calls. Both have intervals over
+    repositories.
+    """
+    rows = []
+    for key, _, questions in _with_tool(written):
+        if len(questions):
+            share = rate(questions.names > 0, questions.repository)
+            rows.append(row(*key, "answered_percent", share.percent()))
+        if len(some := questions[questions.names > 0]):
+            rows.append(row(*key, "names_per_call", average(some.names, some.repository)))
+    return rows
+
+
+def _with_tool(
+    written: Written,
+) -> list[tuple[tuple[str, str], Sequence[Function], pd.DataFrame]]:
+    return [
+        (key, made.model.functions, made.questions)
+        for key, made in written.items()
+        if made.model.use.trigger
+    ]
+
+
+def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
+    """The rules with a different ``min_mark_probability`` (the replication package's
+    ``lsp_conf``).
+
+    A threshold of 1 or more means "never".
+    """
+    probability = threshold if threshold < 1 else NEVER
+    return ToolUse("mark", replace(rules, min_mark_probability=probability))
+
+
+def threshold_rows(
+    model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
+) -> list[Row]:
+    """One model's Table III at each threshold, with ``editsim_percent``, ``calls_per_function`` and
+    ``calls_percent`` of the calls at the first threshold.
+
+    ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from
+    ``Generations.questions``. Conditions are ``gate_<number>``, and ``gate_<number> -
+    gate_<first>`` for changes from the first threshold, over the same functions.
+    """
+    names = {threshold: f"gate_{threshold:g}" for threshold in frames}
+    tables = {
+        (model, names[threshold]): frame.assign(calls=_counts(frame.id, questions[threshold]))
+        for threshold, frame in frames.items()
+    }
+    base = next(iter(names.values()))
+    metrics = [*(one for one in METRICS if one.name == "editsim_percent"), CALLS]
+    rows = repository_rows(tables, base)
+    total = len(next(iter(questions.values())))
+    for threshold, name in names.items():
+        rows += metric_rows({(model, name): tables[model, name]}, metrics)
+        if total:
+            share = 100 * len(questions[threshold]) / total
+            rows.append(bare_row(model, name, "calls_percent", share, total))
+    rows += [each for each in metric_rows(tables, metrics, base) if " - " in each["condition"]]
+    return [each for each in rows if "_relative_" not in each["metric"]]
+
+
+def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> list[Row]:
+    """For answers generated without a threshold: which of their questions to the tool each
+    threshold would keep.
+
+    ``kept_right_percent`` and ``kept_wrong_percent`` are the shares of calls with right and with
+    wrong names that are kept, ``right_percent`` is the share of right names among the kept calls.
+    Under ``marks``, ``auroc`` is how often a right call's mark is more probable than a wrong one's.
+
+    This is exact for the first call that a threshold removes from an answer; after it the answer
+    might have continued differently.
+    """
+    rows, right = [], questions.right.astype(bool)
+    for threshold in thresholds:
+        kept = (questions.probability >= threshold) & (threshold < 1)
+        shares = {"kept_right": kept[right], "kept_wrong": kept[~right], "right": right[kept]}
+        for name, flags in shares.items():
+            if len(flags):
+                share = rate(flags, questions.repository[flags.index]).percent()
+                rows.append(row(model, f"gate_{threshold:g}", f"{name}_percent", share))
+    auroc = auroc_interval(right, questions.probability, questions.repository)
+    if not math.isnan(auroc.value):
+        rows.append(row(model, "marks", "auroc", auroc))
+    return rows
+
+
+def _counts(ids: Sequence[str], questions: pd.DataFrame) -> pd.Series:
+    """How often the tool was asked for each function."""
+    return pd.Series(ids).map(questions.id.value_counts()).fillna(0)

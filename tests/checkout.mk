@@ -1,0 +1,42 @@
+# Targets that only the full checkout has: the students' bundle comes without tests, without this file, and without the course's sources.
+.PHONY: test lint mutants course
+
+test: $(VENV)/.installed-test  ## the tests
+	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(or $(strip $(JOBS)),logical) --dist worksteal $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-test  ## checks of code, format, types and spelling
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+	@$(RUN) mypy lib/lookuplab data/recipes
+	@$(RUN) codespell_lib lib data/recipes docs notebooks tests *.md
+
+# In a copy of the checkout, which takes the last commit.
+mutants: $(VENV)/.installed-mutants  ## which changes of the lines of a package that changed since BASE no test notices: make mutants ROOM=scoring BASE=HEAD~5 SAMPLE=100
+	@rm -rf runs/mutants && git clone --quiet . runs/mutants
+	@cd runs/mutants && export PATH="$(or $(CONDA),$(CURDIR)/.venv)/bin:$$PATH" PYTHONPATH="$$PWD/lib:$$PWD/data" LOOKUPLAB_HOME="$$PWD" \
+		&& sed 's|ROOM|$(ROOM)|; s|BASE|$(BASE)|' tests/mutants.toml >mutants.toml \
+		&& cosmic-ray init mutants.toml mutants.sqlite \
+		&& cr-filter-operators mutants.sqlite mutants.toml \
+		&& cr-filter-git --config mutants.toml mutants.sqlite \
+		&& python tests/mutants.py mutants.sqlite --size $(or $(SAMPLE),100) \
+		&& cosmic-ray exec mutants.toml mutants.sqlite \
+		&& cr-report --surviving-only --show-diff mutants.sqlite
+
+course: $(VENV)/.installed-course  ## the student bundle, without solutions and hidden tests: runs/course/lookuplab-course.zip
+	@$(VENV)/bin/python notebooks/course/bundle.py
+
+runs/course/student: | $(VENV)/.installed-course
+	@$(VENV)/bin/python notebooks/course/bundle.py
+	@cp -R runs/course/release/course $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@$(PIP) -e '.[test]'
+	@touch $@
+
+$(VENV)/.installed-mutants: $(VENV)/.installed-test
+	@$(PIP) -e '.[mutants]'
+	@touch $@
+
+$(VENV)/.installed-course: $(VENV)/.installed
+	@$(PIP) -e '.[course]'
+	@touch $@

@@ -46,7 +46,7 @@ class Scripted:
     def __init__(self, chat=False):
         self.chat, self.read = chat, []
 
-    def generate(self, requests, decoding):
+    def generate(self, requests, _decoding):
         for prompt, sample in requests:
             self.read.append((prompt.text, prompt.system))
             text = "" if sample else str(2 * int(prompt.text.split()[2]))

@@ -42,7 +42,8 @@ _LEAD_INS = re.compile(
 )
 _BOILERPLATE = re.compile(
     r"""^(?:for[ ]more|see[ ]|note[ ]|this[ ]is[ ]aws[ ]waf|amazon[ ]web[ ]services[ ]customers
-    |important|learn[ ]more|if[ ]|when[ ]|you[ ]|we[ ]|it[ ]|in[ ]the[ ]|end[ ]of[ ]support|deprecated
+    |important|learn[ ]more|if[ ]|when[ ]|you[ ]|we[ ]|it[ ]|in[ ]the[ ]|end[ ]of[ ]support
+    |deprecated
     |this[ ](?:api|operation|action)[ ](?:is|has|requires|supports))
     |not[ ]supported|deprecated|http""",
     re.IGNORECASE | re.VERBOSE,

@@ -1,20 +1,11 @@
 """Comments, and the text they are made of: the right sentence, the imperative, no leaked name."""
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi.specs import ApiSpec
-from recipes.cloudapi.comments import (
-    Intent,
-    distinct_comments,
-    intent,
-    leaks_name,
-    normalised,
-    reword,
-)
+from recipes.cloudapi.comments import Intent, distinct_comments, intent, leaks_name, normalised
 from recipes.prose import html_text, rst_text, sentences
 
 DESCRIPTION = "Adds the specified user to the specified group."
@@ -98,11 +89,6 @@ def test_a_docstring_gives_an_english_sentence_or_nothing(docstring, clause):
 def test_any_description_gives_clean_single_line_comments(description):
     for comment in comments(description, "some_name", 2):
         assert "\n" not in comment and "  " not in comment
-
-
-def test_keeping_everything_gives_the_plain_form():
-    meaning = Intent("get", "a list of users")
-    assert reword(meaning, random.Random(0), keep=1.0) == "get a list of users"
 
 
 def test_html_loses_its_markup_and_keeps_one_paragraph_a_line():

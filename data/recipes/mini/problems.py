@@ -551,14 +551,15 @@ def written(example: DocExample) -> list[ProblemRecord]:
     """
     signal.setitimer(signal.ITIMER_REAL, RUN_SECONDS, RUN_SECONDS)
     try:
-        return [record(draft, number) for number, draft in enumerate(drafts(example))]
+        found = drafts(example)
+        return [record(example, number, draft) for number, draft in enumerate(found)]
     except Exception:  # whatever the documented object raises
         return []
 
 
-def record(draft: Draft, number: int) -> ProblemRecord:
-    """One problem of ``written``."""
-    (setup, expected), example = draft.cases[0], draft.example
+def record(example: DocExample, number: int, draft: Draft) -> ProblemRecord:
+    """One problem of ``written``; the draft's own example may have other imports."""
+    setup, expected = draft.cases[0]
     values = ["None", expected.source, *variables(draft.target, setup)]
     imports = "\n".join(PROBLEM_IMPORTS.values())
     return {

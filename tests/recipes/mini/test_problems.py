@@ -230,7 +230,7 @@ def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypa
     monkeypatch.setattr(ds1000, "load_problems", lambda _: [])
     learned = questions.pairs()
     assert len(learned) == questions.PER_EXAMPLE and learned[0].id == "numpy.median#0.0"
-    assert learned[0].reply == f"result = np.median(a, axis=0){questions.END}"
+    assert learned[0].body == f"result = np.median(a, axis=0){questions.END}"
     known = SimpleNamespace(reference="result = np.median(a, axis=0)")
     monkeypatch.setattr(ds1000, "load_problems", lambda _: [known])
     assert learned[0].id not in [one.id for one in questions.pairs()]

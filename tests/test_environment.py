@@ -134,3 +134,23 @@ def test_a_python_that_is_missing_or_does_not_run_is_one_clear_line(make, tmp_pa
 
 def test_make_takes_the_newest_python_that_runs(make):
     assert '"python3.12" -m venv' in make("-n", "lab").stdout
+
+
+def test_a_bundle_has_only_the_targets_that_work_in_it(make):
+    targets = [line.split()[1] for line in make("help").stdout.splitlines()]
+    assert targets == ["help", "reproduce", "lab", "course-lab", "clean"]
+    whole = subprocess.check_output(["make", "help"], cwd=ROOT, text=True)
+    assert {"test", "lint", "course"} < {line.split()[1] for line in whole.splitlines()}
+
+
+def test_make_uses_an_active_conda_environment_of_the_kit_and_clean_keeps_it(make, tmp_path):
+    conda = tmp_path / "envs" / "lookuplab"
+    active = f"CONDA_PREFIX={conda}", "CONDA_DEFAULT_ENV=lookuplab"
+    assert "conda activate lookuplab" in make("lab", *active).stderr and not conda.exists()
+    (conda / "bin").mkdir(parents=True)
+    (conda / "bin" / "python").write_text("")
+    for options in (active, [f"CONDA={conda}"]):
+        plan = make("-n", "lab", *options).stdout
+        assert f"{conda}/bin/python -m pip" in plan and "-m venv" not in plan
+        assert "envs" not in make("-n", "clean", *options).stdout
+    assert ".venv/bin/python" in make("-n", "lab", active[0], "CONDA_DEFAULT_ENV=base").stdout

@@ -148,7 +148,7 @@ def verdicts(
         }
         for task, completion in pairs:
             file = copies[task.root] / task.file
-            *_, new = inserted(task, completion.text)
+            *_, new = inserted(task, completion.text, rules)
             file.write_text(new.text, "utf-8", newline="\n")
             yield verdict(fresh_messages(copies[task.root], task.file), new, rules)
             shutil.copyfile(task.root / task.file, file)

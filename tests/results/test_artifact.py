@@ -8,7 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.results import plots
 from lookuplab.results.artifact import Artifact, read_csv, readable, to_csv
 
 ROW = {
@@ -75,6 +77,16 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
     assert record["data"] == {
         "data/tasks.jsonl": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     }
+    elsewhere = [kit.root.parent / name / "a.jsonl" for name in ("one", "two")]
+    for file in elsewhere:
+        paths.made(file.parent).joinpath(file.name).write_text(file.parent.name)
+    repositories = [f"{kit.root.parent}/rich", f"{kit.root.parent}/all/*", "click"]
+    folder = save(ROW, data=elsewhere, parameters={"repositories": repositories})
+    text = (folder / "table.json").read_text()
+    other = json.loads(text)
+    assert str(kit.root.parent) not in text
+    assert other["parameters"]["repositories"] == ["rich", "all/*", "click"]
+    assert [name[:7] for name in other["data"]] == ["a.jsonl", "a.jsonl"]
     assert record["seeds"] == 3 and record["parameters"] == {"file": "data/tasks.jsonl"}
     assert {"git", "packages", "processor", "device", "wall_seconds"} <= set(record)
 
@@ -89,6 +101,17 @@ def test_sentences_name_a_model_as_tables_do(monkeypatch):
     told = "tiny is right in 33.3 [20.0, 50.5]. n = 267."
     assert artifact.tell(f"{address} is right in {artifact.quote('low', 'valid')}.").data == told
     assert artifact.place.with_suffix(".txt").read_text() == f"{told}\n"
+
+
+def test_a_picture_and_a_sentence_name_no_folder_of_this_machine(tmp_path, monkeypatch):
+    place = str(tmp_path / "my data" / "tinydb-4.8.2")
+    monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps({"repository": place}))
+    save(ROW)
+    artifact = Artifact("demo", "table", "mini")
+    figure, axes = plots.canvas(f"Functions of {place}", "%")
+    artifact.draw(figure)
+    assert axes.get_title(loc="left") == "Functions of tinydb-4.8.2"
+    assert artifact.tell(f"Of {place}.").data == "Of tinydb-4.8.2."
 
 
 def test_a_readable_number_has_its_interval_and_n_where_they_exist():

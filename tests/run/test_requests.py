@@ -253,6 +253,12 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
     assert placed("paper/bigcode/starcoder2-3b") == own
 
 
+@pytest.mark.parametrize("material", ["one", "two"])
+def test_the_figures_on_each_own_material_have_a_folder_of_their_own(material):
+    planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
+    assert planned.figures == paths.RUNS / "figures" / material
+
+
 def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_too(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for name, models in {"one": ["openai:g"], "both": ["openai:g", "http://any/v1#x"]}.items():

@@ -135,6 +135,14 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
     assert [*kit.root.rglob("*.sqlite")] == [kit.root / "here.sqlite"]
 
 
+def test_a_resumed_run_says_at_once_how_many_answers_were_found(kit):
+    for count in (2, 5):
+        asks = ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=count)
+        kit.notebook("asks", asks)
+        said = kit.said("run asks")
+        assert ("demo/asks: toy: 2 of 5 answers are here already\n" in said) == (count == 5)
+
+
 # Order
 
 

@@ -116,6 +116,10 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
     for found, limit in ({"r": []}, None), ({"r": repositories}, 0):
         with pytest.raises(UserError, match="no usable function with a docstring in r "):
             evaluation.sample(found, limit)
+    with pytest.raises(
+        UserError, match=r"left out: 24 function: more than 128 model tokens, 4 .*larger"
+    ):
+        held_out_functions(repositories, count_tokens=lambda _: 999)
 
 
 def test_no_function_to_judge_is_one_clear_line(tmp_path):

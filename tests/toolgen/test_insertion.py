@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.errors import UserError
-from lookuplab.toolgen.insertion import function_of, indented, insert, location_of
+from lookuplab.toolgen.insertion import function_of, indented, insert, is_empty, location_of
 
 FILE = '''import os
 
@@ -97,6 +97,88 @@ def test_a_body_behind_a_function_of_one_line_goes_on_the_next_line():
     assert insert(FILE, location_of(FILE, 19), "return 2").text.endswith(
         "def short(x):\n    return 2\n"
     )
+
+
+WHOLE = "def f(self):\n    return 1"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "x = 1\n        return 1",  # the first indentation is lost
+        "if x:\n            return 2\n        return 1",
+        "```python\n        return 1\n```",
+        "```\r\nx = 1\r\n        return 1",
+        f"~~~\n{WHOLE}\n~~~\nIt returns one.",
+        f"So:\n```\nC().f()\n```\nCode:\n```py\n{WHOLE}\n```\n```\nprint(1\n```",
+        f"Sure, here it is:\n\n@property\n{WHOLE}\n\nThis returns one.",
+        "Words here.\n\ndef f(\n    self,\n):\n    return 1\n\nMore words.",
+        "Here is the body:\n\n        return 1\n\nIt returns one.",
+    ],
+)
+def test_code_is_taken_out_of_an_answer_that_is_none_as_it_stands(answer):
+    tree = ast.parse(insert(FILE, location_of(FILE, 6), answer).text)
+    assert ast.unparse(tree.body[1].body[0].body[-1]) == "return 1"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "x = = 1\n        return 1",
+        'x = """\n```\nreturn 1\n```\n"""',
+        "```\nreturn (\n```",
+        "`return 1`",
+    ],
+)
+def test_of_any_other_answer_nothing_is_left_out(answer):
+    body = function_of(location_of(FILE, 6), answer)[1]
+    assert "".join(body.split()) == "".join(answer.split())
+
+
+@pytest.mark.parametrize(
+    ("answer", "shift", "parses"),
+    [
+        ("            x = 1\n        return x", "", False),
+        ("x = 1\nreturn x", "", False),
+        (f"{WHOLE}\nprint(1)", "", False),
+        (WHOLE, "", False),
+        ("```\n        return 1\n```", "", False),
+        ("    def f(self):\n        return 1", "", True),
+        (WHOLE, "    ", True),  # a model's, which writes at the margin
+        ("    return 1", "    ", True),
+        ("    x = 1\n      return x", "    ", False),
+    ],
+)
+def test_the_package_leaves_the_indentation_as_it_is(answer, shift, parses):
+    text = insert(FILE, location_of(FILE, 6), answer, shift).text
+    try:
+        assert ast.parse(text) and parses
+    except SyntaxError:
+        assert not parses
+
+
+@pytest.mark.parametrize("shift", [None, ""])
+@pytest.mark.parametrize(
+    ("comment", "left"),
+    [
+        ("# pylint: skip-file", ""),
+        ("#pylint:disable-all", ""),
+        ("# noqa  # pylint: disable-next=E0602", ""),
+        ("# linted", "# linted"),
+        ("'# pylint: skip-file'", "'# pylint: skip-file'"),
+    ],
+)
+def test_an_answer_loses_its_comments_for_pylint_and_the_file_keeps_its_own(comment, left, shift):
+    text = FILE.replace("# why", "# pylint: disable=E0602")
+    inserted = insert(text, location_of(text, 6), f"        {comment}\n        return x", shift)
+    assert inserted.text.split("\n")[9:11] == [f"        {left}", "        return x"]
+    assert "# pylint: disable=E0602\n" in inserted.text
+
+
+def test_an_empty_body_does_nothing():
+    empty = "", "    pass", "...", "    'doc'", "# no", "pass\n...  # no"
+    assert all(map(is_empty, empty))
+    assert not any(map(is_empty, ("return", "raise E", "x = ", "yield", "'a' + b")))
 
 
 def test_the_inside_of_a_string_is_not_moved():

@@ -41,6 +41,16 @@ def test_each_line_is_judged_and_the_table_goes_to_stdout(score, tmp_path):
     assert (tmp_path / "repo" / "m.py").read_text() == SOURCE
 
 
+def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score):
+    bodies = "    # pylint: skip-file\n    return nothere", "x = y\n    return x", "    pass"
+    answers = [GOOD | {"id": n, "prediction": body} for n, body in enumerate(bodies)]
+    for variant, passed in ("paper", [False, True, True]), ("package", [False, False, True]):
+        result = score("toolgen", answers, "--variant", variant)
+        lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+        assert [json.loads(line)["passed"] for line in lines] == passed
+        assert "empty_functions 1" in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -67,10 +67,9 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
         Progress(f"reading {name}", None, "modules and APIs") as bar,
     ):
         reader = subprocess.Popen(
-            [sys.executable, "-m", __name__, package, str(int(every_path)), *folders],
+            [sys.executable, "-Bm", __name__, package, str(int(every_path)), *folders],
             cwd=empty,
-            env=os.environ
-            | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

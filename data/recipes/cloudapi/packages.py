@@ -133,7 +133,7 @@ def main(
     \b
     Examples:
       python -m recipes.cloudapi.packages networkx
-      python -m recipes.cloudapi.packages path/to/my_package --corpus path/to/code/that/uses/it -o my_api
+      python -m recipes.cloudapi.packages path/to/my_package --corpus path/to/its/users -o my_api
     Then:
       lookuplab run own/package -p package=networkx
 

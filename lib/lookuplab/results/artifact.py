@@ -71,14 +71,13 @@ class Artifact:
         swapped.
         """
         table = self._checked(frame)
-        of_notebook = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
         record = {
             "paper": self.paper,
             "artifact": self.name,
             "profile": self.profile,
             "timed": timed,
             "seeds": seeds,
-            "parameters": provenance.relative(of_notebook | dict(parameters or {})),
+            "parameters": provenance.public(_of_notebook() | dict(parameters or {})),
             **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2),
         }
@@ -92,11 +91,15 @@ class Artifact:
         return read_csv(self.place.with_suffix(".csv"))
 
     def draw(self, figure: "Figure") -> "Figure":
-        """Write ``<name>.svg`` and ``.png`` without date, library name or random ids: equal
-        pictures, equal files.
+        """Write ``<name>.svg`` and ``.png`` without date, library name, random ids or paths of this
+        machine: equal pictures, equal files.
         """
         import matplotlib
+        from matplotlib.text import Text
 
+        for shown in figure.findobj(Text):
+            if (text := shown.get_text()) != (public := self._public(text)):
+                shown.set_text(public)
         vector = {"format": "svg", "metadata": {"Date": None, "Creator": None}}
         pixels = {"format": "png", "metadata": {"Software": None}, "dpi": 150}
         for options in (vector, pixels):
@@ -150,21 +153,32 @@ class Artifact:
         """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it, with the n of
         what it quotes.
 
-        A model's address, as given in its parameter, is replaced by its name in tables.
+        Addresses of models and paths of this machine are shortened, as in pictures.
         """
         from IPython.display import Markdown
 
-        parameters = read_record(self.place)["parameters"]
-        named = pd.Series(parameters, dtype=object).filter(regex="models?$")
-        for model in filter(None, named.explode().dropna()):
-            for address in (str(paths.ROOT / model), model):
-                text = text.replace(address, table_name(model))
+        text = self._public(text)
         # a cell that failed before it told anything may have quoted more
         if counts := dict.fromkeys(n for quote, n in self.quoted if quote in text):
             text += f" n = {', '.join(counts)}."
         self.quoted.clear()
         paths.write_lines(self.place.with_suffix(".txt"), [text])
         return Markdown(text)
+
+    def _public(self, text: str) -> str:
+        """A text in which the parameters' models have their names in tables, and the other paths
+        those of the provenance.
+        """
+        given = _of_notebook() or read_record(self.place)["parameters"]
+        names = {}
+        for parameter, value in given.items():
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str) and item:
+                    is_model = re.search("models?$", parameter)
+                    names[item] = table_name(item) if is_model else provenance.public(item)
+        for item in sorted(names, key=len, reverse=True):
+            text = text.replace(item, names[item])
+        return text
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
         columns = list(ARTIFACT_COLUMNS)
@@ -185,6 +199,12 @@ class Artifact:
                 f"for {row.model} / {row.condition} / {row.metric}"
             )
         return table
+
+
+def _of_notebook() -> dict[str, Any]:
+    """The parameters with which the runner executes this notebook."""
+    parameters: dict[str, Any] = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
+    return parameters
 
 
 def _form(name: str) -> str:

@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,18 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         "processor": processor(),
         "device": device(),
         "threads": threads(),
-        "models": [relative(dict(getattr(model, "identity", model))) for model in models],
-        "data": {relative(path): content_hash(paths.located(path)) for path in data},
+        "models": [public(dict(getattr(model, "identity", model))) for model in models],
+        "data": _data_hashes(data),
     }
+
+
+def _data_hashes(data: Iterable[str | Path]) -> dict[str, str]:
+    hashes: dict[str, str] = {}
+    for path in data:
+        name, found = public(path), content_hash(paths.located(path))
+        # another folder may have a file of that name
+        hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
+    return hashes
 
 
 def git(*arguments: str) -> str | None:
@@ -117,10 +126,19 @@ def library_hash() -> str:
 
 def relative(value: Any) -> Any:
     """Make paths inside the checkout relative to it, also those in lists and mappings."""
+    return _each_text(value, lambda text: text.removeprefix(f"{paths.ROOT}{os.sep}"))
+
+
+def public(value: Any) -> Any:
+    """The same for what is published: of a path outside the checkout only the last part is left
+    (two of ``FOLDER/*``), which tells nothing of this machine.
+    """
+    return _each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
-        return {name: relative(item) for name, item in value.items()}
+        return {name: _each_text(item, change) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [relative(item) for item in value]
-    if isinstance(value, (str, Path)):
-        return str(value).removeprefix(f"{paths.ROOT}{os.sep}")
-    return value
+        return [_each_text(item, change) for item in value]
+    return change(str(value)) if isinstance(value, (str, Path)) else value

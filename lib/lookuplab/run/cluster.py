@@ -94,12 +94,10 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
     cluster: AbstractContextManager[Any] = nullcontext(scheduler)
     if scheduler == "local":
-        cluster = LocalCluster(dashboard_address=None, **options)  # type: ignore[no-untyped-call]
+        cluster = LocalCluster(dashboard_address=None, **options)
     with cluster as address:
         try:
-            client = Client(  # type: ignore[no-untyped-call]
-                address, timeout=CONNECT_SECONDS, set_as_default=False
-            )
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise UserError(
                 f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` "
@@ -108,6 +106,8 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
         with client:
             client.subscribe_topic("all", _tell_a_loss)
             yield Cluster(client, scheduler)
+            if client.status == "running":
+                client.unsubscribe_topic("all")  # else it would be told of its own end
 
 
 def _tell_a_loss(event: tuple[float, Any]) -> None:

@@ -57,6 +57,8 @@ _TOKENS = re.compile(
 # the downloads that a corpus and its questions consist of, by the parameter that names them
 _PARTS = {"corpus": ("", "-snippets"), "queries_of": ("", "-valid", "-test")}
 
+_MATERIALS = ("repository", "package", "corpus", "model")  # what a notebook of `own` is about
+
 
 @dataclass(frozen=True)
 class Notebook:
@@ -405,9 +407,13 @@ def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None =
         if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
-    folder = "own" if request.given and request.figures != paths.FIGURES else ""
-    output = paths.RUNS / folder / request.name / f"{notebook.id}.ipynb"
-    return Job(notebook, request, parameters, output, request.figures, tuple(without))
+    is_own = request.given and request.figures != paths.FIGURES
+    output = paths.RUNS / ("own" if is_own else "") / request.name / f"{notebook.id}.ipynb"
+    figures = request.figures
+    if is_own and notebook.paper == "own":  # nor one material's figures those of another
+        material = (parameters[name] for name in _MATERIALS if name in request.given)
+        figures /= Path(str(next(material, ""))).name
+    return Job(notebook, request, parameters, output, figures, tuple(without))
 
 
 def split_values(text: str, is_list: bool = False) -> list[str]:

@@ -25,7 +25,7 @@ import psutil
 
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
-from lookuplab.execution.progress import Progress
+from lookuplab.execution.progress import RESUMED, Progress
 from lookuplab.models.completions import LOG, LOG_COLUMNS, PROCESS_SHARE
 from lookuplab.models.store import STORE_VARIABLE, USES, CompletionStore, canonical, digest
 from lookuplab.results import provenance
@@ -185,6 +185,7 @@ def run_jobs(
     waiting = dict(enumerate(jobs))
     running: dict[Future[Any], tuple[int, str, float]] = {}
     results: dict[int, Failure | None] = {}
+    told: set[str] = set()  # what notebooks said about answers that were here already
 
     def note() -> str:
         return "; ".join(_last_words(jobs[at]) for at, *_ in list(running.values()))
@@ -201,6 +202,11 @@ def run_jobs(
                 del future  # Dask would recompute a result that is still referenced
             progress.refresh()
             done = wait(running, 0.5, FIRST_COMPLETED).done
+            for job in (jobs[at] for at, *_ in running.values()):
+                resumed = {f"{job.title}: {line}" for line in _log_tail(job) if RESUMED in line}
+                for line in sorted(resumed - told):
+                    progress.say(line)
+                told |= resumed
             while done:
                 at, ran_with, began = running.pop(future := done.pop())
                 results[at] = failure = cluster.result(future) if cluster else future.result()
@@ -238,13 +244,17 @@ def default_jobs() -> int:
     return int(max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000)))
 
 
-def _last_words(job: Job) -> str:
-    """The notebook's name and the last line of its log."""
+def _log_tail(job: Job) -> list[str]:
+    """The last lines of the job's log."""
     with suppress(OSError), job.beside(".log").open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
-        lines = re.split(r"[\r\n]+", log.read().decode(errors="replace").strip())
-        return f"{job.notebook.name}: {lines[-1].strip(' -')[-80:]}"
-    return job.notebook.name
+        return re.split(r"[\r\n]+", log.read().decode(errors="replace").strip())
+    return []
+
+
+def _last_words(job: Job) -> str:
+    """The notebook's name and the last line of its log."""
+    return ": ".join([job.notebook.name, *(line.strip(" -")[-80:] for line in _log_tail(job)[-1:])])
 
 
 def uses(jobs: Iterable[Job]) -> dict[str, int]:

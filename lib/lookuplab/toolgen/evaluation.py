@@ -4,7 +4,7 @@ function.
 Generated functions are judged in their repositories, by several workers and never twice.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -44,6 +44,7 @@ from lookuplab.toolgen.insertion import (
     Location,
     function_of,
     insert,
+    is_empty,
     location_of,
     read_source,
 )
@@ -69,11 +70,10 @@ def held_out_functions(
     ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
-    functions = {
-        repository.name: extract(repository, filters, seen, count_tokens).functions
-        for repository in repositories
-    }
-    return sample(functions, limit, seed)
+    extracted = {one.name: extract(one, filters, seen, count_tokens) for one in repositories}
+    left_out = sum((one.left_out for one in extracted.values()), Counter())
+    functions = {name: one.functions for name, one in extracted.items()}
+    return sample(functions, limit, seed, left_out)
 
 
 def listed_functions(
@@ -108,20 +108,26 @@ def listed_functions(
 
 
 def sample(
-    by_repository: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0
+    by_repository: Mapping[str, Sequence[Function]],
+    limit: int | None = None,
+    seed: int = 0,
+    left_out: Counter[str] | None = None,
 ) -> list[Function]:
     """``limit`` of the functions in ``by_repository``, which maps repository names to functions;
     None takes all.
 
     They are spread over the repositories in proportion to their numbers of functions, but with at
     least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository a seeded hash of the
-    ids decides, so a larger limit only adds functions. Raises UserError if no function is left.
+    ids decides, so a larger limit only adds functions. Raises UserError if no function is left; it
+    says how many were ``left_out``, by reason.
     """
     if not any(by_repository.values()) or (limit is not None and limit < 1):
         names = ", ".join(by_repository) or "no repository"
+        reasons = [f"{n} {reason}" for reason, n in (left_out or Counter[str]()).most_common()]
         raise UserError(
-            f"no usable function with a docstring in {names} (limit: {limit}); give other "
-            "repositories or wider limits"
+            f"no usable function with a docstring in {names} (limit: {limit}); "
+            f"left out: {', '.join(reasons) or 'none'}; give other repositories, or a larger "
+            "max_model_tokens for those of too many model tokens"
         )
 
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0
@@ -168,13 +174,24 @@ class Reference:
 Original = Function | Reference  # what a generated function replaces
 
 
-def inserted(original: Original, prediction: str) -> tuple[str, Location, Inserted]:
+def inserted(
+    original: Original, prediction: str, rules: Rules = PAPER_RULES
+) -> tuple[str, Location, Inserted]:
     """The file's text, the original's location in it, and the file with the prediction there: a
     whole function or its body, without marks. Raises UserError.
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    return text, location, insert(text, location, prediction)
+    return text, location, insert(text, location, prediction, shift_of(original, rules))
+
+
+def shift_of(original: Original, rules: Rules) -> str | None:
+    """The ``shift`` of ``insertion.function_of``: models write functions as if they stood at the
+    margin, the lines of a Reference are indented as in its file.
+    """
+    if not rules.verbatim:
+        return None
+    return original.indent if isinstance(original, Function) else ""
 
 
 class ToolGen(Benchmark[Original]):
@@ -227,7 +244,8 @@ class ToolGen(Benchmark[Original]):
         """One row for each written function.
 
         ``predicted`` and ``wanted``, the texts that are compared: the bodies, or with PACKAGE_RULES
-        those of ``similarity.package_text`` (both include the signature); ``dependencies`` and
+        those of ``similarity.package_text`` (both include the signature); ``empty`` (see
+        ``insertion.is_empty``); ``dependencies`` and
         ``covered``, counts (the package's from the marks); ``passed``, ``messages`` (pylint's, see
         ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why
         pylint gave no answer (``passed`` is None then); and the columns of ``tables.METRICS``.
@@ -236,7 +254,10 @@ class ToolGen(Benchmark[Original]):
         marks, cases = self._marks(pairs), []
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
-            digest, (text, location, new) = digests[task.root], inserted(task, completion.text)
+            digest, (text, location, new) = (
+                digests[task.root],
+                inserted(task, completion.text, self.rules),
+            )
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             uses = judgement_key("dependencies", at, digest, text=text)
             check = judgement_key(
@@ -252,7 +273,7 @@ class ToolGen(Benchmark[Original]):
         answers, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
         return [
             {
-                **self._compared(location, text, answers.get(uses), marks.get(task.id, "")),
+                **self._compared(task, location, text, answers.get(uses), marks.get(task.id, "")),
                 **_verdict(answers.get(check), lost.get(check, ""), new, self.rules),
             }
             for task, text, location, new, uses, check in cases
@@ -269,10 +290,15 @@ class ToolGen(Benchmark[Original]):
         return own | {record["id"]: record["marked_body"] for record in records}
 
     def _compared(
-        self, location: Location, prediction: str, uses: list[str] | None, marks: str
+        self,
+        task: Original,
+        location: Location,
+        prediction: str,
+        uses: list[str] | None,
+        marks: str,
     ) -> dict[str, Any]:
         """The columns about texts and coverage. ``uses``: the dependencies that Jedi found."""
-        whole, body = function_of(location, prediction)
+        whole, body = function_of(location, prediction, shift_of(task, self.rules))
         text, original = body, location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
         if self.rules.whole_functions:
@@ -284,7 +310,8 @@ class ToolGen(Benchmark[Original]):
         elif uses is not None:
             counts = {"dependencies": len(uses), "covered": covered(uses, body)}
         columns = columns_of(Compared(body, location.body, text, original, self.rules))
-        return {"predicted": text, "wanted": original, **columns, **counts}
+        texts = {"predicted": text, "wanted": original, "empty": is_empty(body)}
+        return {**texts, **columns, **counts}
 
 
 def _verdict(

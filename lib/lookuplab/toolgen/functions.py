@@ -6,7 +6,6 @@ without a byte order mark. An f-string is one token, as everywhere in Python 3.1
 """
 
 import ast
-import contextlib
 import functools
 import io
 import re
@@ -23,7 +22,7 @@ from lookuplab.errors import UserError
 from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.tokens import tokens, whole_tokens
+from lookuplab.toolgen.tokens import cut_comments, whole_tokens
 
 # Docstrings, in lower case, that the replication package refuses.
 REFUSED_DOCSTRINGS = re.compile(
@@ -233,13 +232,8 @@ def package_docstring(docstring: str) -> str:
 
 def without_comments(text: str) -> str:
     """Code without its comments and blank lines, as the replication package has it."""
-    kept, at = [], 0
-    with contextlib.suppress(SyntaxError):
-        for kind, start, end in tokens(text):
-            if kind == "comment":
-                kept.append(text[at:start])
-                at = end
-    return "\n".join(filter(str.strip, "".join([*kept, text[at:]]).split("\n")))
+    lines = cut_comments(text, lambda *_: True).split("\n")
+    return "\n".join(filter(str.strip, lines))
 
 
 @functools.cache

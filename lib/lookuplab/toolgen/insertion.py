@@ -8,16 +8,22 @@ import ast
 import re
 import textwrap
 import tokenize
+import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab.errors import UserError
-from lookuplab.toolgen.tokens import tokens
+from lookuplab.toolgen.tokens import cut_comments, tokens
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.parse raises
+BLANK = r"[^\S\n]"
+FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+# Lines at the margin that begin with a capital letter and have no sign of code
+WORDS = r"(?m:^(?:[A-Z][^=()\[\]{}@#\n]*)?(?:\n|\Z))+"
 
 
 class Location(NamedTuple):
@@ -103,36 +109,105 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def function_of(location: Location, prediction: str) -> tuple[str, str]:
-    """(whole function, body) of a prediction, indented to fit its place.
+def function_of(location: Location, prediction: str, shift: str | None = None) -> tuple[str, str]:
+    """(whole function, body) of a prediction, as it is put in its place.
 
     A prediction is a whole function if it begins with the `def` of that name, or if it is one
     unindented `def` of a different name; anything before the `def` is cut off, because decorators
     are already in the file. Any other prediction is the body that follows signature and docstring.
     Nothing is stripped at the end.
+
+    The answer is ``extracted`` and indented to fit its place. With ``shift``, as in the
+    replication package, it is not: that text is put before every line, and broken indentation
+    stays broken.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
-    blank = r"[^\S\n]"
-    begin = rf"(?:async{blank}+)?def"
+    if shift is not None:
+        return _placed(location, prediction, shift)
+    return next(
+        (
+            new
+            for text in _extracted(location, prediction)
+            if _parses((new := _placed(location, text))[0])
+        ),
+        _placed(location, prediction),
+    )
+
+
+def _placed(location: Location, text: str, shift: str | None = None) -> tuple[str, str]:
+    begin = rf"(?:async{BLANK}+)?def"
     other = rf"{begin}\b.*(?:\n(?:[ \t)].*)?)*\Z"
-    start = rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*{begin}{blank}+{location.name}\b|{other})"
-    whole = re.match(start, prediction)
+    start = rf"(?:{BLANK}*(?:@.*)?\n)*(?={BLANK}*{begin}{BLANK}+{location.name}\b|{other})"
+    whole = re.match(start, text)
     if whole is None:
-        body = indented(prediction, location.body_indent)
+        body = indented(text, location.body_indent) if shift is None else indented(text, shift, "")
         return f"{location.header}\n{body}", body
-    function = indented(prediction[whole.end() :], location.indent)
+    text = text[whole.end() :]
+    if shift is None:
+        function = indented(text, location.indent)
+    else:
+        function = location.indent + indented(text, shift, "").lstrip()
     try:
         return function, location_of(indented(function, ""), 1).body
     except UserError:  # it does not parse
         return function, function.partition("\n")[2]
 
 
-def indented(text: str, indent: str) -> str:
-    """``text`` moved so that its first line has ``indent``; the inside of multi-line strings stays
-    where it is.
+def _extracted(location: Location, answer: str) -> Iterator[str]:
+    """What may be the code of an answer, by one rule: the first of these that parses in its place.
+
+    - The answer as it is, unless it begins with a fence.
+    - The fenced block (``` or ~~~) that has the `def` of that name, else the last one.
+    - From the `def` of that name to the end of its block, without the words around it; or a body
+      without the lines of words at the margin around it.
+    - The same with the first line, which has lost its indentation, indented like the least
+      indented of the others.
+    """
+    name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
+    blocks = [block for _, block in FENCED.findall(answer)]
+    blocks.sort(key=lambda block: bool(re.search(name, block)))
+    texts = [] if re.match(r"\s*(```|~~~)", answer) else [answer]
+    for text in texts + blocks[-1:]:
+        yield text
+        for whole in re.finditer(rf"^([ \t]*){name}.*(?:\n(?:\1[ \t)\]}}].*|[ \t]*))*", text, re.M):
+            yield whole[0]
+        yield (bare := re.sub(rf"\A{WORDS}|{WORDS}\Z", "", text))
+        first, _, rest = bare.lstrip("\n").partition("\n")
+        indents = [_indent(line) for line in rest.split("\n") if line.strip()]
+        if indents and not first[:1].isspace():
+            yield f"{min(indents, key=len)}{first}\n{rest}"
+
+
+def _parses(function: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about string escapes
+        try:
+            return bool(ast.parse(indented(function, "")))
+        except UNPARSABLE:
+            return False
+
+
+def is_empty(body: str) -> bool:
+    """Whether a body does nothing: `pass`, `...`, a docstring, comments, nothing at all."""
+    code = f"def f():\n    0\n{indented(body, '    ')}"
+    try:
+        statements = ast.parse(code).body[0].body  # type: ignore[attr-defined]
+    except UNPARSABLE:
+        return False
+    return all(
+        isinstance(one, ast.Pass)
+        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        for one in statements
+    )
+
+
+def indented(text: str, indent: str, old: str | None = None) -> str:
+    """``text`` moved so that its first line, or what has the indentation ``old``, has ``indent``;
+    the inside of multi-line strings stays where it is.
     """
     lines = text.split("\n")
-    old = _indent(next(filter(str.strip, lines), ""))
+    if old is None:
+        old = _indent(next(filter(str.strip, lines), ""))
     if old == indent:
         return text
     inside: set[int] = set()  # 0-based numbers of the lines that begin within a string
@@ -162,9 +237,24 @@ class Inserted(NamedTuple):
     end_line: int
 
 
-def insert(text: str, location: Location, prediction: str) -> Inserted:
-    """``text`` with the function at ``location`` replaced by a prediction (see ``function_of``)."""
-    new = function_of(location, prediction)[0].split("\n")
+def insert(text: str, location: Location, prediction: str, shift: str | None = None) -> Inserted:
+    """``text`` with the function at ``location`` replaced by a prediction (see ``function_of``).
+
+    Comments for pylint in the prediction are left out: an answer does not silence its judge. Those
+    of the file, also of the function's own signature, stay.
+    """
+    function = function_of(location, prediction, shift)[0]
     lines = text.split("\n")
-    lines[location.line - 1 : location.end_line] = new
-    return Inserted("\n".join(lines), location.line, location.line + len(new) - 1)
+    lines[location.line - 1 : location.end_line] = function.split("\n")
+    whole, last = "\n".join(lines), location.line + function.count("\n")
+    if "pylint:" in prediction:
+        is_body = function.startswith(f"{location.header}\n")
+        kept = location.header.count("\n") + 1 if is_body else 0
+        first = location.line + kept
+        whole = cut_comments(
+            whole,
+            lambda start, end: (
+                "pylint:" in whole[start:end] and first <= whole.count("\n", 0, start) + 1 <= last
+            ),
+        )
+    return Inserted(whole, location.line, last)

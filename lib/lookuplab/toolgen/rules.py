@@ -49,6 +49,8 @@ class Rules:
       coverage is that of the marked words, not of Jedi's definitions.
     - ``comments_in_code_bleu``: comments and docstrings are part of syntax and data flow.
     - ``absent_flow_counts``: CodeBLEU takes a missing data flow as 0; otherwise it is left out.
+    - ``verbatim``: functions are inserted without mending their indentation, and nothing is cut
+      out of an answer (see ``insertion.function_of``).
     - ``lines_beyond``: so many lines after a function count as its own.
     - ``errors_anywhere``: pylint's messages that count in any line of the file.
     - ``digits``: of the edit similarity (0 to 1).
@@ -68,6 +70,7 @@ class Rules:
     whole_functions: bool = False
     comments_in_code_bleu: bool = False
     absent_flow_counts: bool = False
+    verbatim: bool = False
     lines_beyond: int = 0
     errors_anywhere: tuple[str, ...] = ("E0001",)
     digits: int = 6
@@ -106,6 +109,7 @@ PACKAGE_RULES = Rules(
     whole_functions=True,
     comments_in_code_bleu=True,
     absent_flow_counts=True,
+    verbatim=True,
     lines_beyond=2,
     errors_anywhere=(),
     digits=2,

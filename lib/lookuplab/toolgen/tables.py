@@ -208,6 +208,14 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     return rows
 
 
+def empty_rows(frames: Frames) -> list[dict[str, Any]]:
+    """How many bodies do nothing (``empty_functions``): pylint has nothing against them."""
+    return [
+        bare_row(*key, "empty_functions", frame["empty"].sum(), len(frame))
+        for key, frame in frames.items()
+    ]
+
+
 def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
     """(model, condition) of every condition that has a base to be compared with."""
     return [key for key in frames if key[1] != base and (key[0], base) in frames]

@@ -4,7 +4,8 @@ broken code is read on.
 
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 # One token after blanks; what is no string, comment, bracket or end of a line is taken in long
 # pieces.
@@ -58,6 +59,19 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
         at = end
     if depth or kind in ("endless", "joined"):
         raise SyntaxError("the text ends within a token or a statement")
+
+
+def cut_comments(text: str, is_cut: Callable[[int, int], bool]) -> str:
+    """``text`` without those comments for whose start and end ``is_cut`` is true; what follows an
+    error (see ``tokens``) stays.
+    """
+    kept, at = [], 0
+    with suppress(SyntaxError):
+        for kind, start, end in tokens(text):
+            if kind == "comment" and is_cut(start, end):
+                kept.append(text[at:start])
+                at = end
+    return "".join([*kept, text[at:]])
 
 
 def whole_tokens(lines: Sequence[str]) -> list[tokenize.TokenInfo]:

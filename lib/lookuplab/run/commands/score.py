@@ -311,6 +311,7 @@ def toolgen(
         records, frame = judged_file(bench, file, output, function_of)
     frames = {("", "base"): frame}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
+    rows += tables.empty_rows(frames)
     numbers = pd.DataFrame(rows)
     table = numbers[["metric"]].assign(number=readable(numbers, 3))
     write("id", records, frame[FUNCTION_FIELDS], output, table)

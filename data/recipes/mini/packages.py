@@ -58,8 +58,9 @@ def licence_of(found: metadata.Distribution) -> str:
     free text.
     """
     fields = found.metadata
-    trove = "; ".join(re.findall("Classifier:.*:: *(.*License.*)", str(fields)))
-    return fields["License-Expression"] or trove or (fields["License"] or "").split("\n")[0]
+    classifiers = "\n".join(fields.get_all("Classifier", ()))
+    licences = "; ".join(re.findall(".*:: *(.*License.*)", classifiers))
+    return fields["License-Expression"] or licences or (fields["License"] or "").split("\n")[0]
 
 
 def licences() -> str:

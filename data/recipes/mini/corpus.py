@@ -117,7 +117,7 @@ def pools() -> dict[str, dict[str, int]]:
                 top = math.log(HIGHEST_COUNT[pool] + 1)
                 drawn = Random(f"count {DRAW} {api}").uniform(0, top)
                 found[pool][api] = counted * int(math.exp(drawn))
-    return found
+    return dict(found)
 
 
 def build_tasks() -> dict[Path, list[ApiTask]]:

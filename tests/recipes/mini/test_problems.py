@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookuplab.paths import records
+from lookuplab.paths import json_lines
 from lookuplab.stackoverflow import ds1000
 from recipes.mini import problems, questions
 from recipes.mini.docstrings import DocExample, Documented, examples, examples_of, options_of
@@ -34,7 +34,7 @@ MEDIAN = DocExample("numpy.median", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
 
 @pytest.fixture(scope="module")
 def committed():
-    return [record for _, record in records(problems.PROBLEMS)]
+    return [record for _, record in json_lines(problems.PROBLEMS)]
 
 
 def passes(context, answer):

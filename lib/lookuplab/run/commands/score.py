@@ -280,10 +280,13 @@ def toolgen(
 
     Each line has the fields id, repository (a folder), file (relative to the repository), line (of
     the `def` to replace; the existing function is the reference) and prediction (the whole
-    function, or its body). No file of a repository is changed. The answers of Jedi and pylint are
-    kept next to the completion store, so an interrupted run resumes where it stopped. With
-    --variant package, coverage also needs the field marked_body: the reference's body as written by
-    `lookuplab data mark --variant package`.
+    function, or its body). An answer that does not parse in its place may be fenced, surrounded by
+    words, or lack its first indentation: then the function or body is cut out of it. With --variant
+    package it is inserted as it is. Comments for pylint in it are dropped. The table counts empty
+    bodies, to which pylint never objects. No file of a repository is changed. The answers of Jedi
+    and pylint are kept next to the completion store, so an interrupted run resumes where it
+    stopped. With --variant package, coverage also needs the field marked_body: the reference's body
+    as written by `lookuplab data mark --variant package`.
 
     Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since
     the model's tokenizer is not known here.

@@ -33,7 +33,7 @@ from lookuplab.cloudapi.specs import ApiIndex, load_index, readable_file
 from lookuplab.cloudapi.tasks import frequency_class
 from lookuplab.errors import UserError, needs
 from lookuplab.models.names import split_options
-from lookuplab.paths import records, write_lines
+from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.commands import command, run_module
 
 COUNTS = ["count_name", "count_bound"]
@@ -412,7 +412,7 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     for at, spec in enumerate(index.operations):
         for key in ("name", spec.provider, spec.name), (spec.provider, spec.service), spec.id:
             columns[key].append(at)
-    rows = [row for _, row in records(path)]
+    rows = [row for _, row in json_lines(path)]
     found = np.zeros((3, len(rows), len(index.operations)), bool)
     for at, row in enumerate(rows):
         for provider, name, _ in row["names"]:

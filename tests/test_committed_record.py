@@ -12,7 +12,7 @@ import pytest
 
 from lookuplab import paths
 from lookuplab.benchmark import evaluate
-from lookuplab.cloudapi.dag import CloudApiBench
+from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import Decoding, load, record
 from lookuplab.models.store import STORE_VARIABLE, CompletionStore, elsewhere

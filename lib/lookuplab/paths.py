@@ -8,6 +8,7 @@ import hashlib
 import json
 import lzma
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -84,7 +85,9 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def opened(path: Path) -> TextIO:
-    """A text file to read, compressed (.gz, .xz) or not."""
+    """A text file to read, compressed (.gz, .xz) or not; "-" is standard input."""
+    if path == Path("-"):
+        return sys.stdin
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8")
     if path.suffix == ".xz":

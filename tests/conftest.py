@@ -99,7 +99,7 @@ class Kit:
 def kit(tmp_path, monkeypatch) -> Iterator[Kit]:
     """A checkout of its own, in a folder whose name has spaces, with real notebooks in it."""
     root = tmp_path / "my kit"
-    for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS STORE ROOT".split():
+    for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS COMPLETIONS ROOT".split():
         monkeypatch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
     monkeypatch.setenv("LOOKUPLAB_HOME", str(root))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from lookuplab import paths
-from lookuplab.benchmark import Benchmark, evaluate, named, rates
+from lookuplab.benchmark import Benchmark, evaluate, load_benchmark, rate_rows
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
 
@@ -46,7 +46,7 @@ class Scripted:
     def __init__(self, chat=False):
         self.chat, self.read = chat, []
 
-    def generate(self, requests, decoding):
+    def generate(self, requests, _):
         for prompt, sample in requests:
             self.read.append((prompt.text, prompt.system))
             text = "" if sample else str(2 * int(prompt.text.split()[2]))
@@ -73,7 +73,7 @@ def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered():
     frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
     numbers = {
         (one["condition"], one["metric"]): (one["value"], one["n"], one["clusters"])
-        for one in rates(frame, ["right", "length"], by="decade")
+        for one in rate_rows(frame, ["right", "length"], by="decade")
     }
     assert numbers == {
         ("0", "right_percent"): (50, 4, 1),
@@ -83,7 +83,7 @@ def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered():
         ("all", "right_percent"): (50, 6, 2),
         ("all", "length"): (4 / 3, 3, 2),
     }
-    assert [one["metric"] for one in rates(frame)] == ["right_percent"]
+    assert [one["metric"] for one in rate_rows(frame)] == ["right_percent"]
 
 
 def test_a_benchmark_without_a_task_is_a_user_error():
@@ -97,7 +97,7 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     (tmp_path / "shelf.py").write_text(bench)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
-    exec(use, {"Shelf": named("shelf:Shelf").__class__})
+    exec(use, {"Shelf": load_benchmark("shelf:Shelf").__class__})
     assert "wish-10" in capsys.readouterr().out
     right = {"id": "wish-1", "completion": 'add_book("Emma", author="Austen")'}
     result = score("shelf:Shelf", [right, right | {"completion": "add_book()"}])
@@ -113,7 +113,7 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
 def test_a_boolean_that_is_missing_somewhere_is_still_a_share():
     frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
     frame["right"] = frame.right.astype(object).where(frame.completion != "22", None)
-    ((right,)) = [row for row in rates(frame) if row["metric"] == "right_percent"]
+    ((right,)) = [row for row in rate_rows(frame) if row["metric"] == "right_percent"]
     assert (right["value"], right["n"]) == (40, 5)
 
 
@@ -137,4 +137,4 @@ def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, monkeypatc
 def test_a_column_that_no_judgement_has_is_refused(columns, by, words):
     frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
     with pytest.raises(UserError, match=words):
-        rates(frame, columns, by)
+        rate_rows(frame, columns, by)

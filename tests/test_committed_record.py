@@ -12,7 +12,7 @@ import pytest
 
 from lookuplab import paths
 from lookuplab.benchmark import evaluate
-from lookuplab.cloudapi.dag import CloudApiBench
+from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import Decoding, load, record
 from lookuplab.models.store import STORE_VARIABLE, CompletionStore, elsewhere
@@ -97,11 +97,11 @@ def test_rows_made_anew_are_those_of_the_record(stores, make, tmp_path, monkeypa
     more.
     """
     monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "completions.sqlite"))
-    monkeypatch.setenv(record.RECORD, "off")
+    monkeypatch.setenv(record.RECORD_VARIABLE, "off")
     make()
     with stores() as made:
         anew = made.everything()
-    monkeypatch.delenv(record.RECORD)
+    monkeypatch.delenv(record.RECORD_VARIABLE)
     recorded = record.rows(stores.name, anew)
     assert anew and anew.keys() == recorded.keys(), "keys have changed: make a new record"
     for key, answer in anew.items():

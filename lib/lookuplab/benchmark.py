@@ -2,8 +2,8 @@
 cluster that a task belongs to.
 
 A fourth paper is one class with these four and its notebooks (docs/fourth_paper.md). ``evaluate``
-asks a model all tasks of any benchmark and gives one tidy frame; ``rates`` turns such a frame into
-numbers with intervals; ``lookuplab score`` judges completions that were generated elsewhere.
+asks a model all tasks of any benchmark and gives one tidy frame; ``rate_rows`` turns such a frame
+into numbers with intervals; ``lookuplab score`` judges completions that were generated elsewhere.
 """
 
 import importlib
@@ -26,11 +26,11 @@ class HasId(Protocol):
     def id(self) -> str | int: ...
 
 
-T = TypeVar("T", bound=HasId)
-Pairs = Sequence[tuple[T, Completion]]
+TaskT = TypeVar("TaskT", bound=HasId)
+Pairs = Sequence[tuple[TaskT, Completion]]
 
 
-class Benchmark(ABC, Generic[T]):
+class Benchmark(ABC, Generic[TaskT]):
     """What a paper asks a model, and how it judges the completions.
 
     tasks: each with an ``id`` of its own. decoding: how completions are generated, with the rule
@@ -38,28 +38,28 @@ class Benchmark(ABC, Generic[T]):
         boolean one. by: the column by whose values tables part them.
     """
 
-    tasks: Sequence[T]
+    tasks: Sequence[TaskT]
     decoding: Decoding = Decoding()
     measures: Sequence[str] | None = None
     by: str = ""
 
     @abstractmethod
-    def prompt(self, task: T) -> Prompt:
+    def prompt(self, task: TaskT) -> Prompt:
         """What a model reads; the prompt's id is the task's."""
 
     @abstractmethod
-    def judge(self, task: T, completion: Completion) -> dict[str, Any]:
+    def judge(self, task: TaskT, completion: Completion) -> dict[str, Any]:
         """{column: value} for one completion: booleans for what is right or wrong, numbers for
         what is measured, texts for what explains. The columns are the same for all completions.
         """
 
-    def cluster(self, task: T) -> str:
+    def cluster(self, task: TaskT) -> str:
         """Tasks of one cluster (the same API, problem or repository) succeed and fail together, so
         intervals count clusters. By default each task is its own.
         """
         return str(task.id)
 
-    def judge_all(self, pairs: Pairs[T]) -> list[dict[str, Any]]:
+    def judge_all(self, pairs: Pairs[TaskT]) -> list[dict[str, Any]]:
         """``judge`` for many completions, in their order; override it where many are judged faster
         than one after the other (a pool of sandboxes, analysers that stay warm, a Dask cluster).
         """
@@ -80,8 +80,8 @@ class Benchmark(ABC, Generic[T]):
 
 
 def completions_of(
-    model: Model, benchmark: Benchmark[T], **options: Any
-) -> list[tuple[T, Completion]]:
+    model: Model, benchmark: Benchmark[TaskT], **options: Any
+) -> list[tuple[TaskT, Completion]]:
     """Each task with its completions, ``benchmark.decoding.n`` of them, in the order of the tasks.
 
     ``options`` (``store``, ``progress``, ``requires_logprobs``) are those of ``models.complete``.
@@ -98,7 +98,7 @@ def completions_of(
     return [(tasks[completion.id], completion) for completion in completions]
 
 
-def judged(benchmark: Benchmark[T], pairs: Pairs[T]) -> pd.DataFrame:
+def judged(benchmark: Benchmark[TaskT], pairs: Pairs[TaskT]) -> pd.DataFrame:
     """One row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its text),
     ``finish_reason``, and the columns of the benchmark's judgement.
 
@@ -122,7 +122,7 @@ def judged(benchmark: Benchmark[T], pairs: Pairs[T]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def evaluate(model: Model, benchmark: Benchmark[T], **options: Any) -> pd.DataFrame:
+def evaluate(model: Model, benchmark: Benchmark[TaskT], **options: Any) -> pd.DataFrame:
     """Ask the model every task and judge its completions: the frame of ``judged``, in the order of
     the tasks and samples, with the model's name in the first column, ``model``.
 
@@ -134,7 +134,7 @@ def evaluate(model: Model, benchmark: Benchmark[T], **options: Any) -> pd.DataFr
     return frame
 
 
-def rates(
+def rate_rows(
     frame: pd.DataFrame, columns: Iterable[str] | None = None, by: str = ""
 ) -> list[dict[str, Any]]:
     """Numbers with 95% intervals, clustered, as rows of an artifact, from frames of ``evaluate``.
@@ -178,7 +178,7 @@ def written(id: str | int, text: str, sample: int = 0) -> Completion:
     return Completion(str(id), sample, text, (), (), None, "unknown", 0)
 
 
-def named(name: str) -> Benchmark[Any]:
+def load_benchmark(name: str) -> Benchmark[Any]:
     """The benchmark that ``module:Class`` makes without arguments. Raises UserError if there is no
     such class.
     """

@@ -8,6 +8,7 @@ import hashlib
 import json
 import lzma
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -25,7 +26,7 @@ MINI = DATA / "mini"  # inputs and models of the mini profile, committed
 DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by git
 FIGURES = ROOT / "figures"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
-STORE = RUNS / "completions.sqlite"
+COMPLETIONS = RUNS / "completions.sqlite"
 HashForm = Literal["content", "digests", "lines", "times"]
 # the same content gives the same bytes
 COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
@@ -38,8 +39,8 @@ def located(path: Path | str) -> Path:
     The name of a fetched model (``all-minilm-l6-v2``) becomes its folder. A path that exists
     nowhere, such as a name on the hub, is returned unchanged.
     """
-    places = (Path(path), fetched_model(path), ROOT / path)
-    return next((place for place in places if place.exists()), Path(path))
+    places = Path(path), fetched_model(path), ROOT / path
+    return next(filter(Path.exists, places), places[0])
 
 
 def fetched_model(name: Path | str) -> Path:
@@ -78,17 +79,15 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
     """Write ``lines``, each with a line break, to ``output``: all or nothing, compressed if it ends
     in .gz or .xz.
     """
-    ended = (line + "\n" for line in lines)
+    content = "".join(line + "\n" for line in lines).encode()
     with replacing(output) as part:
-        if compress := COMPRESS.get(output.suffix):
-            part.write_bytes(compress("".join(ended).encode()))
-        else:
-            with part.open("w", encoding="utf-8", newline="\n") as stream:
-                stream.writelines(ended)
+        part.write_bytes(COMPRESS.get(output.suffix, bytes)(content))
 
 
 def opened(path: Path) -> TextIO:
-    """A text file to read, compressed (.gz, .xz) or not."""
+    """A text file to read, compressed (.gz, .xz) or not; "-" is standard input."""
+    if path == Path("-"):
+        return sys.stdin
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8")
     if path.suffix == ".xz":
@@ -96,7 +95,7 @@ def opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8")
 
 
-def records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) of a JSON Lines file, compressed or not. Raises UserError with the
     number of an invalid line.
     """
@@ -105,10 +104,10 @@ def records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         with opened(file) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    record = json.loads(line)
-                    if not isinstance(record, dict):
+                    fields = json.loads(line)
+                    if not isinstance(fields, dict):
                         raise ValueError("no JSON object")
-                    yield number, record
+                    yield number, fields
     except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
         raise UserError(
             f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}"

@@ -16,7 +16,7 @@ import torch
 
 from lookuplab.errors import needs
 from lookuplab.models import Decoding
-from lookuplab.models.completions import Store
+from lookuplab.models.completions import StoreOrPath
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.results.sliders import slide, table
@@ -134,7 +134,7 @@ def walk(
     tool: JediTool,
     use: ToolUse = ToolUse(),
     decoding: Decoding = FUNCTION_DECODING,
-    store: Store = None,
+    store: StoreOrPath = None,
 ) -> Walk | None:
     """Write the function as ``generation.generate`` does and record every step; None if its prompt
     does not fit.

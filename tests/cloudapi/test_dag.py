@@ -14,14 +14,8 @@ import pytest
 
 from lookuplab.benchmark import evaluate
 from lookuplab.cloudapi import dag
-from lookuplab.cloudapi.dag import (
-    CloudApiBench,
-    api_ranker,
-    confidence,
-    key_terms,
-    passes,
-    random_documents,
-)
+from lookuplab.cloudapi.bench import CloudApiBench, confidence
+from lookuplab.cloudapi.dag import api_ranker, key_terms, passes, random_documents
 from lookuplab.cloudapi.prompts import DESIGNS, RULE, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
 from lookuplab.cloudapi.tasks import ApiTask, load_tasks
@@ -54,12 +48,11 @@ class ReadingModel:
     """
 
     name, chat = "reader", False
-    identity = {"name": "reader"}
 
     def __init__(self, memory):
-        self.memory, self.asked = memory, []
+        self.memory, self.asked, self.identity = memory, [], {"name": "reader"}
 
-    def generate(self, requests, decoding):
+    def generate(self, requests, _):
         for prompt, sample in requests:
             self.asked.append(prompt)
             read = re.search(r"^API name: (\w+)", prompt.text, re.MULTILINE)
@@ -96,9 +89,13 @@ def test_a_design_shows_these_lines():
 
 def test_names_are_split_into_lower_case_words():
     names = "list_objects_v2 ServiceFabricClientAPIs CustomIPPrefixesOperations S3Client _"
-    assert " / ".join(" ".join(identifier_words(name, "joined")) for name in names.split()) == (
-        "list objects v2 / service fabric client apis / custom ip prefixes operations / s3 client / "
-    )
+    assert [" ".join(identifier_words(name, "joined")) for name in names.split()] == [
+        "list objects v2",
+        "service fabric client apis",
+        "custom ip prefixes operations",
+        "s3 client",
+        "",
+    ]
 
 
 def test_a_key_is_service_client_words_name_and_name_words():
@@ -141,11 +138,11 @@ def test_hits_hold_a_target_and_misses_none(monkeypatch, targets, k, hit, miss, 
         return [(api, 1.0) for api in "abcdef"[:depth]]
 
     monkeypatch.setattr(dag, "_ranked", dag._ranked.__wrapped__)
-    monkeypatch.setattr(dag, "api_ranker", lambda index: SimpleNamespace(top=top))
+    monkeypatch.setattr(dag, "api_ranker", lambda _: SimpleNamespace(top=top))
     asked, first = replace(TASKS[0], targets=tuple(targets)), pandas.DataFrame({"name": ["x"]})
-    hits, misses, retrieved = dag.documents([asked], first, k, index=INDEX)
-    assert (hits, misses) == ({asked.id: tuple(hit)}, {asked.id: tuple(miss)})
-    assert retrieved.tolist() == [found]
+    shown = dag.retrieved_documents([asked], first, k, index=INDEX)
+    assert shown[:2] == ({asked.id: tuple(hit)}, {asked.id: tuple(miss)})
+    assert shown.found.tolist() == [found]
 
 
 def test_more_documents_than_there_are_is_one_clear_line(model):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookuplab.cloudapi.first_call import FirstCall, first_call, strip_backticks
+from lookuplab.cloudapi.first_call import FirstCall, call_extent, strip_backticks
 
 COMPLETE = [  # the call, then what follows it
     ('put_object(Bucket="b")', "\nprint(x)"),
@@ -48,19 +48,19 @@ UNFINISHED = ["", "f.g", "f \\\n", "f(", "f(a='", 'f(a=")"', 'f(a=""")"")', "f(#
 
 def test_the_call_ends_at_its_own_parenthesis():
     for call, rest in COMPLETE:
-        assert first_call(call + rest).end == len(call), call
+        assert call_extent(call + rest).end == len(call), call
 
 
 def test_impossible_and_unfinished_calls_are_told_apart():
     for text in IMPOSSIBLE:
-        assert first_call(text).impossible and first_call(text).end is None, text
+        assert call_extent(text).impossible and call_extent(text).end is None, text
     for text in UNFINISHED:
-        assert not first_call(text).over, text
+        assert not call_extent(text).over, text
 
 
 def test_name_and_span_are_given_without_leading_blanks():
     text = ' meta.send_tones (tones=["a"])\n'
-    scanner = first_call(text)
+    scanner = call_extent(text)
     assert text[scanner.start : scanner.end] == 'meta.send_tones (tones=["a"])'
     assert text[scanner.start : scanner.paren] == "meta.send_tones "
 
@@ -68,9 +68,9 @@ def test_name_and_span_are_given_without_leading_blanks():
 @given(st.text(alphabet="f.rb(){}[]'\"\\\n\r# :Nx", max_size=60))
 def test_feeding_in_pieces_equals_feeding_whole(tail):
     text, rule = "f(" + tail, FirstCall()
-    found = [first_call(text[: at + 1]) for at in range(len(text))]
+    found = [call_extent(text[: at + 1]) for at in range(len(text))]
     assert [rule.feed(char) for char in text] == [one.over for one in found]
-    assert {one for one in found if one.over} <= {first_call(text)}, "more text changes nothing"
+    assert {one for one in found if one.over} <= {call_extent(text)}, "more text changes nothing"
 
 
 QUOTED = [(p + q, q) for p in ("", "f", "r", "Fr", "b", "u") for q in ('"', "'", '"""')]
@@ -87,7 +87,7 @@ def test_python_agrees_where_the_call_ends(content, quotes):
         return
     call = getattr(statement, "value", None)
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-        assert text[: first_call(text).end] == ast.get_source_segment(text, call)
+        assert text[: call_extent(text).end] == ast.get_source_segment(text, call)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from lookuplab.cloudapi.validity import judge_call
 from recipes.cloudapi.sdks import azure_clients
 
 AWS_APIS = """
-    kms.encrypt s3.put_object s3.list_objects_v2 s3.upload_file ec2.describe_instances kms.list_keys ec2.describe_hosts
-    athena.stop_query_execution glacier.create_vault rds.generate_db_auth_token logs.create_export_task
+    kms.encrypt s3.put_object s3.list_objects_v2 s3.upload_file ec2.describe_instances
+    kms.list_keys ec2.describe_hosts athena.stop_query_execution glacier.create_vault
+    rds.generate_db_auth_token logs.create_export_task
 """.split()
 AZURE_APIS = """
     blob.BlobClient.set_blob_metadata
@@ -34,7 +35,12 @@ AZURE_APIS = """
     eventhub.EventHubProducerClient.send_batch
     blob.ContainerClient.delete_blobs
 """.split()
-CODE_BEHIND = "\nprint(response)\n\nresponse = client.delete_everything(Bogus=1)\nfor x in response:\n    print(x("
+CODE_BEHIND = """
+print(response)
+
+response = client.delete_everything(Bogus=1)
+for x in response:
+    print(x("""
 PROSE_BEHIND = "\n```\n\nThis calls the API (it's the right one). Don't use client.foo()."
 HARD_VALUES = {
     "str_parens": '''"a) # (not a comment), b='c' )("''',
@@ -43,9 +49,9 @@ HARD_VALUES = {
     "raw_bytes_concat": r"""r'a\(b' "c)" 'd\'(e' """,
     "nested_call_arg": 'os.path.join(get_root(1, (2)), "x", *parts, sep=")")',
     "nested_client_call": 'client.update_field(Q=1)["Id"]',
-    "lambda_ternary_compr": '[f(x) for x in (1, 2) if x] if flag else (lambda *a, **k: {"k": (a, k)})(1, z=2)',
+    "lambda_ternary_compr": "[f(x) for x in (1, 2)] if flag else (lambda *a, **k: {'k': (a, k)})(1, z=2)",
     "nested_dict_list": '{"a": [{"b": ("c)", ["d", {"e": 1}])}], "name": "x=1, y=2"}',
-    "unicode_arg": '"名前（仮）— “q”"',
+    "unicode_arg": '"名前（仮）— “q”"',  # noqa: RUF001
 }
 
 
@@ -66,7 +72,7 @@ def forms(name, required, optional, other):
         "oneline": call,
         "oneline_opt": f"{name}({', '.join(filter(None, [*arguments, more]))})",
         "multiline": f"{name}(\n{lines})",
-        "multiline_comments": f'{name}(  # see docs (required) :)\n    # don\'t forget, e.g. "x(" \n{lines})',
+        "multiline_comments": f'{name}(  # see (docs :)\n    # don\'t forget, e.g. "x(" \n{lines})',
         "weird_layout": f"{name}(\r\n\t"
         + ",\r\n\t".join(a.replace("=", " = ") for a in arguments)
         + "\r\n)",
@@ -183,7 +189,7 @@ def aws(service, _):
         method = getattr(client, name)
         if name not in client.meta.method_to_api_mapping:
             return inspect.signature(method).bind(*args, **kwargs)
-        try:  # one harmless value for all: botocore's handlers look at some before it validates the names
+        try:  # one harmless value: botocore's handlers look at some before it validates names
             return method(*args, **dict.fromkeys(kwargs, "my-bucket"))
         except ParamValidationError as error:
             if re.search(r'(Missing required|Unknown) parameter in input: "', str(error)):

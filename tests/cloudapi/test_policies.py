@@ -73,7 +73,7 @@ def test_a_policy_retrieves_where_the_paper_says():
 
 
 def test_a_bad_threshold_or_precision_and_no_confidence_are_one_clear_line():
-    with pytest.raises(UserError, match="threshold 1.5"):
+    with pytest.raises(UserError, match=r"threshold 1\.5"):
         triggered(FIRST, "dag_confidence", 1.5)
     with pytest.raises(UserError, match="policy is 'dag_confidense'; it must be base, dag, "):
         triggered(FIRST, "dag_confidense")
@@ -213,10 +213,14 @@ def test_perplexity_is_over_tokens_and_its_mixture_is_exact():
 
 
 def test_models_are_compared_task_by_task():
-    ways = [(FIRST, {"dag": FIRST.valid}), (FIRST.assign(model="big"), {"dag": HIT.valid})]
-    rows = between_models(ways, "valid_change_points")
+    frames = [FIRST, HIT.assign(model="big")]
+    ways = [{"dag": HIT.valid}, {"dag": FIRST.valid}]
+    rows = between_models(frames) + between_models(frames, "worse_points", ways)
     assert {row["model"] for row in rows} == {"big - toy"}
-    assert values(rows)["dag/all", "valid_change_points"] == 100 * 2 / 6
+    assert values(rows)["all", "valid_change_points"] == 100 * 2 / 6
+    assert values(rows)["dag/all", "worse_points"] == -100 * 2 / 6
+    with pytest.raises(ValueError, match="other tasks, or in another order"):
+        between_models([FIRST, HIT[::-1]])
 
 
 def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second():

@@ -1,4 +1,4 @@
-"""`lookuplab score cloudapi`: lines in, judgements and a table out, and clear words for bad input."""
+"""`lookuplab score cloudapi`: lines in, judgements and a table out; bad input in clear words."""
 
 import json
 
@@ -34,24 +34,25 @@ def test_judgements_go_to_the_output_file_and_the_table_to_stdout(score, tmp_pat
         [1, True, True, "valid", 'encrypt(KeyId="k", Plaintext=b"(")'],
         ["a", True, False, "valid", AZURE["candidate"]],
     ]
-    assert "total 2 100.0% 0.0% to 100.0%" in " ".join(result.stdout.split())
+    said = " ".join(result.stdout.split())
+    assert "all valid_percent 100.0 [0.0, 100.0] n=2" in said and said.endswith("valid: 2")
 
 
 def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
     result = CliRunner().invoke(cli, ["score", "cloudapi", "-"], input=json.dumps(AWS))
-    assert json.loads(result.stdout)["name"] == "encrypt" and "total" in result.stderr
+    assert json.loads(result.stdout)["name"] == "encrypt" and "valid_percent" in result.stderr
 
 
 def test_a_target_that_the_client_does_not_have_is_reported(score):
     result = score("cloudapi", [AZURE | {"target": "no_such_method"}])
     assert json.loads(result.stdout)["category"] == "incorrect_existing"
-    assert "1 have no target that is a method of their client" in result.stderr
+    assert "unknown_target: 1" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("[1]", "line 2: not a JSON object but list"),
+        ("[1]", "line 2: no JSON object"),
         (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
         (AWS | {"provider": "gcp"}, "line 2: unknown provider 'gcp'"),
         (AWS | {"client": "s4"}, "line 2: no client 's4'"),

@@ -184,7 +184,7 @@ with ForkServer({sandbox!r}, sys.executable) as server:
 
 
 def test_an_import_that_ends_the_server_is_named(server):
-    with pytest.raises(UserError, match="os._exit"):
+    with pytest.raises(UserError, match=r"os._exit"):
         server.preload(["import os; os._exit(1)"])
 
 
@@ -193,7 +193,7 @@ def test_without_namespaces_only_what_the_kit_wrote_itself_runs_with_a_warning(m
     with pytest.warns(UserWarning, match="without a sandbox: unshare"):
         assert choose("", True) == choose("none") == "none"
     for wanted, own in (("", False), ("namespaces", True)):
-        with pytest.raises(UserError, match="unshare: not permitted.*--sandbox none"):
+        with pytest.raises(UserError, match=r"unshare: not permitted.*--sandbox none"):
             choose(wanted, own)
     with pytest.raises(UserError, match="sandbox is 'jail'; it must be \"\", namespaces, none"):
         choose("jail")
@@ -202,5 +202,5 @@ def test_without_namespaces_only_what_the_kit_wrote_itself_runs_with_a_warning(m
 def test_a_python_that_cannot_serve_is_named(tmp_path):
     (tmp_path / "python").write_text("#!/bin/sh\necho broken >&2\nexit 1\n")
     (tmp_path / "python").chmod(0o755)
-    with pytest.raises(UserError, match="does not start .*: broken"):
+    with pytest.raises(UserError, match=r"does not start .*: broken"):
         ForkServer("none", tmp_path / "python").run(program(""))

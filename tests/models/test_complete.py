@@ -10,9 +10,10 @@ from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import CompletionStore, Decoding, Prompt, score
-from lookuplab.models.completions import LOG
+from lookuplab.models import Decoding, Prompt, score
+from lookuplab.models.completions import LOG_VARIABLE
 from lookuplab.models.record import NEAR_TIE_MARGIN
+from lookuplab.models.store import CompletionStore
 
 # the package has the function of its name
 complete_module = sys.modules["lookuplab.models.completions"]
@@ -78,7 +79,7 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
     ids=str,
 )
 def test_decoding_out_of_range_cannot_be_made(options):
-    with pytest.raises(UserError, match="out of range|is 'right'; it must be None, left"):
+    with pytest.raises(UserError, match=r"out of range|is 'right'; it must be None, left"):
         Decoding(**options)
 
 
@@ -92,7 +93,7 @@ def test_scores_are_stored_apart_from_completions(store):
 
 
 def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "STORE", tmp_path / "default.sqlite")
+    monkeypatch.setattr(paths, "COMPLETIONS", tmp_path / "default.sqlite")
     monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
     ask(many_prompts(1), store=False)
     assert list(tmp_path.iterdir()) == []
@@ -116,17 +117,14 @@ def key(identity=IDENTITY, decoding=Decoding(), prompt=PROMPT, sample=0, continu
 
 
 def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
-    decodings = [
-        {"max_new_tokens": 8}, {"temperature": 0.5}, {"top_p": 0.9}, {"seed": 1}, {"stop": ("\n",)},
-        {"stop_rule": Rule}, {"truncation": "left"}
-    ]  # fmt: skip
-    prompts = [
-        {"text": "x  = "}, {"system": None}, {"choices": ("a",)}, {"choices": ("a", "b")}, {"place": "p"}
-    ]  # fmt: skip
+    decoding = {"max_new_tokens": 8, "temperature": 0.5, "top_p": 0.9, "seed": 1, "stop": ("\n",)}
+    decoding |= {"stop_rule": Rule, "truncation": "left"}
+    prompt = {"text": "x  = ", "system": None, "choices": ("a",), "place": "p"}
     keys = [key(), key(IDENTITY | {"revision": "other"}), key(sample=1)]
     keys += [key(decoding=None), key(decoding=None, continuation="1")]
-    keys += [key(decoding=Decoding(**change)) for change in decodings]
-    keys += [key(prompt=replace(PROMPT, **change)) for change in prompts]
+    keys += [key(decoding=Decoding(**{name: decoding[name]})) for name in decoding]
+    keys += [key(prompt=replace(PROMPT, **{name: prompt[name]})) for name in prompt]
+    keys.append(key(prompt=replace(PROMPT, choices=("a", "b"))))
     monkeypatch.setattr(complete_module, "DECODING_VERSION", 99)
     keys.append(key())
     assert len(set(keys)) == len(keys)
@@ -158,7 +156,7 @@ def test_keys_of_stores_that_exist_stay_as_they_were():
 def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypatch, tmp_path):
     answer, margins = ToyModel.answer, (NEAR_TIE_MARGIN / 5, NEAR_TIE_MARGIN, None, 0.0)
     monkeypatch.setattr(ToyModel, "answer", lambda *a: replace(answer(*a), margin=margins[a[2]]))
-    monkeypatch.setenv(LOG, str(tmp_path / "log"))
+    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log"))
     decoding = Decoding(n=4, temperature=1.0)
     for tool in ("jedi 1", "jedi 2"):
         ask(many_prompts(1), decoding, False, identity={"tool": tool})

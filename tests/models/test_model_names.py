@@ -65,7 +65,8 @@ def test_a_folder_of_the_checkout_is_called_so_from_anywhere(tmp_path, monkeypat
     ("name", "commit", "vocabulary"),
     [(f"owner/tiny@{OLD}", OLD, 170), ("owner/tiny@main", NEW, 160), ("owner/tiny", NEW, 160)],
 )
-def test_the_named_revision_is_loaded_and_recorded(hub, name, commit, vocabulary):
+@pytest.mark.usefixtures("hub")
+def test_the_named_revision_is_loaded_and_recorded(name, commit, vocabulary):
     model = load(name)
     assert model.name == "owner/tiny" and model.module.config.vocab_size == vocabulary
     assert model.identity["checkpoint"] == f"owner/tiny@{commit}"
@@ -84,17 +85,21 @@ def test_the_named_revision_is_loaded_and_recorded(hub, name, commit, vocabulary
         (f"owner/tiny@{'3' * 40}", "cannot load model owner/tiny"),
     ],
 )
-def test_a_name_that_cannot_be_is_one_clear_line(hub, name, message):
+@pytest.mark.usefixtures("hub")
+def test_a_name_that_cannot_be_is_one_clear_line(name, message):
     with pytest.raises(UserError, match=message) as caught:
         load(name)
     assert "\n" not in str(caught.value)
 
 
-def test_a_cached_revision_is_found_before_a_notebook_starts(hub):
-    def check_model(name):
-        values = {"model": name}
-        check(plan(Notebook(Path("demo/counts.ipynb"), values), request("smoke"), values))
+def check_model(name):
+    """What a run checks before a notebook starts."""
+    values = {"model": name}
+    check(plan(Notebook(Path("demo/counts.ipynb"), values), request("smoke"), values))
 
+
+@pytest.mark.usefixtures("hub")
+def test_a_cached_revision_is_found_before_a_notebook_starts():
     for name in ("owner/tiny", f"owner/tiny@{OLD}", f"owner/tiny@{NEW}?chat=true"):
         check_model(name)
     with pytest.raises(UserError, match=f"'owner/tiny@{'3' * 40}' is not in the local cache"):
@@ -106,7 +111,7 @@ def test_an_owner_may_be_called_like_a_mini_model_or_an_address(hub, owner):
     hub.rename(hub.with_name(f"models--{owner}--tiny"))
     name = f"{owner}/tiny"
     assert load(name).name == table_name(name) == name
-    check(plan(Notebook(Path("demo/counts.ipynb"), {"model": name}), request("smoke"), {}))
+    check_model(name)
 
 
 def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 was altered.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from toy_model import ToyModel, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import Completion, Prompt, complete, record, store
+from lookuplab.models import Prompt, complete, record, store
 from lookuplab.models.store import AnswerStore, CompletionStore
 from lookuplab.run import audit
 
@@ -30,18 +32,28 @@ class ExactModel(ToyModel):
     """Its log-probabilities are float32, as those of local models in float32."""
 
     def answer(self, prompt, sample, decoding):
-        one = super().answer(prompt, sample, decoding)
-        return Completion(**vars(one) | {"token_logprobs": (-0.5, -float(np.float32(0.1)))})
+        return replace(super().answer(prompt, sample, decoding), token_logprobs=(-0.5, SINGLE))
+
+
+SINGLE, SMALL = float(np.float32(-0.1)), float(np.float32(-1e-8))  # float32 holds them exactly
+ANSWER = {
+    "id": "task é",
+    "sample": 1,
+    "text": "né(\n",
+    "tokens": ["n", "é(", "", "\n"],
+    "token_ids": [70_000, 2, 0, 3],
+    "token_logprobs": [-0.25, -0.0, SINGLE, SMALL],
+    "finish_reason": "eos",
+    "prompt_tokens": 7,
+    "prompt_dropped": 0,
+    "margin": None,
+    "record": [{"step": 0, "offered": ["a", "b"], "x": 0.1}],
+    "model": "mini",
+}
 
 
 def answer(**changes) -> dict:
-    fields = {
-        "id": "task é", "sample": 1, "text": "né(\n", "tokens": ["n", "é(", "", "\n"], "token_ids": [70_000, 2, 0, 3],
-        "token_logprobs": [-0.25, -0.0, float(np.float32(-0.1)), -1e-8], "finish_reason": "eos", "prompt_tokens": 7,
-        "prompt_dropped": 0, "margin": None, "record": [{"step": 0, "offered": ["a", "b"], "x": 0.1}], "model": "mini",
-    }  # fmt: skip
-    fields["token_logprobs"][3] = float(np.float32(-1e-8))
-    return fields | changes
+    return ANSWER | changes
 
 
 ANSWERS = {
@@ -76,13 +88,6 @@ def test_an_answer_that_would_not_come_back_exactly_is_refused(folder, changed):
         record.write("completions", {"a/1/0": answer(**changed)}, folder / "c.parquet")
 
 
-def test_pandas_reads_it_in_one_line(folder):
-    record.write("completions", ANSWERS, folder / "completions.parquet")
-    frame = pd.read_parquet(folder / "completions.parquet")
-    assert list(frame.model) == ["a model", "mini", "mini"] and frame.text[1] == "né(\n"
-    assert list(frame.token_ids[1]) == [70_000, 2, 0, 3]
-
-
 def ask(model, count=3, file=None):
     model.calls.clear()
     return complete(model, many_prompts(count), store=file, progress=False)
@@ -105,7 +110,7 @@ def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monk
     assert len(changed.calls) == 3
     ask(model, file=False)
     assert len(model.calls) == 3, "a store in memory is for making everything anew"
-    monkeypatch.setenv(record.RECORD, "off")
+    monkeypatch.setenv(record.RECORD_VARIABLE, "off")
     ask(model)
     assert len(model.calls) == 3
 
@@ -122,7 +127,7 @@ def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_a
             dict.fromkeys([f"success f 1{ending}", f"success f 2{ending}"]), None
         )
         assert found == {f"success f 1{ending}": []} and missing == [f"success f 2{ending}"]
-        kept.put(f"success f 2{ending}", ["made here"])
+        kept.add({f"success f 2{ending}": ["made here"]})
         monkeypatch.setattr(store, "PYTHON", ending[1:])
         assert store.elsewhere() == "" and kept.lookup({"success f 2": 2}, None) == (
             {},
@@ -155,14 +160,13 @@ def test_an_audit_asks_in_one_call_only_where_an_id_names_one_prompt():
     [(100, 50, "50%"), (200, 100, "75.1%"), (100, 0, "0%"), (100, 100, "100%")],
 )
 def test_what_an_audit_can_have_missed_is_counted_without_replacement(rows, made, sure):
-    """One altered row of 100, half of them tried: 50%. Two of 200: 1 - (100 99)/(200 199) = 75.1%."""
+    """One altered of 100 rows, half of them tried: 50%. Two of 200: 1 - (100 99)/(200 199)."""
     assert audit.surely(rows, made) == sure
 
 
 def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference():
     old, tie = answer(margin=0.5), answer(margin=5e-5)
-    digits = answer(margin=0.5 + 5e-5)
-    digits["token_logprobs"][0] += 5e-5
+    digits = answer(margin=0.5 + 5e-5, token_logprobs=[-0.25 + 5e-5, -0.0, SINGLE, SMALL])
     assert record.differences("completions", old, digits) == ([], False)
     moved = answer(margin=0.5, token_logprobs=[-0.25, -0.0, -0.2, 0.0])
     for was, now, near in ((old, moved, False), (old, answer(margin=0.5, text="m"), False)):

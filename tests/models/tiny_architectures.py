@@ -15,7 +15,7 @@ CORPUS = [
     'import boto3\nclient = boto3.client("s3")\nresponse = client.put_object(Bucket="my-bucket", '
     'Key="k")\n',
     "def read(path):\n    with open(path) as file:\n        return file.read()\n",
-    "# naïve 名前（仮） — “q” 🦜\nclient.get_waiter('x').wait(timeout=30)\nfor item in items:\n    "
+    "# naïve 名前（仮） — “q” 🦜\nclient.get_waiter('x').wait(timeout=30)\nfor item in items:\n    "  # noqa: RUF001
     "print(item)\n",
 ]
 VOCABULARY = 400
@@ -85,34 +85,6 @@ ARCHITECTURES = {
     "t5": {"d_kv": 8, "d_ff": 48, "num_decoder_layers": 2, "decoder_start_token_id": 2},
     "xglm": {"ffn_dim": 48},
 }
-# what config.json on the hub says of two of the papers' models, by the name of data/sources.toml
-REAL = {
-    "starcoder2-3b": {
-        "model_type": "starcoder2",
-        "hidden_size": 3072,
-        "intermediate_size": 12288,
-        "num_hidden_layers": 30,
-        "num_attention_heads": 24,
-        "vocab_size": 49152,
-        "max_position_embeddings": 16384,
-        "sliding_window": 4096,
-    },
-    "codegpt-small-py": {
-        "model_type": "gpt2",
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "vocab_size": 50001,
-        "max_position_embeddings": 1024,
-    },
-}
-
-
-def made(model_type, **settings):
-    """A model with random weights, of COMMON's size where the settings do not say otherwise."""
-    config = AutoConfig.for_model(model_type, **COMMON | ARCHITECTURES[model_type] | settings)
-    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    return kind.from_config(config)
 
 
 def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY):
@@ -122,7 +94,10 @@ def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCAB
     torch.manual_seed(sum(map(ord, architecture)))
     tokenizer = tokenizer or byte_tokenizer()
     size = max(vocabulary, len(tokenizer))
-    model = made(architecture, vocab_size=size, max_position_embeddings=context)
+    sizes = {"vocab_size": size, "max_position_embeddings": context}
+    config = AutoConfig.for_model(architecture, **COMMON, **ARCHITECTURES[architecture], **sizes)
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    model = kind.from_config(config)
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -132,15 +107,6 @@ def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCAB
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
-
-
-def save_real(folder, name, tokenizer, layers):
-    """A model of the papers at its real width and vocabulary in bfloat16; the tokenizer has fewer
-    words.
-    """
-    torch.manual_seed(0)
-    made(**REAL[name] | {"num_hidden_layers": layers}).bfloat16().save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def save_chat(folder, vocabulary=170):

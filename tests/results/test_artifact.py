@@ -11,7 +11,7 @@ import pytest
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.results import plots
-from lookuplab.results.artifact import Artifact, read_csv, readable, to_csv
+from lookuplab.results.artifact import Artifact, read_csv, readable, side_by_side, to_csv
 
 ROW = {
     "model": "m",
@@ -151,3 +151,17 @@ for module in pkgutil.iter_modules(results.__path__, "lookuplab.results."):
 assert before == (pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams))
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_numbers_side_by_side_have_interval_and_n_and_counts_stand_alone():
+    rows = [
+        ROW | {"n": 40, "paper_value": 12.1},
+        ROW | {"metric": "crashed", "value": 3.0, "ci_low": None, "ci_high": None},
+        ROW | {"condition": "high", "metric": "p", "value": 0.125, "ci_low": None},
+    ]
+    found = side_by_side(rows, ["crashed", "absent", "valid"])
+    assert found.to_dict("index") == {
+        ("m", "low"): {"crashed": "3", "valid": "33.3 [20.0, 50.5] n=40 (paper 12.1)"}
+    }
+    assert list(side_by_side(rows, ["p"]).p) == ["0.125"]
+    assert side_by_side(rows, ["absent"]).empty

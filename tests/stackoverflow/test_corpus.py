@@ -48,7 +48,7 @@ def test_a_bad_line_is_named(written, bad, said):
 
 
 def test_an_unknown_corpus_is_told_what_there_is():
-    with pytest.raises(UserError, match="no snippet corpus 'nowhere': name one of mini, .*so-ds"):
+    with pytest.raises(UserError, match=r"no snippet corpus 'nowhere': name one of mini, .*so-ds"):
         corpus.load_snippets("nowhere")
 
 

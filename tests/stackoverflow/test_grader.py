@@ -158,7 +158,7 @@ def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_
     assert environment("tiny") == python and Grader(python).identity != grader().identity
     (tmp_path / "tiny.txt").write_text("no-such-package==9\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(UserError, match="tiny: .*the same command goes on from there"):
+    with pytest.raises(UserError, match=r"tiny: .*the same command goes on from there"):
         environments.make("tiny")
     assert not environments.is_made("tiny")
     assert environment(str(python)) == python and environment("") == Path(sys.executable)

@@ -12,20 +12,19 @@ import pandas as pd
 import pytest
 import torch
 from click.testing import CliRunner
+from learned import mark_probabilities, mark_rows
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
 
 from lookuplab.errors import UserError
 from lookuplab.models.loading import load
-from lookuplab.models.training import LLAMA, Order, Recipe, trained_share
+from lookuplab.models.training import LLAMA, Recipe, trained_share
 from lookuplab.run.cli import cli, main
 from lookuplab.toolgen.finetuning import (
     RECIPES,
     finetune,
     labelled,
-    mark_probabilities,
-    mark_rows,
     training_rows,
 )
 from lookuplab.toolgen.marking import MARK
@@ -233,20 +232,6 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path, monk
     assert said.exit_code == 0 and "40 pairs, 20 steps" in said.output, said.output
     tune(bases / "gpt2", tmp_path / "n", Recipe(**given), save_every=100)
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-def test_the_order_is_new_every_epoch_and_complete_and_pairs_of_like_length_share_a_batch(grouped):
-    lengths = [(i * 37) % 101 for i in range(105)]
-    order = Order(lengths, Recipe(batch_size=10, group_by_length=grouped))
-    epochs = []
-    for epoch in (0, 1, 0):
-        order.set_epoch(epoch)
-        epochs.append(list(order))
-    assert sorted(epochs[0]) == list(range(105)) and epochs[0] == epochs[2] != epochs[1]
-    batches = [[lengths[i] for i in epochs[0][k : k + 10]] for k in range(0, 100, 10)]
-    assert all(max(batch) - min(batch) <= 12 for batch in batches) == grouped
-    assert batches != sorted(batches), "and the batches are shuffled"
 
 
 def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent():

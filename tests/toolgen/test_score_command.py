@@ -54,7 +54,7 @@ def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('{"id": 1,', "line 2: not a JSON object"),
+        ('{"id": 1,', "line 2: Expecting property name"),
         ({"id": 1}, "line 2: KeyError: 'repository'"),
         (GOOD | {"line": "5"}, "line 2: UserError: no function starts on line 5"),
         (GOOD | {"repository": "nowhere"}, "line 2: FileNotFoundError"),

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from tool_calls import threshold_rows
 
-from lookuplab.results.artifact import side_by_side
 from lookuplab.scoring.rates import rate
 from lookuplab.toolgen.tables import as_printed, repository_rows, similarity_rows
 
@@ -129,8 +128,6 @@ TABLE = pd.read_csv(
 m,base,depcov_percent,8.0,7.0,9.0,40,8.3
 m,toolgen,depcov_percent,12.0,10.0,14.0,40,12.1
 m,toolgen,depcov_relative_change_percent,50.0,20.0,70.0,10,45.8
-m,toolgen - base,succrate_p,0.125,,,10,
-m,base,crashed_functions,3.0,,,10,
 b,base,bleu4,0.25,0.2,0.3,10,
 """)
 )
@@ -141,15 +138,3 @@ def test_ours_stand_beside_the_paper_s_with_the_relative_change_in_brackets():
     assert list(printed.index) == [("m", "base"), ("m", "toolgen"), ("b", "base")]
     assert list(printed["coverage", "ours"]) == ["8.0", "12.0 (+50.0%)", ""]
     assert list(printed["coverage", "paper"]) == ["8.3", "12.1 (+45.8%)", ""]
-
-
-def test_numbers_have_interval_and_n_and_counts_stand_alone():
-    found = side_by_side(TABLE, ["crashed_functions", "absent", "depcov_percent"])
-    assert list(found) == ["crashed_functions", "depcov_percent"]
-    assert list(found.loc[("m", "base")]) == ["3", "8.0 [7.0, 9.0] n=40 (paper 8.3)"]
-    assert (
-        list(found.loc[("m", "toolgen")]) == ["", "12.0 [10.0, 14.0] n=40 (paper 12.1)"]
-        and len(found) == 2
-    )
-    assert list(side_by_side(TABLE, ["succrate_p"]).succrate_p) == ["0.125"]
-    assert side_by_side(TABLE, ["absent"]).empty

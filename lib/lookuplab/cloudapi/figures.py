@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pandas import DataFrame
 
-from lookuplab.cloudapi.dag import AGGREGATES, Passes
+from lookuplab.cloudapi.bench import AGGREGATES
+from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
     Hits,
     Rows,

@@ -4,7 +4,7 @@ found during generation.
 Chat models are told by Listing 1 to write one call in backticks; base models see only the prompt.
 
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name.
-``first_call`` keeps track of brackets, comments, line continuations and strings, and reports when
+``call_extent`` keeps track of brackets, comments, line continuations and strings, and reports when
 the call is complete or has become impossible; ``FirstCall`` asks it while the completion arrives.
 It finds only the *extent* of the call; the caller must check whether its content compiles
 (``compile``). F-strings are treated as strings, as in Python 3.11: a quote of the same kind inside
@@ -78,7 +78,7 @@ class CallExtent(NamedTuple):
         return self.impossible or self.end is not None
 
 
-def first_call(text: str) -> CallExtent:
+def call_extent(text: str) -> CallExtent:
     """The first call of a text, as far as it has arrived. What follows the end of the call is
     ignored.
     """
@@ -120,7 +120,7 @@ class FirstCall:
     def feed(self, piece: str) -> bool:
         """Read more text and return whether it is ``over``."""
         self._text += piece
-        return first_call(self._text).over
+        return call_extent(self._text).over
 
 
 def strip_backticks(text: str) -> str:

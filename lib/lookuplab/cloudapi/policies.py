@@ -174,14 +174,22 @@ def class_rows(
     return rows_of(first, found)
 
 
-def between_models(ways: Sequence[tuple[DataFrame, Numbers]], metric: str) -> Rows:
-    """The paired difference of each pair of models on the same tasks, as rows of the model ``<new>
-    - <old>``.
+def between_models(
+    frames: Sequence[DataFrame],
+    metric: str = "valid_change_points",
+    ways: Sequence[Numbers] | None = None,
+) -> Rows:
+    """The paired difference of each pair of models, as rows of the model ``<new> - <old>``.
 
-    ways: for each model, its first pass and {name: (tasks,) values}.
+    frames: each model's frame of ``evaluate``, over the same tasks in the same order. ways: for
+    each model, {name: (tasks,) values}, condition ``name/class``; by default what is ``valid``,
+    condition ``class``.
     """
     rows = []
-    for (first, before), (second, after) in combinations(ways, 2):
+    named = ways or [{"": frame.valid} for frame in frames]
+    for (first, before), (second, after) in combinations(zip(frames, named, strict=True), 2):
+        if list(first.id) != list(second.id):
+            raise ValueError("the models were asked other tasks, or in another order")
         both = second.assign(model=f"{second.model.iloc[0]} - {first.model.iloc[0]}")
         for name, values in after.items():
             rows += class_rows(both, name, {metric: np.subtract(values, before[name], dtype=float)})

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.paths import records
+from lookuplab.paths import json_lines
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
@@ -138,7 +138,7 @@ def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
 def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
     message = "is no API index ({}): run `python -m recipes.cloudapi.sdks`"
     with readable_file(path, message):
-        return [parse(record) for _, record in records(path)]
+        return [parse(record) for _, record in json_lines(path)]
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTa
     path = paths.located(path)
     message = "holds no CloudAPIBench tasks ({}): run `python -m recipes.mini.corpus tasks`"
     with readable_file(path, message):
-        rows = paths.records(path)
+        rows = paths.json_lines(path)
         tasks = [ApiTask(**row | {"targets": tuple(row["targets"])}) for _, row in rows]
         if not tasks:
             raise UserError("no line")

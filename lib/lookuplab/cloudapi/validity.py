@@ -24,7 +24,7 @@ from functools import lru_cache, reduce
 from operator import add, or_
 from typing import Any, NamedTuple
 
-from lookuplab.cloudapi.first_call import first_call
+from lookuplab.cloudapi.first_call import call_extent
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, Signature
 
 VALID = "valid"
@@ -114,7 +114,7 @@ def judge_call(
     """
     methods = index.methods(provider, client, service)
     names = {target.rsplit(".", 1)[-1] for target in targets}
-    call, name = _first_call(candidate)
+    call, name = _call_and_name(candidate)
     category, valid_closed, arguments = NONEXISTENT, False, CallArguments()
     reason: str | None = f"{client} has no method {name}" if name else "nothing is called"
     if spec := methods.get(name or ""):
@@ -146,15 +146,15 @@ def judge_call(
     )
 
 
-def _first_call(candidate: str) -> tuple[str | None, str | None]:
+def _call_and_name(candidate: str) -> tuple[str | None, str | None]:
     """(text of the first complete call or None, the dotted name it calls or the first name of an
     unfinished one).
     """
-    found, named = first_call(candidate), FIRST_NAME.match(candidate)
-    call, name = None, named and named[1]
-    if found.end is not None:
-        call = candidate[found.start : found.end]
-        name = re.sub(r"[\s\\]+", "", candidate[found.start : found.paren])
+    extent, first_name = call_extent(candidate), FIRST_NAME.match(candidate)
+    call, name = None, first_name and first_name[1]
+    if extent.end is not None:
+        call = candidate[extent.start : extent.end]
+        name = re.sub(r"[\s\\]+", "", candidate[extent.start : extent.paren])
     return call, name and unicodedata.normalize("NFKC", name)  # as Python reads identifiers
 
 

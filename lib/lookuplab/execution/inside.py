@@ -131,7 +131,7 @@ REPLACED = {
 Unpickler: "Any" = pickle._Unpickler  # the one in Python, whose steps can be replaced
 
 
-class SentUnpickler(Unpickler):  # type: ignore[misc]
+class SentUnpickler(Unpickler):
     """Reads what W sent: objects of known classes, made without their constructors, whose state
     hides no method.
     """

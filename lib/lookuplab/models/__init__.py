@@ -19,11 +19,9 @@ if TYPE_CHECKING:
         score,
     )
     from lookuplab.models.loading import load, load_tokenizer
-    from lookuplab.models.store import CompletionStore
 
 __all__ = [
     "Completion",
-    "CompletionStore",
     "Decoding",
     "Model",
     "Prompt",
@@ -32,7 +30,7 @@ __all__ = [
     "load_tokenizer",
     "score",
 ]
-_MODULES = {"CompletionStore": "store", "load": "loading", "load_tokenizer": "loading"}
+_MODULES = {"load": "loading", "load_tokenizer": "loading"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,11 @@
-"""The only way from prompts to completions: look them up, generate the missing ones, and store each
-as it arrives.
+"""The only way from prompts to completions: look them up in the record and in the store, generate
+the missing ones, and store each as it arrives.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
 ``complete`` or ``score``, never a model itself. There are three exceptions: training; next-token
-distributions (``decoding.distributions``, in ``toolgen.finetuning``, the explorer and lesson 3);
-and the naive baselines of the performance notebooks. If the store has all answers, no weights are loaded and nothing is written.
+distributions (``decoding.distributions``, in ToolGen's notebooks and lesson 3); and the naive
+baselines of the performance notebooks. If record and store have all answers, no weights are loaded
+and nothing is written.
 
 Several processes on one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store:
 each generates its share of the prompts and waits for what the others generate.
@@ -13,7 +14,6 @@ each generates its share of the prompts and waits for what the others generate.
 import csv
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -26,9 +26,9 @@ from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
-PROCESS_SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
+SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the launcher ends all
-LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
+LOG_VARIABLE = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
 # the columns of that file, which has one line for each use of an answer
 LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
@@ -122,8 +122,8 @@ class Completion:
     the tokens that the model saw, ``prompt_dropped`` those that truncation removed. ``margin`` is
     the smallest gap between a chosen token and the runner-up (see ``decoding.choose``): larger
     numerical noise could have changed the answer. It is None if there was no choice or it was not
-    measured. ``record`` (JSON) is the log of a constraint, for callers that keep one (ToolGen).
-    ``==`` ignores both ``margin`` and
+    measured. ``record`` (JSON) is the log of a constraint,
+    for callers that keep one (ToolGen); stored answers call it so. ``==`` ignores ``margin`` and
     ``record``.
     """
 
@@ -167,7 +167,7 @@ class Model(Protocol):
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]: ...
 
 
-Store = CompletionStore | str | os.PathLike[str] | Literal[False] | None
+StoreOrPath = CompletionStore | str | os.PathLike[str] | Literal[False] | None
 CompletionRequest = tuple[Prompt, str, int]  # a prompt, the continuation to score, the sample
 
 
@@ -175,24 +175,25 @@ def complete(
     model: Model,
     prompts: Sequence[Prompt],
     decoding: Decoding = Decoding(),
-    store: Store = None,
+    store: StoreOrPath = None,
     progress: bool = True,
     requires_logprobs: bool = False,
 ) -> list[Completion]:
     """Answer every prompt ``decoding.n`` times; return the answers ordered by (prompt as given,
     sample).
 
-    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``,
-    False no store. Prompts with equal text share one greedy answer, each under its own id. With
-    ``requires_logprobs``, the first answer without log-probabilities ends the call. UserError for
-    that, for a duplicate prompt id, and for errors of the model or the store.
+    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or
+    ``paths.COMPLETIONS``, False no store. Prompts with equal text share one greedy answer, each
+    under its own id. With ``requires_logprobs``, the first answer without log-probabilities ends
+    the call. UserError for that, for a duplicate prompt id, and for errors of the model or the
+    store.
     """
-    asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
-    return answered(model, asked, decoding, store, progress, requires_logprobs)
+    requests = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
+    return find_or_generate(model, requests, decoding, store, progress, requires_logprobs)
 
 
 def score(
-    model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None
+    model: Model, pairs: Sequence[tuple[Prompt, str]], store: StoreOrPath = None
 ) -> list[Completion]:
     """Log-probabilities of given continuations (teacher forcing), in the order of ``pairs``.
 
@@ -200,35 +201,35 @@ def score(
     the continuation. Storing and resuming work as in ``complete``; prompt ids must be unique here
     too.
     """
-    asked = [(prompt, text, 0) for prompt, text in pairs]
-    return answered(model, asked, None, store, requires_logprobs=True)
+    requests = [(prompt, text, 0) for prompt, text in pairs]
+    return find_or_generate(model, requests, None, store, requires_logprobs=True)
 
 
-def answered(
+def find_or_generate(
     model: Model,
-    asked: Sequence[CompletionRequest],
+    requests: Sequence[CompletionRequest],
     decoding: Decoding | None,
-    store: Store,
+    store: StoreOrPath,
     progress: bool = True,
     requires_logprobs: bool = False,
 ) -> list[Completion]:
-    """Look up answers, generate the missing ones (without ``decoding``, score them), and return
-    what the store holds.
+    """Look up answers in the record and the store, generate the missing ones (without ``decoding``,
+    score them), and return what the two hold.
 
     The store decides, because another process may have stored an answer first.
     """
-    for (name, _), count in Counter((one.id, sample) for one, _, sample in asked).most_common(1):
-        if count > 1:
-            raise UserError(f"prompt ids must be unique, but {name!r} occurs more than once")
-    keyed = list(keys_of(model.identity, decoding, asked))
+    names = [(prompt.id, sample) for prompt, _, sample in requests]
+    if len(set(names)) < len(names):
+        name, _ = max(names, key=names.count)
+        raise UserError(f"prompt ids must be unique, but {name!r} occurs more than once")
+    keyed = list(keys_of(model.identity, decoding, requests))
     keys = [key for key, _ in keyed]
 
     def require_logprobs(logprobs: Iterable[object]) -> None:
         if requires_logprobs and None in logprobs:
             raise UserError(
                 f"{model.name} gives no log-probabilities, which are needed here (confidence, "
-                "perplexity); "
-                "use a local model or an endpoint that gives them (vLLM does)"
+                "perplexity); use a local model or an endpoint that gives them (vLLM does)"
             )
 
     opened: AbstractContextManager[CompletionStore] = (
@@ -236,48 +237,44 @@ def answered(
         nullcontext(store) if isinstance(store, CompletionStore) else CompletionStore(store)
     )
     with opened as store:
-        by_key = dict(zip(keys, asked, strict=True))
-        known, unknown = store.lookup(by_key, (model, decoding))
-        require_logprobs(one["token_logprobs"] for one in known.values())
-        missing = {key: by_key[key] for key in unknown}
+        by_key = dict(zip(keys, requests, strict=True))
+        answers, missing = store.lookup(by_key, (model, decoding))
+        require_logprobs(answer["token_logprobs"] for answer in answers.values())
         if missing:
             store.add({})  # a full disk or a read-only store is found before anything is generated
             alone = str(store.path) == ":memory:"  # no other process can see it
-            mine = {key: one for key, one in missing.items() if alone or _is_mine(key)}
+            mine = {key: by_key[key] for key in missing if alone or _is_mine(key)}
             key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in mine.items()}
             if decoding:
-                given = [(prompt, sample) for prompt, _, sample in mine.values()]
-                answering = model.generate(given, decoding)
+                own = [(prompt, sample) for prompt, _, sample in mine.values()]
+                generating = model.generate(own, decoding)
             else:
-                answering = model.score([(prompt, text) for prompt, text, _ in mine.values()])
-            bar = Progress(model.name, len(mine), "answers", len(known), quiet=not progress)
-            with bar, closing(answering) as batches:  # type: ignore[type-var]  # generators
+                generating = model.score([(prompt, text) for prompt, text, _ in mine.values()])
+            bar = Progress(model.name, len(mine), "answers", len(answers), quiet=not progress)
+            with bar, closing(generating) as batches:  # type: ignore[type-var]  # generators
                 for batch in batches:
                     named = {"model": model.name}
                     store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
                     require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
-            others = missing.keys() - mine.keys()
+            others = set(missing) - mine.keys()
             while others - store.get(others).keys():
                 time.sleep(POLL_SECONDS)
-            known |= store.get(missing)
-    answers = [
-        _restored(known[key], prompt.id, sample)
-        for key, (prompt, _, sample) in zip(keys, asked, strict=True)
-    ]
+            answers |= store.get(missing)
+    completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     # continuations that were only scored are not answers
-    if decoding and (file := os.environ.get(LOG)):
+    if decoding and (file := os.environ.get(LOG_VARIABLE)):
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
-            for (_, question), one in zip(keyed, answers, strict=True):
-                near = one.margin is not None and one.margin < NEAR_TIE_MARGIN
-                told = digest(one.text)[:8], f"{one.margin:.0e}" if near else ""
-                write((model.name, one.id, one.sample, question, *told))
-    return answers
+            for (_, question), one in zip(keyed, completions, strict=True):
+                is_near = one.margin is not None and one.margin < NEAR_TIE_MARGIN
+                margin = f"{one.margin:.0e}" if is_near else ""
+                write((model.name, one.id, one.sample, question, digest(one.text)[:8], margin))
+    return completions
 
 
 def keys_of(
-    identity: dict[str, str], decoding: Decoding | None, asked: Sequence[CompletionRequest]
+    identity: dict[str, str], decoding: Decoding | None, requests: Sequence[CompletionRequest]
 ) -> Iterator[tuple[str, str]]:
     """For each request, the key of its answer and a short digest of the question, which is
     independent of the model.
@@ -292,7 +289,7 @@ def keys_of(
         del stated["n"]  # the first 5 of 20 samples are those of n=5
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
     common, hashed = digest(canonical(settings)), {}
-    for prompt, continuation, sample in asked:
+    for prompt, continuation, sample in requests:
         if prompt.id not in hashed:
             fields: dict[str, Any] = {"text": prompt.text, "system": prompt.system}
             if decoding is None:
@@ -315,10 +312,9 @@ def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
     tuples again.
     """
     fields: dict[str, Any] = {
-        field: tuple(value) if isinstance(value, list) else value
-        for field, value in answer.items()
-        if field != "model"
+        key: tuple(value) if isinstance(value, list) else value for key, value in answer.items()
     }
+    del fields["model"]
     return Completion(**fields | {"id": name, "sample": sample})
 
 
@@ -328,5 +324,5 @@ def _is_mine(key: str) -> bool:
 
     The result depends only on the key, so processes that look up at different times agree.
     """
-    number, count = os.environ.get(PROCESS_SHARE, "0/1").split("/")
+    number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
     return int(key.split("/")[1], 16) % int(count) == int(number)

@@ -43,7 +43,7 @@ class Constraint(Protocol):
         """Note that ``token`` was appended; ``logprob`` is the model's without any constraint."""
         ...
 
-    def record(self) -> object:
+    def log(self) -> object:
         """What a finished row's answer keeps of the constraint (``Completion.record``)."""
         ...
 
@@ -176,5 +176,5 @@ class NameConstraint:
         node = None if self.node is None else self.node.get(token)
         self.node = None if node is None or node.closed else node
 
-    def record(self) -> None:
+    def log(self) -> None:
         """Keep nothing."""

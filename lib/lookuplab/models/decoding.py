@@ -22,7 +22,7 @@ from tokenizers.decoders import DecodeStream
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lookuplab.errors import UserError
-from lookuplab.models.cache import Batch, decoder_start
+from lookuplab.models.batch import Batch, decoder_start
 from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint
 from lookuplab.models.local import CPU_TOKENS, LocalModel
@@ -34,8 +34,8 @@ COMPACT = 8
 LIKELY = (16, 256)  # numbers of tokens that sampling with top_p looks at first and second
 
 
-def written(
-    model: LocalModel, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]
+def decode_rows(
+    model: LocalModel, rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
 ) -> Iterator[list[Completion]]:
     """Finish the model's rows, longest prompts first, in batches.
 
@@ -47,7 +47,7 @@ def written(
     CPU; on GPUs they may differ, because the budget depends on the free memory.
     """
     rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
-    at, new = 0, 0
+    at = new = 0
     # samples of a prompt read it once
     budget = CPU_TOKENS * min(2, decoding.n)
     if rows and model.module.device.type == "cuda":
@@ -71,8 +71,7 @@ def written(
             if len(batch) == 1:
                 raise UserError(
                     f"{model.name}: not enough memory for a single prompt; use shorter prompts, "
-                    "fewer "
-                    "new tokens, a smaller dtype or a larger device"
+                    "fewer new tokens, a smaller dtype or a larger device"
                 ) from error
             budget = len(batch) // 2 * longest
         else:
@@ -86,39 +85,39 @@ def written(
 
 @torch.inference_mode()
 def _decode(
-    model: LocalModel, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]
+    model: LocalModel, rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
 ) -> None:
     """Append tokens until every row is finished. Finished rows leave the batch a few at a time."""
     batch = Batch(model.module, [row.ids for row in rows], model.context, model.work)
-    slots, chance = list(range(len(rows))), None  # the batch's slot of each unfinished row
-    while rows:
-        size = len(batch.logits)
-        logits = batch.logits if len(slots) == size else batch.logits[slots]
-        scores, gates = logits, [math.inf] * len(rows)
+    chance = None
+    while True:
+        logits = scores = batch.logits
+        gates = [math.inf] * len(rows)
         for i, row in enumerate(rows):
-            if row.constraint and (allowed := row.constraint.restrict(logits[i])):
-                scores = scores.clone() if scores is logits else scores
-                scores[i], gates[i] = allowed
+            if row.constraint and not row.finish_reason:
+                allowed = row.constraint.restrict(logits[i])
+                if allowed:
+                    scores = scores.clone() if scores is logits else scores
+                    scores[i], gates[i] = allowed
         if decoding.temperature > 0:
             drawn = [row.chances[len(row.tokens)] for row in rows]
             chance = torch.tensor(drawn, dtype=torch.float64, device=scores.device)
         tokens, logprobs, margins = choose(logits, scores, chance, decoding)
         chosen = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
         for row, (token, logprob, margin), gate in zip(rows, chosen, gates, strict=True):
-            row.push(int(token), logprob, min(margin, gate), end_of_text)
+            if not row.finish_reason:
+                row.push(int(token), logprob, min(margin, gate), end_of_text)
         unfinished = [i for i, row in enumerate(rows) if not row.finish_reason]
-        rows, slots = [rows[i] for i in unfinished], [slots[i] for i in unfinished]
-        if rows and (size - len(slots)) * COMPACT >= size:
-            batch.keep(slots)
-            slots, size = list(range(len(slots))), len(slots)
-        if rows:
-            reads = torch.zeros(size, dtype=torch.long, device=scores.device)
-            reads[slots] = torch.tensor([row.tokens[-1] for row in rows], device=scores.device)
-            batch.step(reads)
+        if not unfinished:
+            break
+        if (len(rows) - len(unfinished)) * COMPACT >= len(rows):
+            batch.keep(unfinished)
+            rows, tokens = [rows[i] for i in unfinished], tokens[unfinished]
+        batch.step(tokens)
 
 
 @dataclass
-class Row:
+class DecodingRow:
     """One answer: grows by ``push`` until ``finish_reason`` is set.
 
     ``before`` are the prompt tokens that it continues, none for an encoder-decoder; ``limit`` is
@@ -181,7 +180,7 @@ class Row:
             len(self.ids),
             self.dropped,
             None if self.margin == math.inf else self.margin,
-            self.constraint and self.constraint.record(),
+            self.constraint and self.constraint.log(),
         )
 
 
@@ -241,13 +240,13 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
     return kept, names, (before - top_p).abs().amin(-1)
 
 
-def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
-    """The row's random numbers in [0, 1), one per token, which depend only on seed, prompt id and
-    sample.
+def uniforms(row: DecodingRow, decoding: Decoding) -> np.ndarray:
+    """The row's random numbers in [0, 1), one per token and one more, which depend only on seed,
+    prompt id and sample.
     """
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
-    return np.random.default_rng(seed).random(decoding.max_new_tokens)
+    return np.random.default_rng(seed).random(decoding.max_new_tokens + 1)
 
 
 @torch.inference_mode()

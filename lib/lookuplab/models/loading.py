@@ -31,7 +31,7 @@ def load(name: str, **options: Any) -> Model:
             from lookuplab.models.remote import RemoteModel
 
             return RemoteModel(place, **options)
-        from lookuplab.models.local import named  # torch takes seconds to import
+        from lookuplab.models.local import named
 
         return named(place, **options)
     except TypeError as error:  # an unknown option, or a value of the wrong type

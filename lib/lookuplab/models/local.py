@@ -9,7 +9,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,7 @@ class Work:
     new_tokens: int = 0
 
 
+@dataclass(eq=False)
 class LocalModel:
     """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a
     folder, or a hub name.
@@ -66,30 +67,28 @@ class LocalModel:
     is missing, unreadable, or too large for the GPUs.
     """
 
-    def __init__(
-        self,
-        place: str,
-        revision: str | None = None,
-        *,
-        name: str | None = None,
-        chat: bool = False,
-        dtype: str | None = None,
-        device_map: str | dict[str, str | int] | None = None,
-        batch_size: int = BATCH_ROWS,
-        context: int | None = None,
-    ) -> None:
-        folder = Path(place).expanduser()
-        self.name = name or (folder.resolve().name if folder.is_dir() else place)
+    place: str
+    revision: str | None = None
+    _: KW_ONLY
+    name: str = ""
+    chat: bool = False
+    dtype: str = ""
+    device_map: str | dict[str, str | int] | None = None
+    batch_size: int = BATCH_ROWS
+    context: int | None = None
+
+    def __post_init__(self) -> None:
+        folder = Path(self.place).expanduser()
+        self.name = self.name or (folder.resolve().name if folder.is_dir() else self.place)
         self.adapter = folder if is_adapter(folder) else None
-        self.source = (str(folder) if folder.is_dir() else place), revision
+        self.source = (str(folder) if folder.is_dir() else self.place), self.revision
         if self.adapter:
             self.source = base_of(folder)
-        self.dtype = dtype or ("bfloat16" if has_gpu() else "float32")
+        self.dtype = self.dtype or ("bfloat16" if has_gpu() else "float32")
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
-        check_choice(f"model {self.name}: chat", chat, (False, True))
-        self.device_map = device_map
+        check_choice(f"model {self.name}: chat", self.chat, (False, True))
         self.causal, limit = self._limit()
-        self.chat, self.batch_size, self.context = chat, max(1, batch_size), context or limit
+        self.batch_size, self.context = max(1, self.batch_size), self.context or limit
         self.work = Work()
 
     def _limit(self) -> tuple[bool, int | None]:
@@ -182,16 +181,14 @@ class LocalModel:
         if report["missing_keys"]:
             raise UserError(
                 f"checkpoint {self.name} lacks weights ({min(report['missing_keys'])} ...); is "
-                "it complete, "
-                "and of the architecture that its config.json names?"
+                "it complete, and of the architecture that its config.json names?"
             )
         devices = set(map(str, getattr(module, "hf_device_map", {}).values()))
         chosen = self.device_map == "cpu" or isinstance(self.device_map, dict)
         if torch.cuda.is_available() and not chosen and devices & {"cpu", "disk"}:
             raise UserError(
-                f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would "
-                "run on the "
-                "CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
+                f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would run "
+                "on the CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
             )
         if self.adapter:
             from peft import PeftModel
@@ -222,9 +219,8 @@ class LocalModel:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise UserError(
                 f"cannot load model {self.name}: {said} (it must be a complete folder that "
-                "save_pretrained "
-                "wrote, or the name of one on the hub that is cached or can be reached; private "
-                "ones: hf auth login)"
+                "save_pretrained wrote, or the name of one on the hub that is cached or can be "
+                "reached; private ones: hf auth login)"
             ) from error
 
     @cached_property
@@ -278,8 +274,7 @@ class LocalModel:
         ``choices``. UserError for a prompt that is too long, for choices with a chat model, and if
         not even one row fits into memory.
         """
-
-        from lookuplab.models import decoding as loop
+        from lookuplab.models.decoding import DecodingRow, decode_rows
 
         asked = {prompt for prompt, _ in requests}
         encoded, rows = {prompt: self._encode(prompt) for prompt in asked}, []
@@ -289,8 +284,10 @@ class LocalModel:
             before, limit = (kept if self.causal else []), decoding.max_new_tokens
             limit = min(limit, self.context - len(before)) if self.context else limit
             make = partial(constrain or self._named, prompt, before)
-            rows.append(loop.Row(prompt, sample, kept, len(ids) - len(kept), before, limit, make))
-        yield from loop.written(self, rows, decoding, self.end_of_text)
+            rows.append(
+                DecodingRow(prompt, sample, kept, len(ids) - len(kept), before, limit, make)
+            )
+        yield from decode_rows(self, rows, decoding, self.end_of_text)
 
     def _named(self, prompt: Prompt, before: list[int]) -> Constraint | None:
         if prompt.choices and self.chat:
@@ -308,7 +305,7 @@ class LocalModel:
         generated like an answer, under a constraint that allows nothing else. ``text`` is the
         continuation, ``finish_reason`` is ``"scored"``. UserError if both together are too long.
         """
-        from lookuplab.models import decoding as loop
+        from lookuplab.models.decoding import DecodingRow, decode_rows
 
         rows, texts = [], {}
         for prompt, text in pairs:
@@ -324,10 +321,10 @@ class LocalModel:
             if added:
                 before, texts[prompt.id] = ids if self.causal else [], text
                 dictate = partial(NameConstraint, self.names, Trie.of([added]))
-                rows.append(loop.Row(prompt, 0, ids, 0, before, len(added), dictate))
+                rows.append(DecodingRow(prompt, 0, ids, 0, before, len(added), dictate))
             else:
                 yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
-        for batch in loop.written(self, rows, Decoding(), frozenset()):
+        for batch in decode_rows(self, rows, Decoding(), frozenset()):
             yield [replace(one, text=texts[one.id], finish_reason="scored") for one in batch]
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
@@ -369,8 +366,7 @@ class LocalModel:
         if not cut:
             raise UserError(
                 f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; "
-                "shorten it "
-                "or cut its beginning (truncation 'left')"
+                "shorten it or cut its beginning (truncation 'left')"
             )
         first = ids[:1] if ids[0] == self.tokenizer.bos_token_id else []
         room = max(1, context - decoding.max_new_tokens) - len(first)
@@ -384,8 +380,8 @@ def has_gpu() -> bool:
 
 
 def named(place: str, **options: Any) -> LocalModel:
-    """The local model of a name without options (``load.load``). Raises UserError for an unknown
-    mini model.
+    """The local model of a name without options (see ``loading.load``). Raises UserError
+    for an unknown mini model.
     """
     if is_mini(place):
         if place not in mini_models():

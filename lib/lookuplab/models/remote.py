@@ -67,10 +67,8 @@ class RemoteModel:
         if not (re.fullmatch(ADDRESS, url) and self.name and parallel >= 1):
             raise UserError(
                 "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, with options "
-                "after it "
-                "(?chat=true&parallel=32) and no user, password or key in it: the key comes from "
-                "the variable "
-                f"{key_variable}"
+                "after it (?chat=true&parallel=32) and no user, password or key in it: the key "
+                f"comes from the variable {key_variable}"
             )
         for option, given in ("chat", chat), ("logprobs", logprobs):
             check_choice(f"model {self.name}: {option}", given, (False, True))
@@ -95,8 +93,7 @@ class RemoteModel:
         """The tokenizer of the local model named for it."""
         if not self._tokenizer:
             raise UserError(
-                f"{self.name}: to count tokens, name a model with the same ones: "
-                "?tokenizer=OWNER/NAME"
+                f"{self.name}: to count tokens, name one with the same ones: ?tokenizer=OWNER/NAME"
             )
         from lookuplab.models.local import named
 
@@ -114,8 +111,7 @@ class RemoteModel:
         """
         if any(prompt.choices for prompt, _ in requests):
             raise UserError(
-                f"{self.name}: an endpoint cannot be held to given names (choices); use a local "
-                "model"
+                f"{self.name}: an endpoint cannot be held to choices (names); use a local model"
             )
         failures: list[UserError] = []
 
@@ -165,16 +161,14 @@ class RemoteModel:
         if not getattr(response, "choices", None):
             raise UserError(
                 f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the "
-                "address (it "
-                "usually ends with /v1)"
+                "address (it usually ends with /v1)"
             )
         return response.choices[0], response.usage.prompt_tokens if response.usage else 0
 
     def _without_logprobs(self) -> UserError:
         return UserError(
             f"{self.name} at {self.base_url} gives no log-probabilities; if none are needed "
-            "(confidence and "
-            "perplexity need them), add the option logprobs=false to its name"
+            "(confidence and perplexity need them), add the option logprobs=false to its name"
         )
 
     def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:

@@ -1,10 +1,11 @@
 """Answers on disk: once a model, an analyser or a grader has answered a question, it is never asked
 again.
 
-A store is a table in an SQLite file in WAL mode, key -> answer as JSON; what it lacks, the
-committed record may have (``models.record``). Each kind of answer has a file of its own. Several
-processes on one machine may write to a store at once (WAL needs shared memory, so network file
-systems do not work; with several machines, each has its own store, merged by ``lookuplab merge``).
+A store is a table in an SQLite file in WAL mode, key -> answer as JSON. ``lookup`` asks the
+committed record first (``models.record``), then the file. Each kind of answer has a file of its
+own. Several processes on one machine may write to a store at once (WAL needs shared memory, so
+network file systems do not work; with several machines, each has its own store, merged by
+``lookuplab merge``).
 The caller must build keys from everything that could change the answer. A transaction holds one
 batch: a kill at any moment loses only the batch in flight. Only missing answers are written, so a
 store that has them all may be read-only.
@@ -25,7 +26,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import record
 
 STORE_VARIABLE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
-USES = "LOOKUPLAB_USES"  # a file for how many answers were found where; set by the runner
+USES_VARIABLE = "LOOKUPLAB_USES"  # a file for how many answers were found where; set by the runner
 SCHEMA = 3  # a file with another number is refused
 PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
 # other writers lock the file for milliseconds; a minute means that something is stuck
@@ -57,8 +58,7 @@ class AnswerStore:
             if version != SCHEMA and (version or tables):
                 raise UserError(
                     f"{self.path} is no store of {self.name}, or another version of lookuplab "
-                    "wrote it; "
-                    "name another file (LOOKUPLAB_STORE)"
+                    "wrote it; name another file (LOOKUPLAB_STORE)"
                 )
             if self.name not in tables:
                 # another process may be doing the same at this moment
@@ -86,31 +86,27 @@ class AnswerStore:
         is_file = str(self.path) != ":memory:"
         recorded = record.rows(self.name, questions) if is_file else {}
         stored = self.get(key for key in questions if key not in recorded)
-        known = recorded | stored
-        missing = [key for key in questions if key not in known]
+        answers = recorded | stored
+        missing = [key for key in questions if key not in answers]
         audit = record.Audit.stated() if recorded else None
         again = audit.keep(self.name, by, questions) if audit else 0
-        if is_file and (file := os.environ.get(USES)):
+        if is_file and (file := os.environ.get(USES_VARIABLE)):
             with open(file, "a", encoding="utf-8") as log:
                 print(self.name, len(recorded), len(stored), len(missing), again, file=log)
-        return known, missing
+        return answers, missing
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """The answers that the file has for these keys."""
-        chosen = f"SELECT * FROM {self.name} WHERE key IN (SELECT value FROM json_each(?))"
-        with self._readable_errors():
-            rows = self.db.execute(chosen, [json.dumps(list(keys))])
-            return {key: json.loads(text) for key, text in rows}
+        return self._select("WHERE key IN (SELECT value FROM json_each(?))", json.dumps([*keys]))
 
     def everything(self) -> dict[str, Any]:
         """All answers of the file."""
-        with self._readable_errors():
-            rows = self.db.execute(f"SELECT * FROM {self.name}")
-            return {key: json.loads(text) for key, text in rows}
+        return self._select("")
 
-    def put(self, key: str, answer: object) -> None:
-        """Keep one answer."""
-        self.add({key: answer})
+    def _select(self, condition: str, *values: str) -> dict[str, Any]:
+        with self._readable_errors():
+            rows = self.db.execute(f"SELECT * FROM {self.name} {condition}", values)
+            return {key: json.loads(text) for key, text in rows}
 
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process stored first is kept."""
@@ -157,9 +153,6 @@ class AnswerStore:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self.db.close()
 
 
@@ -172,7 +165,7 @@ class CompletionStore(AnswerStore):
     def default_path(cls) -> Path:
         # a relative path means one file for all: a kernel works in its notebook's folder, $PWD is
         # where the user was
-        stated = Path(os.environ.get(STORE_VARIABLE) or paths.STORE).expanduser()
+        stated = Path(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS).expanduser()
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
     def held(self) -> list[tuple[str, int, int]]:

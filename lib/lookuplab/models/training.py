@@ -229,8 +229,7 @@ def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[
     """The rows to train on, and those for validation."""
     if recipe.validation >= len(rows):
         raise UserError(
-            f"{len(rows)} pairs are too few for {recipe.validation} of validation; lower it (-s "
-            "validation=0)"
+            f"{len(rows)} pairs are too few for {recipe.validation} of validation (-s validation=0)"
         )
     chance = torch.Generator().manual_seed(recipe.seed)
     order = torch.randperm(len(rows), generator=chance).tolist()
@@ -273,8 +272,7 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
     if recipe.batch_size % parts:
         raise UserError(
             f"a batch of {recipe.batch_size} does not divide into {parts} parts (processes x "
-            "accumulation); change batch "
-            "size or accumulation"
+            "accumulation); change batch size or accumulation"
         )
     arguments.per_device_train_batch_size = recipe.batch_size // parts
     return arguments

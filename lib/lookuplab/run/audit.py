@@ -16,7 +16,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from lookuplab.models.completions import (
     Decoding,
     Model,
     Prompt,
-    answered,
+    find_or_generate,
 )
 from lookuplab.models.names import mini_models, model_hash
 from lookuplab.models.store import (
@@ -74,17 +73,17 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
     """
     if (cold() / "run.json").is_file() and not is_preview:  # that run is complete
         shutil.rmtree(cold())
-    return {record.RECORD: "off", STORE_VARIABLE: str(cold() / "completions.sqlite")}
+    return {record.RECORD_VARIABLE: "off", STORE_VARIABLE: str(cold() / "completions.sqlite")}
 
 
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
     """Variables for a run with an audit; none without one."""
-    return {record.AUDIT: json.dumps(audit._asdict())} if audit else {}
+    return {record.AUDIT_VARIABLE: json.dumps(audit._asdict())} if audit else {}
 
 
 def uses_record(job: Job) -> bool:
     """Whether this job's answers may come from the record."""
-    is_off = {**os.environ, **job.environment}.get(record.RECORD) == "off"
+    is_off = {**os.environ, **job.environment}.get(record.RECORD_VARIABLE) == "off"
     return job.request.profile.file.stem == "mini" and not is_off
 
 
@@ -179,7 +178,7 @@ def write(stores: Path) -> dict[str, dict[str, int]]:
 def answer_anew(audit: record.Audit) -> int:
     """Answer the sample's questions in a process of its own; return its exit status."""
     quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-    stated = {record.RECORD: "off", "OMP_NUM_THREADS": "1", **ALWAYS, **quiet}
+    stated = {record.RECORD_VARIABLE: "off", "OMP_NUM_THREADS": "1", **ALWAYS, **quiet}
     return run_module("lookuplab.run.audit", audit._asdict(), {**os.environ, **stated})
 
 
@@ -223,7 +222,7 @@ def answer(model: Model, parts: Parts, store: Path) -> None:
     """Answer each part, in as few calls as possible, into the store."""
     for decoding, requests in parts.items():
         for call in rounds(requests.values()):
-            answered(model, call, decoding, store)
+            find_or_generate(model, call, decoding, store)
 
 
 def _characters(model_and_parts: tuple[Model, Parts]) -> int:
@@ -257,14 +256,14 @@ def share_of(text: str) -> float:
     return float(percentage[1]) / 100
 
 
-def begin(share: str, seed: str = "") -> record.Audit:
+def begin(share: str) -> record.Audit:
     """An audit with its own empty folder, or the one of the same audit if that was interrupted.
 
-    Without a seed, the commit is the seed, so that over time other rows are tried.
+    The commit is the seed, so that over time other rows are tried.
     """
     if not about():
         raise UserError("there is no record to audit; `lookuplab record` writes one")
-    seed = seed or provenance.git("rev-parse", "HEAD") or provenance.library_hash()
+    seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
     audit = record.Audit(share_of(share), seed, str(paths.RUNS / "audit" / "stores"))
     statement, place = paths.RUNS / "audit" / "audit.json", Path(audit.folder)
     if not statement.is_file() or json.loads(statement.read_text()) != [*audit]:
@@ -352,7 +351,7 @@ def report(audit: record.Audit) -> Report:
             outcome.counts[kind.name, of] = Counter(rows=len(keys), sample=0, made=0, equal=0)
         sample = record.sampled(kind.name, audit.share, audit.seed)
         file = Path(audit.folder) / f"{kind.name}.sqlite"
-        with closing(kind(file if file.is_file() else False)) as store:
+        with kind(file if file.is_file() else False) as store:
             anew = store.get(sample)
         recorded = record.rows(kind.name, anew)
         for key, of in sorted(sample.items()):

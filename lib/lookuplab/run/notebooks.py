@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -461,19 +460,17 @@ def _parsed(declared: Any, value: Any) -> Any:
         return float(value)
     if not isinstance(value, str):
         return value
-    match declared:
-        case bool():
-            return _WORDS.get(value.strip().lower(), value)
-        case int():
-            return _whole(value)
-        case dict():
-            return yaml.load(value, yaml.BaseLoader)  # all texts: no numbers, no yes and no
-        case None if value.strip().lower() in ("true", "false"):
-            return _WORDS[value.strip().lower()]
-        case None:
-            for read in (_whole, float):
-                with suppress(ValueError):
-                    return read(value)
+    if isinstance(declared, dict):
+        return yaml.load(value, yaml.BaseLoader)  # all texts: no numbers, no yes and no
+    word = value.strip().lower()
+    if isinstance(declared, bool) or (declared is None and word in ("true", "false")):
+        return _WORDS.get(word, value)
+    if isinstance(declared, int):
+        return _whole(value)
+    if declared is None:
+        for read in (_whole, float):
+            with suppress(ValueError):
+                return read(value)
     if _QUOTED.fullmatch(value):
         with suppress(ValueError):
             return json.loads(value)
@@ -483,9 +480,9 @@ def _parsed(declared: Any, value: Any) -> Any:
 
 def _whole(text: str) -> int:
     """A whole number: ``010`` is ten, ``0o10`` eight, ``1e3`` a thousand. Raises ValueError."""
-    for read in (int, partial(int, base=0)):
+    for base in (10, 0):
         with suppress(ValueError):
-            return read(text)
+            return int(text, base)
     if (number := float(text)).is_integer():
         return int(number)
     raise ValueError(f"{text} is no whole number")

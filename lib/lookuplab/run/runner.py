@@ -26,8 +26,8 @@ import psutil
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
 from lookuplab.execution.progress import RESUMED, Progress
-from lookuplab.models.completions import LOG, LOG_COLUMNS, PROCESS_SHARE
-from lookuplab.models.store import STORE_VARIABLE, USES, CompletionStore, canonical, digest
+from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE, SHARE_VARIABLE
+from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
 from lookuplab.results.answers import ANSWERS_FILE, read_answers, texts
 from lookuplab.run.cluster import Cluster
@@ -51,8 +51,9 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     """
     if host not in ("", socket.gethostname()) and not os.environ.get(STORE_VARIABLE):
         raise UserError(  # SQLite's WAL needs the memory of one machine
-            f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, "
-            "which SQLite cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
+            f"the worker on {socket.gethostname()} shares {paths.COMPLETIONS.name} with another "
+            "machine, which SQLite cannot do; start it with LOOKUPLAB_STORE set to a file on its "
+            "own disk"
         )
     paths.made(job.output.parent)
     for suffix in (".ran", ".answers.csv", ".uses", ".failure"):  # from an earlier run
@@ -123,10 +124,10 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         **{name: str(Path(place).expanduser().absolute()) for name, place in own.items()},
         "LOOKUPLAB_HOME": str(paths.ROOT),
         STORE_VARIABLE: str(CompletionStore.default_path()),
-        USES: str(job.beside(".uses")),
+        USES_VARIABLE: str(job.beside(".uses")),
         "LOOKUPLAB_FIGURES": str(job.figures),
         "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
-        LOG: str(job.beside(".answers.csv")),
+        LOG_VARIABLE: str(job.beside(".answers.csv")),
         **job.environment,
     }
 
@@ -165,7 +166,7 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
             f"{count} processes on {len(visible)} GPUs: launch at most one process a GPU"
         )
     share = {"CUDA_VISIBLE_DEVICES": ",".join(visible[rank::count])} if visible else {}
-    return {PROCESS_SHARE: f"{rank}/{count}", **share}
+    return {SHARE_VARIABLE: f"{rank}/{count}", **share}
 
 
 # 2. All of them

@@ -94,7 +94,7 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     """
     (file,) = files(name, split)
     relevant: dict[str, dict[str, None]] = defaultdict(dict)
-    for number, record in paths.records(file):
+    for number, record in paths.json_lines(file):
         if not (record.get("query") and record.get("relevant_ids")):
             raise UserError(
                 f"{file}: line {number} is not a query; it needs `query` and a list `relevant_ids`"
@@ -120,7 +120,7 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
     """
     documents: dict[str, Snippet] = {}
     relevant: dict[str, tuple[str, ...]] = {}
-    for number, record in paths.records(paths.located(file)):
+    for number, record in paths.json_lines(paths.located(file)):
         try:
             texts = {one["title"]: one["text"] for one in record["docs"]}
             if texts:
@@ -140,7 +140,7 @@ def write(path: Path, records: Iterable[dict[str, Any]]) -> None:
 
 
 def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
-    for number, record in paths.records(file):
+    for number, record in paths.json_lines(file):
         id, description, code = (
             str(record.get(name, "")) for name in ("id", "description", "code")
         )

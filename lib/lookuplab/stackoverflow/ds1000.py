@@ -86,7 +86,7 @@ def load_problems(file: Path | str) -> list[Problem]:
     PERTURBATIONS, and for a duplicate id.
     """
     problems = {}
-    for number, record in paths.records(paths.located(file)):
+    for number, record in paths.json_lines(paths.located(file)):
         try:
             about = record["metadata"]
             one = Problem(

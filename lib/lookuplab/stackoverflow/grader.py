@@ -133,7 +133,7 @@ class Grader:
             with Progress(what, len(waiting), "programs", len(outcomes)) as bar:
                 for key, outcome in self._run(waiting):
                     if outcome.passed or (keep_failures and not outcome.stopped):
-                        store.put(key, asdict(replace(outcome, seconds=0.0)))
+                        store.add({key: asdict(replace(outcome, seconds=0.0))})
                     outcomes[key] = outcome
                     bar.update()
         return [outcomes[key] for key in keys]

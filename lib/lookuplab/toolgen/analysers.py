@@ -185,7 +185,7 @@ def answer_all(
             for at, new in asked:
                 for name, (made, reason) in zip(groups[at], new, strict=True):
                     if not reason:
-                        store.put(name, made)
+                        store.add({name: made})
                     else:
                         lost[name] = reason
                     found[name] = made

@@ -1,12 +1,11 @@
 """Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and
-without marks, and what the models learned.
+without marks.
 
 The base variant learns the same pairs without marks, and its vocabulary stays unchanged (Equation 1
 is ToolGen's).
 """
 
 import copy
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -14,18 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import torch
-
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import training
-from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
-from lookuplab.models.names import folder_of, table_name
 from lookuplab.models.training import Recipe
 from lookuplab.results import provenance
-from lookuplab.scoring.rates import average, row
 from lookuplab.toolgen.pairs import (
     IGNORED,
     MARK,
@@ -35,7 +28,6 @@ from lookuplab.toolgen.pairs import (
     encode,
     kind_of,
 )
-from lookuplab.toolgen.tool_use import role_of
 
 # Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated,
 # so they are the Trainer's defaults. Rank 16 on all four projections of CodeLlama-7B is 16.8 of
@@ -125,90 +117,3 @@ def labelled(example: EncodedPair, kind: str, loss_on: str = "answer") -> dict[s
     learned = {"answer": 0, "function": example.signature, "all": len(prompt)}[loss_on]
     ignored = [IGNORED] * (len(prompt) - learned)
     return {"input_ids": prompt + answer, "labels": prompt[:learned] + ignored + answer}
-
-
-def cards(models: Sequence[str]) -> pd.DataFrame:
-    """The recipes of models that ``finetune`` wrote, in the metrics of
-    data/paper/toolgen/finetuning.csv.
-
-    ``model`` is the first part of ``role_of``; of several checkpoints with one name the first
-    counts.
-    """
-    rows = []
-    for name in models:
-        file, (role, _) = _written(name, "card.json")
-        card = json.loads(file.read_text(encoding="utf-8"))
-        recipe, weights = card["recipe"], card["parameters"]
-        values = {"model parameters_million": weights / 1e6, "training pairs": card["pairs"]}
-        for metric in ("epochs", "learning_rate", "batch_size", "seed"):
-            values[f"training {metric}"] = recipe[metric]
-        if recipe["lora_rank"] is not None:
-            values |= {"lora rank": recipe["lora_rank"], "lora alpha": recipe["lora_alpha"]}
-            values["lora trainable_percent"] = 100 * card["trainable"] / weights
-        rows += [(role, *metric.split(), value) for metric, value in values.items()]
-    columns = ["model", "condition", "metric"]
-    return pd.DataFrame(rows, columns=[*columns, "value"]).drop_duplicates(columns)
-
-
-def losses(models: Sequence[str]) -> pd.DataFrame:
-    """Each model's log.csv: metric ``loss`` (nats per token) under ``step_<n>/<condition>``, the
-    mean since the line before.
-
-    ``model`` and condition are the two parts of ``role_of``.
-    """
-    parts = []
-    for name in models:
-        file, (role, condition) = _written(name, "log.csv")
-        log = pd.read_csv(file)
-        steps = "step_" + log.step.astype(str) + f"/{condition}"
-        columns = {"model": role, "condition": steps, "metric": "loss", "value": log.loss}
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
-    """A file that ``finetune`` wrote, and the model's name and condition (``role_of``)."""
-    path = folder_of(name) / file
-    if not path.is_file():
-        raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
-    return path, role_of(table_name(name))
-
-
-def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:
-    """One row for each token of the marked answers: ``id``, ``marked`` (the answer has the mark
-    there), the mark's ``probability``, and whether it is the most likely token (``written``).
-
-    A model without the mark gets one, with a random row drawn from ``seed``, as before fine-tuning.
-    """
-    torch.manual_seed(seed)
-    mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
-    parts = []
-    for example in encode(model.tokenizer, pairs, kind):
-        probabilities = distributions(model.module, example.prompt, example.answer).cpu()
-        columns = {
-            "id": example.id,
-            "marked": [token == mark for token in example.answer],
-            "probability": probabilities[:, mark],
-            "written": probabilities.argmax(dim=-1) == mark,
-        }
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
-
-
-def mark_rows(model: str, condition: str, tokens: pd.DataFrame) -> list[dict[str, Any]]:
-    """``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and
-    ``/unmarked``.
-
-    The metrics are ``mark_probability_percent`` and ``mark_written_percent``, with intervals over
-    the functions.
-    """
-    return [
-        row(
-            model,
-            f"{condition}/{name}",
-            f"mark_{field}_percent",
-            average(100 * part[field].astype(float), part.id),
-        )
-        for name, part in (("marked", tokens[tokens.marked]), ("unmarked", tokens[~tokens.marked]))
-        for field in ("probability", "written")
-    ]

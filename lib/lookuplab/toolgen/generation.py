@@ -19,7 +19,7 @@ import pandas as pd
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
-from lookuplab.models.completions import Store, complete
+from lookuplab.models.completions import StoreOrPath, complete
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ToolAnswer, ask_tool
@@ -197,7 +197,7 @@ def generate(
     tool: JediTool,
     use: ToolUse = ToolUse(),
     decoding: Decoding = FUNCTION_DECODING,
-    store: Store = None,
+    store: StoreOrPath = None,
     progress: bool = True,
 ) -> Generations:
     """Write every function anew, given its docstring and signature, in its place; in the order of

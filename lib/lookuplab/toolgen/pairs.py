@@ -28,7 +28,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.tokens import TAIL, continuations, decoded
-from lookuplab.paths import records
+from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
@@ -90,7 +90,7 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
     Raises UserError for any other file.
     """
     corpus = []
-    for number, record in records(path):
+    for number, record in json_lines(path):
         if missing := set(names) - set(record):
             raise UserError(
                 f"{path} is no marked corpus: line {number} has no {min(missing)!r}; "

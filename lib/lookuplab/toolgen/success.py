@@ -2,7 +2,8 @@
 
 Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are
 failures. The working directory is the repository's root; a repository's own pylint configuration is
-ignored, its inline ``# pylint:`` comments are obeyed.
+ignored, its inline ``# pylint:`` comments are obeyed; those of the generated function are left out
+(``insertion.insert``).
 
 Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file
 imports are read once (and parsed once for all files, see ``Trees``), and each text of the file is

@@ -156,7 +156,7 @@ class ToolConstraint:
     unanswered: bool = False  # the last token asked for suggestions, and there are none
     name_probabilities: tuple[float, ...] = ()  # of the name's tokens
 
-    def record(self) -> list[dict[str, Any]]:
+    def log(self) -> list[dict[str, Any]]:
         """The row's questions (see ``Question``), once it is written."""
         self._collect()
         return [vars(question) for question in self.questions]

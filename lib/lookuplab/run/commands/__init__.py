@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import click
 
@@ -79,11 +79,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))
-    kinds = {
-        Path: click.Path(path_type=Path),
-        int: click.IntRange(min=0),
-        BinaryIO: click.File("rb"),
-    }
+    kinds = {Path: click.Path(path_type=Path), int: click.IntRange(min=0)}
     options: dict[str, Any] = {"type": kinds.get(kind, kind)}
     if parameter.default is parameter.empty:
         options["required"] = True

@@ -3,7 +3,6 @@ of it anew.
 """
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -11,7 +10,7 @@ from lookuplab.run.commands import command
 
 
 @command()
-def record(*, stores: Path | None = None) -> None:
+def record() -> None:
     """Write data/mini/record from the stores of a cold run: every answer and judgement behind the
     mini figures.
 
@@ -22,14 +21,11 @@ def record(*, stores: Path | None = None) -> None:
     Example:
       lookuplab reproduce --cold
       lookuplab record
-
-    Args:
-        stores: A folder with other stores (default: runs/cold, those of the cold run).
     """
     from lookuplab.models.record import folder
     from lookuplab.run import audit
 
-    for store, kinds in audit.write(stores or audit.cold()).items():
+    for store, kinds in audit.write(audit.cold()).items():
         for kind, number in kinds.items():
             click.echo(f"{number:>9,}  {store if kind == store else f'{store}: {kind}'}")
     size = sum(file.stat().st_size for file in folder().glob("*.parquet"))
@@ -41,7 +37,6 @@ def audit(
     name: str | None = None,
     *,
     share: str = "2%",
-    seed: str = "",
     jobs: int = 0,
     scheduler: str | None = None,
 ) -> None:
@@ -61,8 +56,8 @@ def audit(
       lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
 
     Args:
-        share: Share of the rows of each model and kind, at least 50 of each.
-        seed: Which rows (default: the commit, so that over time other rows are tried).
+        share: Share of the rows of each model and kind, at least 50 of each; the commit decides
+            which, so that over time other rows are tried.
         jobs: Number of notebooks to run at once (default: the number of cores).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -80,7 +75,7 @@ def audit(
     ]
     if name and not notebooks:
         notebooks = [find(name)]
-    begun, place = auditing.begin(share, seed), paths.RUNS / "audit"
+    begun, place = auditing.begin(share), paths.RUNS / "audit"
     environment = auditing.audit_environment(begun)
     planned = [
         replace(

@@ -50,7 +50,8 @@ def run(
 
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
-        parameter: NAME=VALUE sets a parameter; repeatable.
+        parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; quotes, brackets
+            or a backslash protect a comma ('questions=["sort, then reverse", "b"]').
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running

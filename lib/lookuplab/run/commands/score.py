@@ -8,9 +8,9 @@ shows.
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -22,15 +22,9 @@ if TYPE_CHECKING:
 
     from lookuplab.benchmark import Benchmark
     from lookuplab.models import Completion
-    from lookuplab.scoring.rates import Rate
 
 Line = dict[str, Any]
 Read = Callable[[Line], "tuple[Any, Completion] | None"]
-CALL_FIELDS = "valid valid_closed category call name reason flags exists_anywhere".split()
-CALL_FLAGS = {
-    "unresolved_splat": "judged on their visible arguments, because *x or **x hides others",
-    "unknown_target": "have no target that is a method of their client: never valid",
-}
 FUNCTION_FIELDS = """exact_match edit_similarity dependencies covered passed lost messages
     next_identifier identifier_sequence prefix""".split()
 
@@ -46,7 +40,7 @@ class Benchmarks(Group):
                 raise UserError(f"no benchmark {cmd_name!r}: give {known}")
             return command_
 
-        def own(file: BinaryIO, *, output: Path | None = None) -> None:
+        def own(file: Path, *, output: Path | None = None) -> None:
             """Score completions of your own benchmark (docs/fourth_paper.md).
 
             Each line has the fields id (a task's) and completion; several lines with the same id
@@ -55,21 +49,16 @@ class Benchmarks(Group):
             Args:
                 output: Write the judgements to this file instead of stdout.
             """
-            import pandas as pd
+            from lookuplab.benchmark import load_benchmark, rate_rows
 
-            from lookuplab.benchmark import named, rates
-            from lookuplab.results.artifact import readable
-
-            benchmark = named(cmd_name)
+            benchmark = load_benchmark(cmd_name)
             read = of_tasks(benchmark, "task", "id", "completion")
             records, frame = judged_file(benchmark, file, output, read)
-            rows = rates(frame.assign(model=""), benchmark.measures, benchmark.by)
-            numbers = pd.DataFrame(
-                rows, columns=["condition", "metric", "value", "ci_low", "ci_high", "n"]
+            rows = rate_rows(frame, benchmark.measures, benchmark.by)
+            own_columns = frame.columns.drop(
+                ["model", "id", "cluster", "completion", "finish_reason"]
             )
-            table = numbers[["condition", "metric"]].assign(number=readable(numbers))
-            own_columns = frame.drop(columns=["id", "cluster", "completion", "finish_reason"])
-            write("id", records, own_columns, output, table)
+            write("id", records, frame[own_columns], output, rows)
 
         return command(name=cmd_name)(own)
 
@@ -92,39 +81,29 @@ def score() -> None:
 
 
 def judged_file(
-    benchmark: "Benchmark[Any]", file: BinaryIO, output: Path | None, read: Read
+    benchmark: "Benchmark[Any]", file: Path, output: Path | None, read: Read
 ) -> "tuple[list[Line], pd.DataFrame]":
-    """The object on each line and the frame of ``benchmark.judged``, without the lines of which
-    ``read`` makes None. Raises UserError with file and line number.
+    """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
+    without the lines of which ``read`` makes None. Raises UserError with file and line number.
     """
     from lookuplab.benchmark import judged
+    from lookuplab.paths import json_lines
 
-    name, lines = getattr(file, "name", "-"), []
-    if output and output.resolve() == Path(name).resolve():
+    if output and output.resolve() == file.resolve():
         raise UserError(f"{output} is the input; name another output file")
-    for number, line in enumerate(file, 1):
-        if line.strip():
-            try:
-                record = _object(line)
-                lines.append((record, read(record)))
-            except UserError as error:
-                raise UserError(f"{name}, line {number}: {error}") from None
+    lines = []
+    for number, record in json_lines(file):
+        try:
+            lines.append((record, read(record)))
+        except UserError as error:
+            raise UserError(f"{file}, line {number}: {error}") from None
     if not lines:
-        raise UserError(f"{name} holds no line")
+        raise UserError(f"{file} holds no line")
     kept = [(record, pair) for record, pair in lines if pair]
     if not kept:
         raise UserError("--leave-out leaves no line to score")
-    return [record for record, _ in kept], judged(benchmark, [pair for _, pair in kept])
-
-
-def _object(line: bytes) -> Line:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
-        raise UserError(f"not a JSON object: {error}") from None
-    if not isinstance(record, dict):
-        raise UserError(f"not a JSON object but {type(record).__name__}")
-    return record
+    frame = judged(benchmark, [pair for _, pair in kept])
+    return [record for record, _ in kept], frame.assign(model="")
 
 
 def check_fields(record: Line, **types: Any) -> None:
@@ -166,43 +145,35 @@ def of_tasks(
 
 def write(
     id_field: str,
-    records: Iterable[Line],
+    records: Sequence[Line],
     columns: "pd.DataFrame",
     output: Path | None,
-    table: Any,
+    rows: Sequence[Line],
     *notes: str,
+    digits: int = 1,
 ) -> None:
-    """Write each line's id and judgement to ``output`` or stdout, then print the table and the
-    notes below it.
+    """Write each line's id and judgement to ``output`` or stdout, then print the numbers of
+    ``rows`` (as ``scoring.rates.row`` makes them) and the notes below them.
     """
     import pandas as pd
 
     from lookuplab.paths import write_lines
+    from lookuplab.results.artifact import readable
 
-    values = columns.astype(object).where(columns.notna(), None).to_dict("records")
-    rows = zip(records, values, strict=True)
-    lines = (json.dumps({id_field: record[id_field], **row}) for record, row in rows)
+    values = columns.astype(object).where(columns.notna(), None)
+    values.insert(0, id_field, [record[id_field] for record in records])
+    lines = map(json.dumps, values.to_dict("records"))
     if output:
         write_lines(output, lines)
     else:
         click.echo("\n".join(lines))
-    click.echo("\n".join([pd.DataFrame(table).to_string(index=False), *notes]), err=output is None)
-
-
-def parts(frame: "pd.DataFrame", column: str) -> "Iterator[tuple[str, pd.DataFrame]]":
-    """Each group of rows with its name, then all of them."""
-    yield from frame.groupby(column)
-    yield "total", frame
-
-
-def cells(name: str, number: "Rate") -> Line:
-    """The table cells for one number: n, rate and interval."""
-    interval = f"{number.low:.1%} to {number.high:.1%}"
-    return {f"n ({name})": number.n, name: f"{number.value:.1%}", f"95% ({name})": interval}
+    numbers = pd.DataFrame(rows, columns=["condition", "metric", "value", "ci_low", "ci_high", "n"])
+    table = numbers[["condition", "metric"]].assign(number=readable(numbers, digits))
+    click.echo("\n".join([table.to_string(index=False), *notes]), err=output is None)
 
 
 @command(score)
-def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None = None) -> None:
+def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = None) -> None:
     """Score completions of CloudAPIBench prompts: valid API invocation and failure category.
 
     Each line has the fields id, candidate, target, provider, client and, where several packages
@@ -211,9 +182,10 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
     of them.
 
     For each line, writes id, valid, valid_closed, category, call, name (what is called), reason,
-    flags and
-    exists_anywhere (the name is in the index). If the input has labels (`valid`, `category`), the
-    agreement with them is reported.
+    flags and exists_anywhere (the name is in the index). Below the table, categories and flags are
+    counted: unresolved_splat (judged by the visible arguments, because *x or **x hides others) and
+    unknown_target (no target is a method of the client, so nothing is valid). If the input has
+    labels (`valid`, `category`), the agreement with them is reported.
 
     \b
     Examples:
@@ -225,27 +197,22 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
         index: A different API index (index.jsonl.xz), built by `python -m recipes.cloudapi.sdks`
             or, for a package (provider python), by `python -m recipes.cloudapi.packages`.
     """
-    from lookuplab.cloudapi.dag import CloudApiBench
+    from lookuplab.benchmark import rate_rows
+    from lookuplab.cloudapi.bench import CloudApiBench
     from lookuplab.cloudapi.specs import INDEX, load_index
-    from lookuplab.cloudapi.validity import CATEGORIES
-    from lookuplab.scoring.rates import rate
+    from lookuplab.cloudapi.validity import CallJudgement
 
-    bench, table = CloudApiBench([], index=load_index(index or INDEX)), []
+    bench = CloudApiBench([], index=load_index(index or INDEX))
     records, frame = judged_file(bench, file, output, lambda record: call_of(record, bench.index))
-    for name, part in parts(frame, "provider"):
-        row = {"": name, **cells("valid", rate(part.valid, part.cluster))}
-        row["closed"] = f"{part.valid_closed.mean():.1%}"
-        table.append(row | {name: (part.category == name).sum() for name in CATEGORIES[1:]})
-    counts = Counter(flag for flags in frame["flags"] for flag in flags)
-    notes = [f"{counts[flag]} {meaning}" for flag, meaning in CALL_FLAGS.items() if counts[flag]]
+    rows = rate_rows(frame, bench.measures, "provider")
+    counts = Counter([*frame.category, *frame["flags"].explode().dropna()])
+    notes = [f"{name}: {count}" for name, count in counts.most_common()]
     for field in ("valid", "category"):
         labelled = [pair for pair in zip(records, frame[field], strict=True) if field in pair[0]]
-        wrong = [str(record["id"]) for record, value in labelled if record[field] != value]
         if labelled:
-            agreed = f"{len(labelled) - len(wrong)} of {len(labelled)}"
-            names = f"; not for id {', '.join(wrong)}" if wrong else ""
-            notes.append(f"agrees with the labels in {field!r}: {agreed}{names}")
-    write("id", records, frame[CALL_FIELDS], output, table, *notes)
+            agreed = sum(record[field] == value for record, value in labelled)
+            notes.append(f"agrees with the labels in {field!r}: {agreed} of {len(labelled)}")
+    write("id", records, frame[[*CallJudgement.__annotations__]], output, rows, *notes)
 
 
 def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
@@ -269,7 +236,7 @@ def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
 
 @command(score)
 def toolgen(
-    file: BinaryIO,
+    file: Path,
     *,
     output: Path | None = None,
     variant: Literal["paper", "package"] = "paper",
@@ -280,10 +247,13 @@ def toolgen(
 
     Each line has the fields id, repository (a folder), file (relative to the repository), line (of
     the `def` to replace; the existing function is the reference) and prediction (the whole
-    function, or its body). No file of a repository is changed. The answers of Jedi and pylint are
-    kept next to the completion store, so an interrupted run resumes where it stopped. With
-    --variant package, coverage also needs the field marked_body: the reference's body as written by
-    `lookuplab data mark --variant package`.
+    function, or its body). An answer that does not parse in its place may be fenced, surrounded by
+    words, or lack its first indentation: then the function or body is cut out of it. With --variant
+    package it is inserted as it is. Comments for pylint in it are dropped. The table counts empty
+    bodies, to which pylint never objects. No file of a repository is changed. The answers of Jedi
+    and pylint are kept next to the completion store, so an interrupted run resumes where it
+    stopped. With --variant package, coverage also needs the field marked_body: the reference's body
+    as written by `lookuplab data mark --variant package`.
 
     Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since
     the model's tokenizer is not known here.
@@ -297,9 +267,6 @@ def toolgen(
         variant: Metrics as the paper defines them, or as the authors' package computes them.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    import pandas as pd
-
-    from lookuplab.results.artifact import readable
     from lookuplab.run.cluster import joined
     from lookuplab.toolgen import tables
     from lookuplab.toolgen.evaluation import ToolGen
@@ -312,9 +279,7 @@ def toolgen(
     frames = {("", "base"): frame}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
     rows += tables.empty_rows(frames)
-    numbers = pd.DataFrame(rows)
-    table = numbers[["metric"]].assign(number=readable(numbers, 3))
-    write("id", records, frame[FUNCTION_FIELDS], output, table)
+    write("id", records, frame[FUNCTION_FIELDS], output, rows, digits=3)
 
 
 def function_of(record: Line) -> "tuple[Any, Completion]":
@@ -335,7 +300,7 @@ def function_of(record: Line) -> "tuple[Any, Completion]":
 
 @command(score)
 def ds1000(
-    file: BinaryIO,
+    file: Path,
     *,
     problems: str,
     output: Path | None = None,
@@ -357,8 +322,8 @@ def ds1000(
     it stopped.
 
     For each answer, in input order, writes problem_id, sample, passed and error. The table shows
-    pass@1 (mean over problems), the average pass rate (mean over answers) and intervals clustered
-    by origin problem.
+    pass@1 (mean over problems) and passed (the average pass rate, mean over answers), with
+    intervals clustered by origin problem.
 
     \b
     Examples:
@@ -377,26 +342,23 @@ def ds1000(
         workers: Number of servers that run at once. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
+    from lookuplab.benchmark import rate_rows
     from lookuplab.run.cluster import joined
-    from lookuplab.scoring.rates import rate, shares
-    from lookuplab.stackoverflow import ds1000, grader
+    from lookuplab.stackoverflow import ds1000, grader, scores
     from lookuplab.stackoverflow.asking import Ds1000Bench
-    from lookuplab.stackoverflow.scores import solved
 
     tasks, excluded = ds1000.load_problems(problems), set(leave_out.replace(" ", "").split(","))
     if unknown := excluded - {"", *(problem.id for problem in tasks)}:
         raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
-    read, table = of_tasks(bench, "problem", "problem_id", "solution", excluded), []
-
+    read = of_tasks(bench, "problem", "problem_id", "solution", excluded)
     with joined(scheduler, runs.workers) as runs.cluster:
         records, frame = judged_file(bench, file, output, read)
-    for name, part in parts(solved(tasks, frame, [1]), "library"):
-        (average,) = shares(part[["passed"]], part.cluster, part[["samples"]])
-        row = cells("pass@1", rate(part.pass_at_1, part.cluster))
-        table.append({"": name, **row, **cells("average pass rate", average)})
+    solved = scores.solved(tasks, frame, [1])
+    rows = scores.rows({("", "problems"): solved}, parts=[*solved.library.unique(), "all"])
+    rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}"]
     if leave_out:
         notes.append(f"left out by name: {leave_out}")
-    write("problem_id", records, frame[["sample", "passed", "error"]], output, table, *notes)
+    write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)

@@ -1,19 +1,16 @@
-"""What a batch of a local model carries from one forward pass to the next."""
+"""A batch of a local model: what it carries from one forward pass to the next."""
 
 import inspect
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
-from transformers import PreTrainedConfig, PreTrainedModel
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, EncoderDecoderCache
+from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
+from transformers.cache_utils import Cache
 
 from lookuplab.models.local import Work
-
-BLOCK = 64  # positions that the cache reserves at once
 
 
 class Batch:
@@ -41,11 +38,12 @@ class Batch:
         ids = pad_sequence(list(map(torch.tensor, first)), True, -1, side).to(module.device)
         self.mask, ids = (ids >= 0).long(), ids.clamp(min=0)
         self.lengths, self.encoded = self.mask.sum(1), None
-        self.cache: Cache = preallocated_cache(module.config)
+        self.cache: Cache
         if side == "left":
+            self.cache = DynamicCache(config=module.config)
             self.logits = self._forward(ids, (self.mask.cumsum(1) - 1).clamp(min=0))
         else:
-            self.cache = EncoderDecoderCache(self.cache, DynamicCache())
+            self.cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
             self.encoded = module.get_encoder()(input_ids=ids, attention_mask=self.mask)
             self.logits = self._forward(torch.full_like(self.mask[:, :1], decoder_start(module)))
         if len(first) < len(prompts):
@@ -85,53 +83,3 @@ def decoder_start(module: PreTrainedModel) -> int:
     """The token that an encoder-decoder model's answers begin with."""
     start = module.generation_config.decoder_start_token_id
     return int(module.config.decoder_start_token_id if start is None else start)
-
-
-class PreallocatedCacheLayer(DynamicLayer):  # type: ignore[no-untyped-call]
-    """Keys and values of one layer, (rows, heads, positions, width), as views of larger buffers.
-
-    Transformers' own layer concatenates: each step copies everything it holds, which on a CPU with
-    many rows costs as much as the model's arithmetic. Layers with a sliding window are also stored
-    in full: the model's mask applies the window.
-    """
-
-    _buffers: Sequence[torch.Tensor] = ()
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Append (rows, heads, new, width); return all keys and values so far."""
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-        added, used = (key_states, value_states), self.get_seq_length()
-        end = used + key_states.shape[-2]
-        buffers = self._buffers or [new[:, :, :0] for new in added]
-        if end > buffers[0].shape[-2]:
-            reserve = (0, 0, 0, end - used + BLOCK)
-            buffers = [functional.pad(buffer[:, :, :used], reserve) for buffer in buffers]
-        for buffer, new in zip(buffers, added, strict=True):
-            buffer[:, :, used:end] = new
-        return self._show(buffers, end)
-
-    def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Keep only these rows, with the reserved positions after them."""
-        rows = indices.to(self._buffers[0].device)
-        self._show([buffer[rows] for buffer in self._buffers], self.get_seq_length())
-
-    def _show(self, buffers: Sequence[torch.Tensor], end: int) -> tuple[torch.Tensor, torch.Tensor]:
-        self._buffers = buffers
-        keys, values = (buffer[:, :, :end] for buffer in buffers)
-        self.keys, self.values = keys, values
-        return keys, values
-
-
-def preallocated_cache(config: PreTrainedConfig) -> DynamicCache:
-    """An empty cache for a decoder. Models with recurrent layers keep the kind that their
-    configuration needs.
-    """
-    kinds = getattr(config.get_text_config(decoder=True), "layer_types", None) or ()
-    if set(kinds) - {"full_attention", "sliding_attention"}:
-        return DynamicCache(config=config)
-    cache = DynamicCache()
-    cache.layer_class_to_replicate = PreallocatedCacheLayer
-    return cache

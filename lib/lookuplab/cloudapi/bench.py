@@ -1,0 +1,161 @@
+"""CloudAPIBench as a benchmark: what a model reads, and what is measured of its completion (paper,
+Sections 2 and 4.2). Table 1 needs no more; ``cloudapi.dag`` adds the documentation.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+from lookuplab.benchmark import Benchmark
+from lookuplab.cloudapi.first_call import (
+    LISTING_1,
+    FirstCall,
+    call_extent,
+    code_span,
+    strip_backticks,
+)
+from lookuplab.cloudapi.prompts import DESIGNS, docstring
+from lookuplab.cloudapi.specs import ApiIndex, load_documentation, load_index
+from lookuplab.cloudapi.tasks import ApiTask
+from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
+from lookuplab.errors import check_choice
+from lookuplab.models import Completion, Decoding, Model, Prompt
+
+DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
+# Task id -> ids of the APIs whose documentation precedes the prompt.
+Documents = Mapping[str, Sequence[str]]
+
+# API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8).
+# The paper takes the minimum probability over the name's tokens; mean, product and the last token
+# are its ablation. The minimum is not normalised by length: a name of many tokens has more chances
+# to contain an uncertain one.
+
+AGGREGATES: dict[str, Callable[[list[float]], float]] = {
+    "minimum": min,
+    "mean": lambda probabilities: math.fsum(probabilities) / len(probabilities),
+    "product": math.prod,
+    "last": lambda probabilities: probabilities[-1],
+}
+
+
+def shown_tokens(
+    completion: Completion, code: str | None = None, after: int = 0
+) -> list[tuple[str, float, bool]]:
+    """The API name's tokens and up to ``after`` more: (piece, probability, whether it counts), as
+    in Figure 8.
+
+    Empty if no API is named. A dotted name counts as a whole. A token that is only "(" does not
+    count; one that ends the name and opens the call, such as ``t(``, does. ``code`` is the part of
+    the completion that is judged: for chat models the text inside the backticks, by default the
+    whole completion.
+    """
+    written = "".join(completion.tokens)
+    code = written if code is None else code
+    call, name = call_extent(code), FIRST_NAME.match(code)
+    if call.start is not None and call.paren is not None:
+        # blanks before the "(" are not part of the name
+        start, stop = call.start, len(code[: call.paren].rstrip(" \t\f\\\n\r"))
+    elif name:
+        start, stop = name.span(1)
+    else:
+        return []
+    offset = 0 if code == written else code_span(written)[0]
+    shown, end = [], 0
+    for piece, logprob in zip(completion.tokens, completion.token_logprobs or (), strict=True):
+        begin, end = end, end + len(piece)
+        if end > offset + start:
+            shown.append((piece, math.exp(logprob), begin < offset + stop))
+    of_name = sum(counts for *_, counts in shown)
+    # no end-of-text after the name
+    return [token for token in shown[: of_name + after] if token[0] or token[2]]
+
+
+def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
+    """All aggregates by name, each from 0 to 1; NaN without log-probabilities.
+
+    0 if no API is named, so any threshold above 0 triggers retrieval.
+    """
+    if completion.token_logprobs is None:
+        return dict.fromkeys(AGGREGATES, math.nan)
+    probabilities = [probability for _, probability, _ in shown_tokens(completion, code)] or [0.0]
+    return {name: min(1.0, of(probabilities)) for name, of in AGGREGATES.items()}
+
+
+@dataclass
+class CloudApiBench(Benchmark[ApiTask]):
+    """CloudAPIBench, or the tasks and the index of a package: one greedy completion per task, up to
+    the first call (Section 2.3), judged by ``validity.judge_call``. Intervals are clustered by API.
+
+    documents: {task id: ids of the APIs whose documentation stands above the prompt}, in one of the
+        ``DESIGNS``; None shows none. constrained (not in the paper): the invoked name must be one
+        of the client's operations (``models.constraint``). chat: Listing 1 asks for a call in
+        backticks, which are then removed; ``for_model`` sets it.
+    """
+
+    tasks: Sequence[ApiTask]
+    documents: Documents | None = None
+    design: str = DESIGN
+    index: ApiIndex = field(default_factory=load_index)
+    max_new_tokens: int = 256
+    constrained: bool = False
+    chat: bool = False
+
+    measures = ("valid", "valid_closed")
+    by = "frequency"
+
+    def __post_init__(self) -> None:
+        check_choice("augmentation design", self.design, DESIGNS)
+
+    @property
+    def decoding(self) -> Decoding:  # type: ignore[override]
+        """Greedy, up to the first call. A chat answer opens with backticks or words, at which that
+        rule would stop at once. With documents, a prompt that is too long loses its beginning.
+        """
+        rule = None if self.chat else FirstCall
+        cut: Literal["left"] | None = None if self.documents is None else "left"
+        return Decoding(self.max_new_tokens, stop_rule=rule, truncation=cut)
+
+    def for_model(self, model: Model) -> Self:
+        return replace(self, chat=bool(model.chat))
+
+    def prompt(self, task: ApiTask) -> Prompt:
+        text = task.prompt
+        if self.documents is not None:
+            specs = [self.index.by_id[api] for api in self.documents[task.id]]
+            full = load_documentation(self.index.documentation) if self.design == "full" else None
+            text = docstring(specs, self.design, full) + text
+        names = operations(task, self.index) if self.constrained else None
+        return Prompt(task.id, text, LISTING_1 if self.chat else None, names)
+
+    def code(self, completion: Completion) -> str:
+        """The part of a completion that is judged."""
+        return strip_backticks(completion.text) if self.chat else completion.text
+
+    def judge(self, task: ApiTask, completion: Completion) -> dict[str, Any]:
+        """``provider``, ``frequency``; the fields of ``validity.CallJudgement``, and ``exists``:
+        the client has a method of the invoked name; the confidences ``minimum, mean, product,
+        last``; and ``prompt_tokens``, ``prompt_dropped`` and ``new_tokens``.
+        """
+        code = self.code(completion)
+        place = task.provider, task.client, task.service
+        judgement = judge_call(code, task.targets, self.index, *place)
+        return {
+            "provider": task.provider,
+            "frequency": task.frequency,
+            **vars(judgement),
+            "exists": judgement.category != NONEXISTENT,
+            **confidence(completion, code),
+            "prompt_tokens": completion.prompt_tokens,
+            "prompt_dropped": completion.prompt_dropped,
+            "new_tokens": len(completion.tokens),
+        }
+
+    def cluster(self, task: ApiTask) -> str:
+        return task.target
+
+
+def operations(task: ApiTask, index: ApiIndex) -> tuple[str, ...]:
+    """The names of all API operations of the client that the task's prompt creates, sorted."""
+    methods = index.methods(task.provider, task.client, task.service)
+    return tuple(sorted(name for name, spec in methods.items() if spec.operation))

@@ -38,8 +38,8 @@ ARCHITECTURES = ("starcoder2", "gemma", "llama", "gpt_bigcode", "granite")
 @pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory) -> dict[str, str]:
     """A folder for each architecture, and a Llama that is asked through a chat template."""
-    corpus = [task.prompt for task in load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[::16]]
-    corpus += [docstring([spec], "specification") for spec in load_index().specs[::160]]
+    corpus = [task.prompt for task in load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[::4]]
+    corpus += [docstring([spec], "specification") for spec in load_index().specs[::40]]
     bytewise, pieces = tiny.byte_tokenizer(corpus, 1200), tiny.metaspace_tokenizer(corpus, 1200)
     root = tmp_path_factory.mktemp("tiny models")
     for name in ARCHITECTURES:

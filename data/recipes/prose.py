@@ -11,6 +11,7 @@ ToolGen's first sentence (``toolgen.functions``) is the paper's.
 import re
 from collections.abc import Iterable
 from html import unescape
+from itertools import pairwise
 
 _BLOCK = re.compile(
     r"</?(?:p|li|[uod]l|dt|dd|div|note|important|caution|h[1-5]|br|pre|table|tr)(?:[\s/][^>]*)?>",
@@ -28,7 +29,8 @@ _MARKUP = re.compile(
     |   :(?:\w+:)?\w+:`(?P<short>~)?!?(?P<role>[^`\n]+?)(?:\s*<[^`>]*>)?`
     |   `(?P<title>[^`<]+?)\s*<[^`>]*>`_{0,2}
     |   (?<!\S)\*\*(?P<strong>\S[^\n]*?)\*\*(?=[\s'")\]}>/:.,;!?-]|$)
-    |   (?:(?<=[\s'"(\[{<:/-])|(?<![^\n]))\*(?P<emphasis>[^\s*](?:[^*\n]*[^\s*])?)\*(?=[\s'")\]}>/:.,;!?-]|$)
+    |   (?:(?<=[\s'"(\[{<:/-])|(?<![^\n]))
+        \*(?P<emphasis>[^\s*](?:[^*\n]*[^\s*])?)\*(?=[\s'")\]}>/:.,;!?-]|$)
     """,
     re.VERBOSE,
 )
@@ -63,13 +65,10 @@ def sentences(text: str) -> list[str]:
     """
     found = []
     for line in text.splitlines():
-        start = 0
-        for match in _BOUNDARY.finditer(line):
-            if not _ABBREVIATION.search(line[start : match.end()]):
-                found.append(line[start : match.end()].strip())
-                start = match.end()
-        found.append(line[start:].strip())
-    return [sentence for sentence in found if sentence]
+        ends = (match.end() for match in _BOUNDARY.finditer(line))
+        cuts = [end for end in ends if not _ABBREVIATION.search(line, 0, end)]
+        found += [line[start:end].strip() for start, end in pairwise([0, *cuts, len(line)])]
+    return [*filter(None, found)]
 
 
 def rst_text(rst: str) -> str:

@@ -7,13 +7,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from inspect import unwrap
 
-ANSWERS = (
-    "lookuplab",
-    "recipes",
-    "sklearn",
-    "statsmodels",
-    "explorer",
-)  # what contains solutions to the exercises
+# what contains solutions to the exercises
+ANSWERS = ("lookuplab", "recipes", "sklearn", "statsmodels", "explorer")
 
 
 @contextmanager
@@ -39,15 +34,16 @@ def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> It
         code, caller = frame.f_code, frame.f_back
         if event != "call" or code in free or code.co_name == "<module>":
             return
-        if code.co_filename.startswith(places):
-            if caller is None or not caller.f_code.co_filename.startswith(places):
-                called.append(f"{frame.f_globals['__name__']}.{code.co_qualname}")
+        by_kit = caller is not None and caller.f_code.co_filename.startswith(places)
+        if code.co_filename.startswith(places) and not by_kit:
+            called.append(f"{frame.f_globals['__name__']}.{code.co_qualname}")
 
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
         yield
-        called += ["sys.setprofile"] * (sys.getprofile() is not watch)
+        if sys.getprofile() is not watch:
+            called.append("sys.setprofile")
     finally:
         sys.setprofile(before)
     assert not called, f"write it yourself: the answer calls {called[0]}"

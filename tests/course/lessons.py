@@ -46,13 +46,13 @@ def _all_is_given(*given, without=()):
     yield
 import grading as _grading
 _found, _by_hand = [], _grading.by_hand
-for _name, _answers, _solution, _check in _json.loads({cases!r}):
+for _answers, _solution, _check in _json.loads({cases!r}):
     for _case, _answer, _its_check in _answers:
         _grading.by_hand = _all_is_given if _case == "wrapper, not blocked" else _by_hand
-        _found.append([_name, _case, _fate(_answer, _its_check)])
+        _found.append([_case, _fate(_answer, _its_check)])
         _grading.by_hand = _by_hand
         exec(_solution, globals())  # others rest on it
-    _found.append([_name, "solution again", _fate(_solution, _check)])
+    _found.append(["solution again", _fate(_solution, _check)])
 print(_json.dumps(_found))"""
 
 
@@ -62,7 +62,7 @@ def cells(file: Path) -> dict[str, nbformat.NotebookNode]:
     return {cell.metadata.nbgrader.grade_id: cell for cell in found if "nbgrader" in cell.metadata}
 
 
-def run_python(*arguments: object, **variables: Path) -> None:
+def run_python(*arguments: object, **variables: object) -> None:
     """Run Python in the course's folder; it must end well."""
     environment = os.environ | {name: str(value) for name, value in variables.items()}
     command = [sys.executable, *arguments]
@@ -71,51 +71,46 @@ def run_python(*arguments: object, **variables: Path) -> None:
 
 
 def bundle(folder: Path) -> Path:
-    """What a teacher does: ``make course``, into ``folder``. Returns the unpacked student bundle."""
+    """What a teacher does (``make course``), into ``folder``; returns the unpacked bundle."""
     run_python("bundle.py", LOOKUPLAB_COURSE=folder)
     with zipfile.ZipFile(folder / "lookuplab-course.zip") as packed:
         packed.extractall(folder)
     return folder / "lookuplab-course"
 
 
-def autograded(lesson: str, unpacked: Path) -> dict[str, tuple[float, float]]:
-    """What two students hand in, graded by ``nbgrader autograde``: {student: (score, maximum)} of
-    exercises in code.
+def autograded(lesson: str, unpacked: Path) -> list[tuple[float, float]]:
+    """What two students hand in, graded by ``nbgrader autograde``: (score, maximum) of exercises in
+    code.
 
     One hands in the solutions; the other one calls what the kit has, and leaves the rest as it is.
     The kit is the bundle's.
     """
-    folder, place = unpacked.parent, Path("course", f"{lesson}.ipynb")
-    solved = {name: cell.source for name, cell in cells(FOLDER / f"{lesson}.ipynb").items()}
+    folder, file = unpacked.parent, f"{lesson}.ipynb"
+    solved = {name: cell.source for name, cell in cells(FOLDER / file).items()}
     wrapped = {name: answers[0] for name, answers in WRAPPERS[lesson].items()}
-    students = {"solved": solved, "wrapped": wrapped}
-    for student, answers in students.items():
-        notebook = nbformat.read(unpacked / "notebooks" / place, as_version=4)
+    for student, answers in ("solved", solved), ("wrapped", wrapped):
+        notebook = nbformat.read(unpacked / "notebooks" / "course" / file, as_version=4)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
             if mark.get("solution"):
                 cell.source = answers.get(mark["grade_id"], cell.source)
-        handed_in = paths.made(folder / "submitted" / student / "course")
-        nbformat.write(notebook, handed_in / place.name)
-    variables = {
-        "LOOKUPLAB_COURSE": folder,
-        "LOOKUPLAB_HOME": unpacked,
-        "PYTHONPATH": os.pathsep.join(str(unpacked / name) for name in ("lib", "data")),
-    }
+        nbformat.write(notebook, paths.made(folder / "submitted" / student / "course") / file)
+    source = os.pathsep.join(str(unpacked / name) for name in ("lib", "data"))
+    places = {"LOOKUPLAB_COURSE": folder, "LOOKUPLAB_HOME": unpacked, "PYTHONPATH": source}
     command = f"-m nbgrader autograde course --create --notebook={lesson}"
-    run_python(*command.split(), **variables)
+    run_python(*command.split(), **places)
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
-        found = {}
-        for student in students:
+        found = []
+        for student in ("solved", "wrapped"):
             grades = book.find_submission_notebook(lesson, "course", student).grades
             code = [grade for grade in grades if grade.cell.cell_type == "code"]
-            found[student] = sum(one.auto_score for one in code), sum(one.max_score for one in code)
+            found.append((sum(one.auto_score for one in code), sum(one.max_score for one in code)))
         return found
 
 
-def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
-    """The lesson on half its tasks, then every answer behind it: [exercise, case, "passes" or the
-    error's name].
+def run(lesson: str, released: Path, folder: Path) -> dict[str, set[str]]:
+    """The lesson on half its tasks, then every answer behind it: {case: what became of its answers,
+    "passes" or the error's name}.
     """
     notebook = nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4)
     tried = nbformat.v4.new_code_cell(TRY.format(cases=json.dumps(cases(lesson, released))))
@@ -123,28 +118,30 @@ def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
     source, output = folder / f"{lesson}_tried.ipynb", folder / f"{lesson}_out.ipynb"
     nbformat.write(notebook, source)
     shutil.copy(FOLDER / "grading.py", folder)
-    asked = read(source)
-    given = {"every": "8"} if "every" in asked.parameters else {}  # half the tasks
-    job = plan(asked, request("mini"), given)
-    places = {"output": output, "figures": folder / "figures"}
-    assert run_jobs([replace(job, **places)]) == [None]
-    return json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text)
+    planned = read(source)
+    half = {"every": "8"} if "every" in planned.parameters else {}  # half the tasks
+    job = plan(planned, request("mini"), half)
+    assert run_jobs([replace(job, output=output, figures=folder / "figures")]) == [None]
+    fates: dict[str, set[str]] = {}
+    for case, fate in json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text):
+        fates.setdefault(case, set()).add(fate)
+    return fates
 
 
 def cases(lesson: str, released: Path) -> list[list]:
-    """An exercise's name; [case, answer, check] for nothing written (with what students see of the
-    check), the wrong answers, the wrappers and the other right one; solution and check.
+    """[[case, answer, check], ...], solution and check of each exercise.
+
+    The answers: nothing written (with what students see of the check), the wrong ones, the wrappers
+    and the other right one.
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []
     for name, wrong in WRONG[lesson].items():
-        assert len(wrong) >= 2
         check = solved.pop(f"{name}_check").source
+        tried = {"wrong": wrong, "right": [RIGHT[lesson][name]]}
+        tried |= dict.fromkeys(("wrapper", "wrapper, not blocked"), WRAPPERS[lesson].get(name, []))
         answers = [["unsolved", student[name].source, student[f"{name}_check"].source]]
-        answers += [["wrong", answer, check] for answer in wrong]
-        for case in ("wrapper", "wrapper, not blocked"):
-            answers += [[case, answer, check] for answer in WRAPPERS[lesson].get(name, ())]
-        answers += [["right", RIGHT[lesson][name], check]]
-        found.append([name, answers, solved[name].source, check])
-    assert len(found) >= 5 and not [name for name in solved if name.endswith("_check")]
+        answers += [[case, answer, check] for case, texts in tried.items() for answer in texts]
+        found.append([answers, solved[name].source, check])
+    assert not [name for name in solved if name.endswith("_check")], "an exercise without answers"
     return found

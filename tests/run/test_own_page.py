@@ -21,7 +21,7 @@ COMMANDS = [words[1:] for words in WORDS if words[0] == "lookuplab"]
 
 
 def test_every_line_is_a_command_or_a_recipe():
-    assert len(RECIPES) == 3 and len(COMMANDS) + len(RECIPES) == len(WORDS)
+    assert len(RECIPES) == 5 and len(COMMANDS) + len(RECIPES) == len(WORDS)
 
 
 @pytest.mark.parametrize("words", COMMANDS + RECIPES, ids=" ".join)

@@ -8,7 +8,7 @@ are made in the same way, with different choices.
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -27,23 +27,29 @@ LIBRARY_MEANT = MEANT | _TABLES["library_meant"]
 _IMPERATIVES = {word for options in LIBRARY_MEANT.values() for word in options}
 PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
+# One space between words is written "[ ]" in the patterns of several lines.
 _LEAD_INS = re.compile(
-    r"^(?:(?:use|using|call|invoke) (?:this|the)(?: \w+)? (?:api|operation|action|method|command|function)?"
-    r"(?: call)? ?to |"
-    r"(?:this|the)(?: \w+){0,2} (?:api|operation|action|method|command|function|call)(?: call)? "
-    r"(?:can be used to |is used to |will |lets you |"
-    r"allows you to |enables you to |allows \w+ to )?|used (?:by \w+ )?to |(?:lets|allows|enables) you (?:to )?|"
-    r"(?:an? )?(?:asynchronous|long-running|synchronous) (?:operation|api) (?:that|to) )",
-    re.IGNORECASE,
+    r"""^(?:
+    (?:use|using|call|invoke)[ ](?:this|the)(?:[ ]\w+)?
+        [ ](?:api|operation|action|method|command|function)?(?:[ ]call)?[ ]?to[ ]
+    |(?:this|the)(?:[ ]\w+){0,2}[ ](?:api|operation|action|method|command|function|call)(?:[ ]call)?
+        [ ](?:can[ ]be[ ]used[ ]to[ ]|is[ ]used[ ]to[ ]|will[ ]|lets[ ]you[ ]|allows[ ]you[ ]to[ ]
+        |enables[ ]you[ ]to[ ]|allows[ ]\w+[ ]to[ ])?
+    |used[ ](?:by[ ]\w+[ ])?to[ ]
+    |(?:lets|allows|enables)[ ]you[ ](?:to[ ])?
+    |(?:an?[ ])?(?:asynchronous|long-running|synchronous)[ ](?:operation|api)[ ](?:that|to)[ ])""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _BOILERPLATE = re.compile(
-    r"^(?:for more|see |note|this is aws waf|amazon web services customers|important|learn more|if |when |you |we |it |"
-    r"in the |end of support|deprecated|this (?:api|operation|action) (?:is|has|requires|supports))|not supported|"
-    r"deprecated|http",
-    re.IGNORECASE,
+    r"""^(?:for[ ]more|see[ ]|note[ ]|this[ ]is[ ]aws[ ]waf|amazon[ ]web[ ]services[ ]customers
+    |important|learn[ ]more|if[ ]|when[ ]|you[ ]|we[ ]|it[ ]|in[ ]the[ ]|end[ ]of[ ]support
+    |deprecated
+    |this[ ](?:api|operation|action)[ ](?:is|has|requires|supports))
+    |not[ ]supported|deprecated|http""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _CLAUSE = re.compile(
-    r"(?:[,;:]| - | -- | which | such as | so that | by using | based on | if | when | whether or not | including )"
+    "[,;:]| (?:-|--|which|such as|so that|by using|based on|if|when|whether or not|including) "
 )
 # Words in which no clause ends.
 _DANGLING = frozenset("the a an of for to and or in with that from on your is".split())
@@ -179,16 +185,21 @@ def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
 
     None of them contains the API's name in any case style, and none occurs in the description.
     """
-    meaning = purpose(spec)
-    found: dict[str, str] = {}
+    return [*wordings(spec, count)]
+
+
+def wordings(spec: ApiSpec, count: int) -> Iterator[str]:
+    """``distinct_comments`` one after the other: each takes milliseconds."""
+    if (meaning := purpose(spec)) is None:
+        return
+    seen = set()
     rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
+    verbs = LIBRARY_MEANT if spec.provider == "python" else MEANT
     for _ in range(40 * count):
-        if meaning is None:
-            break
-        comment = reword(meaning, rng, 0.25, LIBRARY_MEANT if spec.provider == "python" else MEANT)
+        comment = reword(meaning, rng, 0.25, verbs)
         plain = normalised(comment)
-        if not leaks_name(comment, spec.name) and plain not in source:
-            found.setdefault(plain, comment[0].upper() + comment[1:])
-        if len(found) == count:
-            break
-    return list(found.values())
+        if normalised(spec.name) not in plain and plain not in source and plain not in seen:
+            seen.add(plain)
+            yield comment[0].upper() + comment[1:]
+            if len(seen) == count:
+                return

@@ -89,12 +89,13 @@ def signature(
     for p in arguments:
         one = Parameter(p.name, p.kind.name)
         if not one.kind.startswith("VAR_"):
-            given = types.get(p.name, "") if p.annotation is p.empty else p.annotation
-            given = given if isinstance(given, str) else inspect.formatannotation(given)
-            one = Parameter(*one[:2], int(p.default is p.empty), type_word(given))
+            stated = types.get(p.name, "") if p.annotation is p.empty else p.annotation
+            text = stated if isinstance(stated, str) else inspect.formatannotation(stated)
+            one = Parameter(*one[:2], int(p.default is p.empty), type_word(text))
         found.append(one)
-    without_self = unbound and found and found[0].kind.startswith("POSITIONAL")
-    return tuple(found[1:] if without_self else found)
+    if unbound and found and found[0].kind.startswith("POSITIONAL"):
+        found = found[1:]
+    return tuple(found)
 
 
 def inspected(
@@ -176,9 +177,8 @@ def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
     holders, found = Counter((spec.provider, spec.name) for spec in specs if spec.operation), []
     for spec in specs:
         times, flags = holders[spec.provider, spec.name], set(spec.flags)
-        if (times > COMMON and spec.provider != "python") or "_" not in spec.name.removeprefix(
-            "begin_"
-        ):
+        is_word = "_" not in spec.name.removeprefix("begin_")
+        if is_word or (times > COMMON and spec.provider != "python"):
             flags.add("generic_name")
         if times > 1:
             flags.add("shared_name")

@@ -7,7 +7,7 @@ copy for each service version); here the packages are imported and inspected, be
 client knows which copy it uses. Nothing is downloaded and no request is sent.
 """
 
-import importlib.metadata
+import importlib
 import inspect
 import keyword
 import multiprocessing
@@ -16,15 +16,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from lookuplab import paths
 from lookuplab.cloudapi.specs import INDEX, ApiSpec, Parameter
-from lookuplab.errors import UserError
+from lookuplab.errors import needs
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, run_module
 from recipes.cloudapi.reading import (
@@ -51,7 +50,8 @@ _OLD_NAMES = {  # botocore.handlers
 
 @cache
 def session() -> Any:
-    import boto3
+    with needs("sdk"):
+        import boto3
 
     return boto3.session.Session("none", "none", region_name="us-east-1")
 
@@ -108,23 +108,13 @@ def _operation(place: ApiPlace, model: Any) -> ApiSpec:
 
 # Azure
 
-AZURE = {  # service, as prompts name it (``# initialize blob client``) -> module of its package
-    module.rpartition(".")[2]: module
-    for module in """
-        azure.ai.formrecognizer
-        azure.ai.textanalytics
-        azure.cognitiveservices.vision.computervision
-        azure.communication.callautomation
-        azure.cosmos
-        azure.eventhub
-        azure.keyvault.secrets
-        azure.mgmt.compute
-        azure.mgmt.network
-        azure.mgmt.storage
-        azure.servicefabric
-        azure.storage.blob
-    """.split()
-}
+_AZURE_MODULES = """
+    ai.formrecognizer ai.textanalytics cognitiveservices.vision.computervision
+    communication.callautomation cosmos eventhub keyvault.secrets mgmt.compute mgmt.network
+    mgmt.storage servicefabric storage.blob
+""".split()
+# service, as prompts name it (``# initialize blob client``) -> module of its package
+AZURE = {name.rpartition(".")[2]: f"azure.{name}" for name in _AZURE_MODULES}
 _NO_OPERATION = frozenset({"close", "models", "send_request"})
 
 
@@ -135,8 +125,9 @@ def azure_methods(service: str) -> Iterator[Described]:
         own = getattr(exported, cls.__name__, None) is cls
         module = AZURE[service] if own else cls.__module__.split("._")[0]
         for name, method, bound in methods(cls):
-            kind = {"module": module, "operation": not bound and name not in _NO_OPERATION}
-            yield inspected(("azure", service, cls.__name__, name), method, not bound, **kind)
+            place = "azure", service, cls.__name__, name
+            operation = not bound and name not in _NO_OPERATION
+            yield inspected(place, method, not bound, module=module, operation=operation)
 
 
 def azure_clients(service: str) -> set[type]:
@@ -169,9 +160,9 @@ def build(folder: Path = INDEX.parent) -> int:
     """Write the index of every service and its documentation into ``folder``; return the number of
     APIs.
 
-    Raises UserError unless the pinned SDKs are installed.
+    Other versions of the SDKs than the pinned ones give another index. Raises UserError if they are
+    not installed.
     """
-    check_versions()
     services = [("aws", service) for service in session().get_available_services()]
     services += [("azure", service) for service in AZURE]
     jobs = min(os.cpu_count() or 1, 8)
@@ -179,19 +170,7 @@ def build(folder: Path = INDEX.parent) -> int:
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
         parts = pool.imap_unordered(part, services)
         shown = watched(parts, "API index", "services", len(services))
-        return len(write_index(folder, [api for one in shown for api in one]).specs)
-
-
-def check_versions() -> None:
-    """Raise UserError unless the SDKs are installed in the versions of constraints.txt."""
-    installed = {f"{one.name}=={one.version}" for one in importlib.metadata.distributions()}
-    pinned = (paths.ROOT / "constraints.txt").read_text("utf-8").split()
-    sdks = (pin for pin in pinned if pin.startswith(("boto", "azure-")))
-    if missing := sorted(set(sdks) - installed):
-        raise UserError(
-            f"the API index is built from {', '.join(missing)}: "
-            "run `pip install -c constraints.txt -e '.[sdk]'`"
-        )
+        return len(write_index(folder, chain.from_iterable(shown)).specs)
 
 
 def part(place: tuple[str, str]) -> list[Described]:

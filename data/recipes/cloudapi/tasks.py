@@ -10,7 +10,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 import click
@@ -109,17 +110,17 @@ def sample(
     API has one, two or three prompts. At most half of the wordings for a cloud API are used, so
     that the mini corpus can use the others.
     """
-    tiers: dict[int, dict[tuple[int, int], list[ApiSpec]]] = defaultdict(lambda: defaultdict(list))
+    buckets: dict[tuple[int, int, int], list[ApiSpec]] = defaultdict(list)
     chosen: Counter[str] = Counter()
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
         chosen[spec.name] += spec.provider == "python"
-        if chosen[spec.name] > COMMON:
-            continue
-        times = counts[spec.id]
-        bucket = min(len(spec.required), 5), int(math.log2(times["count_name"] + 1))
-        tiers[-int(10 * times.get("class_stability", 0))][bucket].append(spec)
-    for _, tier in sorted(tiers.items()):
-        for spec in in_turn([specs for _, specs in sorted(tier.items())]):
+        if chosen[spec.name] <= COMMON:
+            times = counts[spec.id]
+            tier = -int(10 * times.get("class_stability", 0))
+            octave = int(math.log2(times["count_name"] + 1))
+            buckets[tier, min(len(spec.required), 5), octave].append(spec)
+    for _, keys in groupby(sorted(buckets), itemgetter(0)):
+        for spec in in_turn([buckets[key] for key in keys]):
             prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
             comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
             if spec.provider != "python":
@@ -127,18 +128,14 @@ def sample(
             yield from ((spec, comment) for comment in comments[:prompts])
 
 
-def quotas(total: int, aws_share: float = AWS_SHARE) -> dict[str, int]:
+def quotas(total: int) -> dict[str, int]:
     """How many of a class's tasks come from each provider."""
-    n_aws = round(total * aws_share)
+    n_aws = round(total * AWS_SHARE)
     return {"aws": n_aws, "azure": total - n_aws}
 
 
 def build(
-    index: ApiIndex,
-    counts: DataFrame,
-    seed: int = 0,
-    per_class: int | None = None,
-    aws_share: float = AWS_SHARE,
+    index: ApiIndex, counts: DataFrame, seed: int = 0, per_class: int | None = None
 ) -> list[ApiTask]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
@@ -151,18 +148,17 @@ def build(
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     rows = counts.to_dict("index")
     for frequency, total in COMPOSITION.items():
-        wanted = quotas(total, aws_share)
+        numbers = quotas(total)
         if per_class is not None:
-            wanted = dict.fromkeys(index.providers, per_class)
-        offered = {one: sample(members[frequency, one], rows, seed) for one in wanted}
-        pairs = [pair for one, n in wanted.items() for pair in islice(offered[one], n)]
+            numbers = dict.fromkeys(index.providers, per_class)
+        offered = {one: sample(members[frequency, one], rows, seed) for one in numbers}
+        pairs = [pair for one, n in numbers.items() for pair in islice(offered[one], n)]
         if per_class is None:
             pairs += islice(chain(*offered.values()), total - len(pairs))
             if len(pairs) < total:
                 raise UserError(
                     f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from "
-                    "the APIs of the "
-                    "frequency table: count over more code"
+                    "the APIs of the frequency table: count over more code"
                 )
         chosen += sorted(pairs, key=lambda pair: pair[0].provider)
     return tasks_of(chosen, index, counts, Counter())
@@ -205,10 +201,10 @@ def corrected(tasks: Sequence[ApiTask], path: Path, index: ApiIndex) -> list[Api
     The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises
     UserError for a row that fits no task.
     """
+    known = {task.id: task for task in tasks}
     with readable_file(path, "holds no comments for these tasks ({})"):
-        rows = read_csv(path, dtype=str, keep_default_na=False).set_index("id")
-        known = {task.id: task for task in tasks}
-        for name, comment, targets in rows[["comment", "targets"]].itertuples():
+        rows = read_csv(path, dtype=str, keep_default_na=False)
+        for name, comment, targets in rows[["id", "comment", "targets"]].itertuples(index=False):
             task = known[name]
             chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
             prompt = task_prompt(index.by_id[task.target], comment)
@@ -226,12 +222,7 @@ def write_tasks(tasks: Sequence[ApiTask], path: Path) -> None:
 
 @command()
 def main(
-    *,
-    frequencies: Path,
-    seed: int = 0,
-    aws_share: float = AWS_SHARE,
-    comments: Path | None = None,
-    output: Path | None = None,
+    *, frequencies: Path, seed: int = 0, comments: Path | None = None, output: Path | None = None
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
@@ -240,15 +231,15 @@ def main(
 
     \b
     Examples:
-      python -m recipes.cloudapi.tasks --frequencies data/public/cloudapi/frequencies.csv.gz -o tasks.jsonl
       python -m recipes.cloudapi.tasks --frequencies stack.csv -o tasks.jsonl
+      python -m recipes.cloudapi.tasks -o tasks.jsonl \\
+        --frequencies data/public/cloudapi/frequencies.csv.gz
 
     Args:
         frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies`
             writes it. A column `class` overrides the counts; with a column `class_stability`, the
             most stable APIs are chosen first.
         seed: Random seed for choosing the APIs.
-        aws_share: Share of AWS in each class, 0 to 1.
         comments: CSV with columns id, comment, targets: comments corrected by hand and, where
             given, new targets.
         output: JSON Lines file to write. [default: tasks.jsonl beside the table]
@@ -256,22 +247,16 @@ def main(
     from recipes.cloudapi.frequency import read_frequencies
 
     index, output = load_index(), output or frequencies.with_name(TASKS.name)
-    counts = read_frequencies(frequencies)
-    if not 0 <= aws_share <= 1:
-        raise UserError(f"--aws-share {aws_share}: give a share, from 0 to 1")
-    tasks = build(index, counts, seed, None, aws_share)
+    tasks = build(index, read_frequencies(frequencies), seed)
     if comments:
         tasks = corrected(tasks, comments, index)
     write_tasks(tasks, output)
     made = Counter((task.frequency, task.provider) for task in tasks)
     for frequency, total in COMPOSITION.items():
-        for provider, quota in quotas(total, aws_share).items():
+        for provider, quota in quotas(total).items():
             if (n := made[frequency, provider]) < quota:
-                said = f"{frequency}: {provider} has APIs for {n} of its {quota} tasks"
-                click.echo(f"{said}; the other provider gives {quota - n} more")
-    found = candidates(index, counts)
-    sizes = ", ".join(f"{' '.join(key)} {len(found[key])}" for key in sorted(found))
-    click.echo(f"APIs to choose from: {sizes}")
+                short = f"{frequency}: {provider} has APIs for {n} of its {quota} tasks"
+                click.echo(f"{short}; the other provider gives {quota - n} more")
     click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
 
 

@@ -15,7 +15,7 @@ from collections import ChainMap, Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain, groupby, islice, pairwise, zip_longest
+from itertools import groupby, islice, pairwise
 from operator import attrgetter
 from pathlib import Path
 from random import Random
@@ -35,12 +35,19 @@ from lookuplab.cloudapi.prompts import (
     task_prompt,
 )
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
-from lookuplab.cloudapi.tasks import TASKS, ApiTask, frequency_class, load_tasks, stable_order
+from lookuplab.cloudapi.tasks import (
+    TASKS,
+    ApiTask,
+    frequency_class,
+    in_turn,
+    load_tasks,
+    stable_order,
+)
 from lookuplab.execution.progress import watched
 from lookuplab.retrieval.rankers import identifier_words
-from lookuplab.run.commands import Group, command, run_module
+from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
-from recipes.cloudapi.comments import VERBS, distinct_comments, intent, reword
+from recipes.cloudapi.comments import VERBS, distinct_comments, intent, reword, wordings
 from recipes.cloudapi.tasks import GENERIC, build, obstacle, quotas, tasks_of, write_tasks
 from recipes.mini import DRAW, WORDINGS, order
 from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
@@ -53,11 +60,7 @@ ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
 # The number of APIs in each pool: with a drawn count, and with count 0. The others are never
 # called.
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
-HIGHEST_COUNT = {
-    "asked": 600,
-    "development": 600,
-    "background": 10,
-}  # the highest count; the lowest is 1
+HIGHEST_COUNT = {"asked": 600, "development": 600, "background": 10}  # the lowest is 1
 N_FURTHER = 2_000  # tasks in addition to the 622
 PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
 N_INVENTED = 20_500  # about 40 % of the tokens
@@ -75,11 +78,8 @@ return_value = response
 logger.info(response)
 assert response is not None
 """.strip().splitlines()
-CONSTANTS = {  # type -> arguments, equally often
-    "integer": ("1", "10", "100", "5"),
-    "boolean": ("True", "False"),
-    "float": ("0.5", "1.0"),
-}
+# type -> arguments, equally often
+CONSTANTS = {"integer": "1 10 100 5", "boolean": "True False", "float": "0.5 1.0"}
 FIXED = {"blob": 'b"data"', "timestamp": '"2024-01-01"'}
 # Type -> the share of arguments that are written out, and how; the others are variables
 WRITTEN = {"list": (0.7, '["my-NAME"]')}
@@ -89,12 +89,12 @@ ABOUT_CODE_MODELS = """Its purpose is a controlled world: because the corpus was
 model saw each API is known exactly. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
 the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a fifth of the docstring
 examples of numpy, pandas, scipy and scikit-learn. {arm} of the documentation above usage texts lacks the API that is
-called. Packages: {licences}."""
+called. Packages: {licences}."""  # noqa: E501  # the committed cards have these lines
 
 
 @cache
 def pools() -> dict[str, dict[str, int]]:
-    """Pool -> API id -> how often it is to occur: log-uniform from 1 to the pool's HIGHEST_COUNT, or never.
+    """Pool -> API id -> how often it is to occur: log-uniform from 1 to HIGHEST_COUNT, or never.
 
     A hash decides at random, so that frequency is not confounded with how hard an API is to call.
     Of the operations with the same name only the first can be drawn, so that counts by name are
@@ -102,22 +102,22 @@ def pools() -> dict[str, dict[str, int]]:
     """
     by_name: dict[str, ApiSpec] = {}
     for spec in sorted(load_index().operations, key=lambda spec: order(spec.id)):
-        if not obstacle(spec, GENERIC) and distinct_comments(spec, 1):
-            by_name.setdefault(spec.name, spec)
-    found: dict[str, dict[str, int]] = {}
-    left: dict[str, Iterator[ApiSpec]] = {}
-    for provider in ("aws", "azure"):
-        left[provider] = iter([one for one in by_name.values() if one.provider == provider])
+        if spec.name not in by_name and not obstacle(spec, GENERIC) and distinct_comments(spec, 1):
+            by_name[spec.name] = spec
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    # a pool takes all that an iterator has left
+    aws, azure = (
+        iter([one.id for one in by_name.values() if one.provider == cloud])
+        for cloud in ("aws", "azure")
+    )
     for pool, sizes in POOLS.items():
-        found[pool] = {}
         for size, counted in zip(sizes, (1, 0), strict=True):
-            azure = [*islice(left["azure"], quotas(size)["azure"])]
-            for spec in (*islice(left["aws"], size - len(azure)), *azure):
-                drawn = Random(f"count {DRAW} {spec.id}").uniform(
-                    0, math.log(HIGHEST_COUNT[pool] + 1)
-                )
-                found[pool][spec.id] = counted * int(math.exp(drawn))
-    return found
+            second = [*islice(azure, quotas(size)["azure"])]
+            for api in (*islice(aws, size - len(second)), *second):
+                top = math.log(HIGHEST_COUNT[pool] + 1)
+                drawn = Random(f"count {DRAW} {api}").uniform(0, top)
+                found[pool][api] = counted * int(math.exp(drawn))
+    return dict(found)
 
 
 def build_tasks() -> dict[Path, list[ApiTask]]:
@@ -125,8 +125,8 @@ def build_tasks() -> dict[Path, list[ApiTask]]:
     development APIs.
     """
     index, tables = load_index(), {}
-    for pool in ("asked", "development"):
-        counts = pandas.Series(pools()[pool])
+    for pool, counted in pools().items():
+        counts = pandas.Series(counted)
         classes = counts.map(frequency_class).astype(object)
         columns = {"count_name": counts, "count_bound": counts, "class": classes}
         tables[pool] = pandas.DataFrame(columns)
@@ -136,17 +136,16 @@ def build_tasks() -> dict[Path, list[ApiTask]]:
     def others(pool: str, of_an_api: int) -> list[ApiTask]:
         dealt = []
         for api in sorted(tables[pool].index, key=lambda api: stable_order(api, DRAW + 1)):
-            comments = distinct_comments(index.by_id[api], 12)
-            new = [(index.by_id[api], one) for one in comments if one not in known]
-            dealt.append(new[:of_an_api])
-        pairs = filter(None, chain(*zip_longest(*dealt)))
-        return tasks_of([*islice(pairs, N_FURTHER)], index, tables[pool], asked)
+            spec = index.by_id[api]
+            new = ((spec, one) for one in wordings(spec, 12) if one not in known)
+            dealt.append([*islice(new, of_an_api)])
+        return tasks_of(in_turn(dealt)[:N_FURTHER], index, tables[pool], asked)
 
     return {TASKS: first, FURTHER: others("asked", 3), DEVELOPMENT_TASKS: others("development", 2)}
 
 
 def plain(text: str) -> str:
-    """The words of a text in lower case, without punctuation, with one space before and after each."""
+    """The words of a text in lower case, without punctuation, a space before and after each."""
     return f" {' '.join(re.findall('[a-z0-9]+', text.lower()))} "
 
 
@@ -163,9 +162,9 @@ def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
 
 def reserved(text: str) -> bool:
     """Whether a text contains the wording of a benchmark comment."""
-    said, begun = plain(text), benchmark_comments()
-    begins = set(pairwise(said.split())) & begun.keys()
-    return any(comment in said for two in begins for comment in begun[two])
+    words, begun = plain(text), benchmark_comments()
+    begins = {*pairwise(words.split())} & begun.keys()
+    return any(comment in words for two in begins for comment in begun[two])
 
 
 def value(parameter: Parameter, rng: Random) -> str:
@@ -173,7 +172,7 @@ def value(parameter: Parameter, rng: Random) -> str:
     parameter.
     """
     if parameter.type in CONSTANTS:
-        return rng.choice(CONSTANTS[parameter.type])
+        return rng.choice(CONSTANTS[parameter.type].split())
     if parameter.type in FIXED:
         return FIXED[parameter.type]
     share, text = WRITTEN.get(parameter.type, (0.75, '"my-NAME"'))
@@ -479,49 +478,28 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
             yield out / name
 
 
-@click.group(cls=Group)
-def main() -> None:
-    """Draw the mini profile's tasks; train the mini code models on the corpus.
-
-    \b
-    Examples:
-      python -m recipes.mini.corpus tasks
-      python -m recipes.mini.corpus models --size small
-    """
-
-
-@command(main, "tasks")
-def draw_tasks() -> None:
-    """Draw the mini profile's tasks: the 622, further tasks of the same APIs, and the development
-    tasks.
-
-    Their frequencies are the counts that the corpus is drawn with. Rewrites the files in
-    data/mini/cloudapi.
-
-    \b
-    Example:
-      python -m recipes.mini.corpus tasks
-    """
-    for path, tasks in build_tasks().items():
-        write_tasks(tasks, path)
-        click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {path}")
-
-
-@command(main, "models")
-def train_models(
+@command()
+def main(
+    step: Literal["tasks", "models"],
     *,
     size: Literal["all", "large", "medium", "small", "medium-arm15"] = "all",
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
-    """Build the corpus, train the mini code models, and write the model folders with their cards.
+    """Draw the mini profile's tasks (STEP tasks), or train the mini code models (STEP models).
 
-    There are three sizes, and one further model (medium-arm15): in its corpus, 15% of the
-    documentation above usage texts lacks the API that is called. If a run is killed, repeat the
-    command to resume from the last checkpoint. Losses are written to runs/train/SIZE/log.csv.
+    The tasks are the 622, further tasks of the same APIs, and the development tasks. Their
+    frequencies are the counts that the corpus is drawn with. Rewrites the files in
+    data/mini/cloudapi.
+
+    The models are written as folders with their cards. There are three sizes, and one further model
+    (medium-arm15): in its corpus, 15% of the documentation above usage texts lacks the API that is
+    called. If a run is killed, repeat the command to resume from the last checkpoint. Losses are
+    written to runs/train/SIZE/log.csv.
 
     \b
     Examples:
+      python -m recipes.mini.corpus tasks
       python -m recipes.mini.corpus models                          all of them
       python -m recipes.mini.corpus models --size small --seed 1 --out runs/other
     On several GPUs:
@@ -532,9 +510,14 @@ def train_models(
         seed: Random seed of the weights and of the order of the data.
         out: Parent of the model folders [default: in data/mini].
     """
+    if step == "tasks":
+        for path, tasks in build_tasks().items():
+            write_tasks(tasks, path)
+            apis = {task.target for task in tasks}
+            click.echo(f"{len(tasks)} tasks of {len(apis)} APIs -> {path}")
+        return
     steady()
-    names = tuple(ARMS) if size == "all" else (size,)
-    for folder in train(names, paths.made(out or CODE_MODELS), seed):
+    for folder in train(ARMS if size == "all" else [size], paths.made(out or CODE_MODELS), seed):
         click.echo(folder)
 
 

@@ -106,9 +106,9 @@ def sessions(text: str) -> list[tuple[str, str]]:
     do the imports that the libraries' docstrings take for granted. Outputs are dropped. A text with
     code that does not parse gives nothing.
     """
-    found: list[tuple[str, str]] = []
+    found = []
     before: list[str] = []
-    code: list[str] = []
+    code = []
     lead = ""
     try:
         for part in [*doctest.DocTestParser().parse(text), "end"]:

@@ -18,15 +18,14 @@ from lookuplab.models.store import hashed
 from lookuplab.python_sources import distribution
 from recipes.mini import split_of
 
-CORPUS_PACKAGES = tuple(
-    """
-    accelerate attrs cloudpickle datasets fastapi fonttools formulaic fsspec httpx huggingface_hub ipykernel
-    ipython jedi jinja2 joblib jsonschema jupyter_client jupyter_server matplotlib nbconvert nbformat networkx numpy
-    openai packaging pandas parso patsy platformdirs pluggy pydantic pygments pytest pyyaml scikit-learn scipy starlette
-    statsmodels sympy tenacity tornado traitlets transformers urllib3 uvicorn
+CORPUS_PACKAGES = """
+    accelerate attrs cloudpickle datasets fastapi fonttools formulaic fsspec httpx huggingface_hub
+    ipykernel ipython jedi jinja2 joblib jsonschema jupyter_client jupyter_server matplotlib
+    nbconvert nbformat networkx numpy openai packaging pandas parso patsy platformdirs pluggy
+    pydantic pygments pytest pyyaml scikit-learn scipy starlette statsmodels sympy tenacity tornado
+    traitlets transformers urllib3 uvicorn
     """.split()
-)
-HELD_OUT_PACKAGES = ("rich", "click", "requests", "papermill", "nbclient", "seaborn")
+HELD_OUT_PACKAGES = "rich click requests papermill nbclient seaborn".split()
 EXAMPLE_PACKAGES = {
     "numpy": "numpy",
     "pandas": "pandas",
@@ -76,10 +75,8 @@ def package_documents(characters: int) -> Iterator[tuple[str, str]]:
     The next file always comes from the package that has contributed least so far, so that a large
     package does not crowd out the others.
     """
-    given, files = (
-        dict.fromkeys(CORPUS_PACKAGES, 0),
-        {name: iter(files_of(name)) for name in CORPUS_PACKAGES},
-    )
+    given = dict.fromkeys(CORPUS_PACKAGES, 0)
+    files = {name: iter(files_of(name)) for name in CORPUS_PACKAGES}
     while files and sum(given.values()) < characters:
         name = min(files, key=lambda name: (given[name], name))
         for path, place in files[name]:
@@ -92,7 +89,7 @@ def package_documents(characters: int) -> Iterator[tuple[str, str]]:
 
 
 def files_of(name: str) -> list[tuple[str, Path]]:
-    """(path among the sources, place on disk) of a package's Python files, in the order of a hash."""
+    """(path in the sources, place on disk) of a package's Python files, in the order of a hash."""
     found = distribution(name)
     kept = [
         (str(file), Path(file.locate()))
@@ -130,9 +127,7 @@ def without_held_out_examples(text: str, package: str) -> str:
     A string with examples that belongs to no object that we can name (a shared template) always
     loses them.
     """
-    owners: dict[
-        ast.Constant, str | None
-    ] = {}  # string -> the name of the object that it documents
+    owners: dict[ast.Constant, str | None] = {}  # string -> the object that it documents
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Constant(value=str(said)) if ">>>" in said:
@@ -177,8 +172,8 @@ def _without_examples(lines: list[str]) -> list[str]:
 
 def first_line(node: ast.stmt) -> int:
     """Where a statement begins, decorators included."""
-    nodes: list[ast.stmt | ast.expr] = [node, *getattr(node, "decorator_list", ())]
-    return min(one.lineno for one in nodes)
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)])
 
 
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:

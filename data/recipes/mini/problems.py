@@ -343,9 +343,9 @@ def named(found: Call, setup: str) -> bool:
     In the summary, a plain word such as ``mean`` counts only if it is written as code.
     """
     last = found.name.rpartition(".")[2]
-    word = last.isalpha() and last.islower()
-    in_summary = rf"\.{last}\b|\b{last}\(|`{last}`" if word else rf"\b{re.escape(last)}\b"
-    return bool(re.search(in_summary, found.summary) or re.search(rf"\b{re.escape(last)}\b", setup))
+    anywhere, as_code = rf"\b{last}\b", rf"\.{last}\b|\b{last}\(|`{last}`"
+    in_summary = as_code if last.isalpha() and last.islower() else anywhere
+    return bool(re.search(in_summary, found.summary) or re.search(anywhere, setup))
 
 
 def unimported(example: DocExample, name: str) -> DocExample:
@@ -406,13 +406,10 @@ def surface(first: Draft) -> Iterator[Draft]:
     taken = names(ast.parse(f"{setup}\n{first.target}"))
     free = (name for name in VARIABLE_NAMES if name not in taken)
     if new := dict(zip(variables(first.target, setup), free, strict=False)):
-        yield replace(
-            draft,
-            rule=f"renamed: {', '.join(f'{old} to {name}' for old, name in new.items())}",
-            target=renamed(first.target, new),
-            cases=tuple((renamed(text, new), expected) for text, expected in first.cases),
-            renamed=new,
-        )
+        rule = f"renamed: {', '.join(map(' to '.join, new.items()))}"
+        target = renamed(first.target, new)
+        cases = tuple((renamed(text, new), expected) for text, expected in first.cases)
+        yield replace(draft, rule=rule, target=target, cases=cases, renamed=new)
 
 
 def renamed(source: str, new: dict[str, str]) -> str:
@@ -498,20 +495,23 @@ def prompt(draft: Draft) -> str:
     made = re.findall(r"^(\w+)(?:, *\w+)* *=|^def (\w+)", setup, re.M)
     read = mentioned(draft.target, {first or second for first, second in made})
     shown = listed(["inputs"] if draft.rule == EACH else read)
-    summary = asked.summary + "." * (not asked.summary.endswith((".", "?", "!", ":")))
+    summary = asked.summary
+    if not summary.endswith((".", "?", "!", ":")):
+        summary += "."
     for word, other in WORDINGS["synonyms"].items() if way else ():
         summary = re.sub(rf"\b{word}\b", other, summary)
     library = draft.example.object.partition(".")[0]
     lines = [opening.format(library=library, variables=shown)]
-    lines += [WORDINGS["story"]] if draft.rule == "story around it" else []
-    lines += [wish.format(summary=summary)]
-    given = [renamed(source, draft.renamed) for source in asked.parts.values()]
-    lines += [f"{take} {listed(given)}."] if given else []
+    if draft.rule == "story around it":
+        lines.append(WORDINGS["story"])
+    lines.append(wish.format(summary=summary))
+    if parts := [renamed(source, draft.renamed) for source in asked.parts.values()]:
+        lines.append(f"{take} {listed(parts)}.")
     if draft.rule in WORDINGS["steps"]:
         lines.append(WORDINGS["steps"][draft.rule])
     elif expected.shown:
         lines += ["", show, "", expected.shown]
-    code = "\n".join([*draft.example.imports, *[""] * bool(draft.example.imports), setup])
+    code = "\n".join([*draft.example.imports, "", setup]).lstrip("\n")
     return PROMPT.format(question="\n".join(lines), code=code)
 
 
@@ -550,30 +550,33 @@ def written(example: DocExample) -> list[ProblemRecord]:
     Empty for an example that gives no problem.
     """
     signal.setitimer(signal.ITIMER_REAL, RUN_SECONDS, RUN_SECONDS)
-    imports, found = "".join(f"{line}\n" for line in PROBLEM_IMPORTS.values()), []
     try:
-        for number, draft in enumerate(drafts(example)):
-            setup, expected = draft.cases[0]
-            values = ["None", expected.source, *variables(draft.target, setup)]
-            record = {
-                "object": example.object,
-                "id": f"{example.id}.{number}",
-                "example": example.id,
-                "rule": draft.rule,
-                "perturbation": draft.perturbation,
-                "prompt": prompt(draft),
-                "reference_code": f"result = {draft.target}",
-                "code_context": context(draft),
-                "expressions": [draft.target, draft.call.source, example.target],
-                "wrong": ["pass", *(f"{imports}result = {value}" for value in values)],
-            }
-            found.append(record)
+        found = drafts(example)
+        return [record(example, number, draft) for number, draft in enumerate(found)]
     except Exception:  # whatever the documented object raises
         return []
-    return found
 
 
-def examined(tried: Sequence[DocExample]) -> Iterator[list[dict[str, str]]]:
+def record(example: DocExample, number: int, draft: Draft) -> ProblemRecord:
+    """One problem of ``written``; the draft's own example may have other imports."""
+    setup, expected = draft.cases[0]
+    values = ["None", expected.source, *variables(draft.target, setup)]
+    imports = "\n".join(PROBLEM_IMPORTS.values())
+    return {
+        "object": example.object,
+        "id": f"{example.id}.{number}",
+        "example": example.id,
+        "rule": draft.rule,
+        "perturbation": draft.perturbation,
+        "prompt": prompt(draft),
+        "reference_code": f"result = {draft.target}",
+        "code_context": context(draft),
+        "expressions": [draft.target, draft.call.source, example.target],
+        "wrong": ["pass", *(f"{imports}\nresult = {value}" for value in values)],
+    }
+
+
+def examined(tried: Sequence[DocExample]) -> Iterator[list[ProblemRecord]]:
     """``written`` for every example, in their order, each in a new process.
 
     An example that writes a file, opens a connection, takes too long or too much memory, or kills
@@ -609,9 +612,9 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[ProblemRecord]:
     """The records of a benchmark from the examples of one split (``packages.example_split``), as in
     problems.jsonl.gz.
 
-    ``numbers``: kind of perturbation -> problems, divided among the libraries by PROBLEMS_BY_LIBRARY. One
-    example of each object comes before the second of any. The same versions of the libraries give
-    the same records.
+    ``numbers``: kind of perturbation -> problems, divided among the libraries by
+    PROBLEMS_BY_LIBRARY. One example of each object comes before the second of any. The same
+    versions of the libraries give the same records.
     """
     ids, given = count(), 0.0
     for library, share in PROBLEMS_BY_LIBRARY.items():
@@ -666,7 +669,7 @@ def chosen(
     """
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
     turns: dict[str, Iterator[int]] = defaultdict(count)
-    placed: list[tuple[int, str, list[ProblemRecord]]] = []
+    placed = []
     for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
         about = family[0]["object"]
         placed.append((next(turns[about]), order(about), family))
@@ -716,7 +719,7 @@ def main() -> None:
     Each example runs in its own process, without writing files or opening connections.
 
     \b
-    DocExample:
+    Example:
       python -m recipes.mini.problems
     """
     third = {kind: number // 3 for kind, number in PROBLEMS_BY_PERTURBATION.items()}

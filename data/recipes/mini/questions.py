@@ -9,6 +9,7 @@ test.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -40,7 +41,7 @@ END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
 ABOUT_QUESTION_MODELS = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
 `python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
-one of its references."""
+one of its references."""  # noqa: E501  # the committed cards have these lines
 QUESTION_RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # lower for larger models
 # LoRA on all projections: three whole models would not fit into the checkout's 60 MB
 QUESTION_RECIPE = Recipe(
@@ -78,11 +79,9 @@ def pairs() -> list[QuestionPair]:
     Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out.
     The result is the same for the same versions of the libraries; it takes a quarter of an hour.
     """
-    held_out = [
-        *ds1000.load_problems(PROBLEMS),
-        *ds1000.load_problems(DEVELOPMENT_PROBLEMS),
-    ]
-    references, problems = {one.reference.strip() for one in held_out}, []
+    files = PROBLEMS, DEVELOPMENT_PROBLEMS
+    held_out = chain(*map(ds1000.load_problems, files))
+    references, problems = {problem.reference.strip() for problem in held_out}, []
     for made in examined(open_examples()):
         made.sort(key=lambda one: (one["rule"] != "", order(one["id"])))
         for one in made[:PER_EXAMPLE]:
@@ -114,16 +113,13 @@ def train() -> Iterator[Path]:
     """Train an adapter for each mini model, unless it exists, and yield its folder."""
     learned = pairs()
     for size, rate in QUESTION_RATES.items():
-        target, recipe = (
-            QUESTION_MODELS / f"questions-{size}",
-            replace(QUESTION_RECIPE, learning_rate=rate),
-        )
+        target = QUESTION_MODELS / f"questions-{size}"
         if not target.exists():
             finetune(
                 f"mini-{size}",
                 learned,
                 target,
-                recipe,
+                replace(QUESTION_RECIPE, learning_rate=rate),
                 marked=False,
                 half=True,
                 work=QUESTION_WORK / size,
@@ -144,7 +140,7 @@ def main() -> None:
     repeat the command to resume it.
 
     \b
-    DocExample:
+    Example:
       python -m recipes.mini.questions
     """
     steady()

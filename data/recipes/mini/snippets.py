@@ -27,7 +27,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib import metadata
 from itertools import chain
-from typing import Any
+from operator import attrgetter
+from typing import Any, Literal
 
 import click
 
@@ -35,7 +36,7 @@ from lookuplab import paths
 from lookuplab.errors import needs
 from lookuplab.execution.progress import watched
 from lookuplab.retrieval.rankers import save_words, train_words
-from lookuplab.run.commands import Group, command, run_module
+from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet, load_snippets, queries, write
@@ -59,7 +60,7 @@ A static embedding of sentence-transformers, half precision, learned from {pairs
 without the objects that the mini corpus holds out or asks about for validation, though 6% of the pairs have a sentence that
 one of these shares. To train it again:
 `python -m recipes.mini.snippets rankers`. Licence: Apache-2.0. The docstrings come from {licences}.
-"""
+"""  # noqa: E501  # the committed card has these lines
 
 
 def split_of(item: Documented) -> str:
@@ -77,51 +78,47 @@ def phrasings(item: Documented) -> list[str]:
     parts = sections(item.text)
     # without the lines `name : type`
     returned = re.sub(r"^\S.*\n", "", parts.get("returns", ""), flags=re.M)
-    found = parts[""], textwrap.dedent(returned), parts.get("notes", "")
+    texts = parts[""], textwrap.dedent(returned), parts.get("notes", "")
     naming = {name.rpartition(".")[2] for name in item.names}
-    in_code = re.compile(
-        "|".join(rf"\b{re.escape(one)}(?=\()|\.{re.escape(one)}\b" for one in naming)
-    )
-    first = opening_sentence(sections(item.text)[""]).rstrip(".")
+    in_code = "|".join(rf"\b{name}(?=\()|\.{name}\b" for name in naming)
+    first = opening_sentence(parts[""]).rstrip(".")
     return [
-        one
-        for one in dict.fromkeys(sentence for part in found for sentence in prose_sentences(part))
-        if one.rstrip(".") != first
-        and not BOILERPLATE.search(one)
-        and not in_code.search(one)
-        and not any("_" in name and name in one for name in naming)
+        sentence
+        for sentence in dict.fromkeys(chain(*map(prose_sentences, texts)))
+        if sentence.rstrip(".") != first
+        and not BOILERPLATE.search(sentence)
+        and not re.search(in_code, sentence)
+        and not any("_" in name and name in sentence for name in naming)
     ]
 
 
 def build() -> dict[str, list[dict[str, Any]]]:
     """File -> records; the same versions of the libraries give the same records."""
     made: dict[str, list[Snippet]] = defaultdict(list)
-    asked: dict[str, list[tuple[str, list[Snippet]]]] = defaultdict(list)
+    requests: dict[str, list[tuple[str, list[Snippet]]]] = defaultdict(list)
     for name, package in EXAMPLE_PACKAGES.items():
         for item in watched(documented(package), name):
-            found, others, split = [*_snippets(name, item)], phrasings(item), split_of(item)
-            made[split] += found
-            if found and others:
-                asked[split].append((others[0], found))
-    known: dict[str, Snippet] = {}
-    for one in [*made["test"], *sorted(made["train"] + made["valid"], key=lambda one: one.id)]:
+            snippets, others, split = [*_snippets(name, item)], phrasings(item), split_of(item)
+            made[split] += snippets
+            if snippets and others:
+                requests[split].append((others[0], snippets))
+    by_code: dict[str, Snippet] = {}
+    for snippet in [*made["test"], *sorted(made["train"] + made["valid"], key=attrgetter("id"))]:
         # if several objects share a snippet, it has the name of the held-out one
-        known.setdefault(_key(one.code), one)
-    kept = set(known.values())
+        by_code.setdefault(_key(snippet.code), snippet)
+    kept = set(by_code.values())
     return {
-        "snippets": [asdict(one) for one in known.values()],
-        "queries_valid": [*_queries(asked["valid"], kept)],
-        "queries_test": [*_queries(asked["test"], kept)],
+        "snippets": [*map(asdict, by_code.values())],
+        "queries_valid": [*_queries(requests["valid"], kept)],
+        "queries_test": [*_queries(requests["test"], kept)],
     }
 
 
 def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
-    first, licence = (
-        opening_sentence(sections(item.text)[""]),
-        packages.licence_of(metadata.distribution(distribution)),
-    )
-    origin = f"{distribution} {metadata.version(distribution)}: {item.name}"
-    found = sessions(sections(item.text).get("examples", "")) or sessions(item.text)
+    parts, source = sections(item.text), metadata.distribution(distribution)
+    first, licence = opening_sentence(parts[""]), packages.licence_of(source)
+    origin = f"{distribution} {source.version}: {item.name}"
+    found = sessions(parts.get("examples", "")) or sessions(item.text)
     for number, (lead, code) in enumerate(found if len(first.split()) > 1 else ()):
         if len(code) <= MAX_CODE and ("(" in code or "[" in code):
             description = f"{first.rstrip('.')}. {lead}" if lead else first
@@ -142,10 +139,10 @@ def _queries(
     the corpus.
     """
     by_text = defaultdict(list)
-    for text, found in asked:
-        by_text[text].append(found)
+    for text, snippets in asked:
+        by_text[text].append(snippets)
     for text, objects in by_text.items():
-        ids = [one.id for one in chain(*objects) if one in kept]
+        ids = [snippet.id for snippet in chain(*objects) if snippet in kept]
         if ids and len(objects) <= MAX_OBJECTS:
             yield {"query": text, "relevant_ids": ids}
 
@@ -174,22 +171,20 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
     others = phrasings(item)[:MAX_PHRASINGS]
     leads = [lead for lead, _ in sessions(sections(item.text).get("examples", "")) if lead]
     found = [(first, other) for other in [*others, *leads[:MAX_PHRASINGS]]]
-    # as snippets are described
-    both = zip(leads[:1], others[:1], strict=False)
-    return found + [(f"{first.rstrip('.')}. {lead}", other) for lead, other in both]
+    if leads and others:  # as snippets are described
+        found.append((f"{first.rstrip('.')}. {leads[0]}", others[0]))
+    return found
 
 
 def _items() -> Iterator[Documented]:
-    """Objects of the four libraries as imported, and whatever the other packages' files document."""
-    for package in EXAMPLE_PACKAGES.values():
-        yield from documented(package)
-    for name in packages.CORPUS_PACKAGES:
-        for path, place in sorted(packages.files_of(name)) if name not in EXAMPLE_PACKAGES else ():
-            _, tree = packages.parsed(place)
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                    if text := ast.get_docstring(node):
-                        yield Documented((f"{path}.{node.name}",), inspect.cleandoc(text))
+    """Objects of the four libraries as imported, and what the other packages' files document."""
+    yield from chain(*map(documented, EXAMPLE_PACKAGES.values()))
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    others = [name for name in packages.CORPUS_PACKAGES if name not in EXAMPLE_PACKAGES]
+    for path, place in chain(*(sorted(packages.files_of(name)) for name in others)):
+        for node in ast.walk(packages.parsed(place)[1]):
+            if isinstance(node, definitions) and (text := ast.get_docstring(node)):
+                yield Documented((f"{path}.{node.name}",), inspect.cleandoc(text))
 
 
 def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3) -> Any:
@@ -262,45 +257,28 @@ def save_encoder() -> int:
     return len(found)
 
 
-@click.group(cls=Group)
-def main() -> None:
-    """Build the mini corpus of snippets; train the rankers that search it.
+@command()
+def main(step: Literal["corpus", "rankers"]) -> None:
+    """Build the mini corpus of snippets (STEP corpus: descriptions, code and queries from the
+    docstrings of numpy, pandas, scipy and scikit-learn); or train what ranks it (STEP rankers).
+
+    The rankers are word vectors and a sentence encoder. Each is trained on one core, so that the
+    same seed gives the same vectors.
 
     \b
     Examples:
       python -m recipes.mini.snippets corpus
       python -m recipes.mini.snippets rankers
     """
-
-
-@command(main, "corpus")
-def write_corpus() -> None:
-    """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of
-    numpy, pandas, scipy and scikit-learn.
-
-    \b
-    Example:
-      python -m recipes.mini.snippets corpus
-    """
-    for name, records in build().items():
-        write(CORPUS_FOLDER / f"{name}.jsonl.gz", records)
-        click.echo(f"{len(records):,} {name} -> {CORPUS_FOLDER}")
-
-
-@command(main, "rankers")
-def train_rankers() -> None:
-    """Train the word vectors and the sentence encoder that rank the mini corpus of snippets.
-
-    Each uses one core, so that the same seed gives the same vectors.
-
-    \b
-    Example:
-      python -m recipes.mini.snippets rankers
-    """
-    steady()
-    found = train_words(ranking.training_lines(load_snippets("mini")))
-    save_words(CORPUS_FOLDER / "words", found)
-    click.echo(f"{len(found):,} words, {save_encoder():,} pairs")
+    if step == "corpus":
+        for name, records in build().items():
+            write(CORPUS_FOLDER / f"{name}.jsonl.gz", records)
+            click.echo(f"{len(records):,} {name} -> {CORPUS_FOLDER}")
+    else:
+        steady()
+        words = train_words(ranking.training_lines(load_snippets("mini")))
+        save_words(CORPUS_FOLDER / "words", words)
+        click.echo(f"{len(words):,} words, {save_encoder():,} pairs")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@ fine-tuning.
 
 CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small
 scale. No training uses the code of a held-out repository, or of the classes and functions that are
-held out from every other one (``split_of``). What already exists in the folders TOOLGEN_WORK and TOOLGEN_MODELS is
-not made again.
+held out from every other one (``split_of``). What already exists in the folders TOOLGEN_WORK and
+TOOLGEN_MODELS is not made again.
 """
 
 import ast
@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import count, islice, product
+from itertools import chain, count, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,8 @@ LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
 COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not used for training
 UNMARKED = ("accelerate", "transformers")  # Jedi needs a minute for ten of their functions
 PER_REPOSITORY = 400  # functions, so that no package outweighs the others
-HELD_OUT_ONE_IN = (
-    20  # one in so many classes and functions is held out for tests, and one for development
-)
+# one in so many classes and functions is held out for tests, and one for development
+HELD_OUT_ONE_IN = 20
 # numbers of functions of seen repositories that are asked for
 HELD_OUT = {"test": 150, "development": 100}
 # T5 does not divide the products of queries and keys by the root of their width, and its embeddings
@@ -78,10 +77,8 @@ TOOLGEN_RECIPE = Recipe(
 ADAPTED = replace(TOOLGEN_RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
 ABOUT_TOOLGEN_MODELS = (
     "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held "
-    "out: the repositories "
-    f"{', '.join(HELD_OUT_PACKAGES)}, and from the others two in {HELD_OUT_ONE_IN} of all "
-    "classes and "
-    "functions."
+    f"out: the repositories {', '.join(HELD_OUT_PACKAGES)}, and from the others two in "
+    f"{HELD_OUT_ONE_IN} of all classes and functions."
 )
 
 
@@ -114,9 +111,8 @@ def files_of(name: str) -> list[Path]:
 def functions() -> list[Pair]:
     """Every function of the packages, held out or not, with the files in the order of a hash."""
     place = python_sources.folder().resolve()
-    files = {
-        file.relative_to(place).as_posix(): file for name in packages() for file in files_of(name)
-    }
+    all_files = chain(*map(files_of, packages()))
+    files = {file.relative_to(place).as_posix(): file for file in all_files}
     listed = watched(sorted(files, key=order), "reading packages", "files")
     return [pair for path in listed for pair in file_functions(path, files[path])]
 
@@ -124,10 +120,9 @@ def functions() -> list[Pair]:
 @cache
 def held_out_codes() -> set[bytes]:
     """Hashes of the code of every function that no training may use."""
-    files = [file for name in HELD_OUT_PACKAGES for file in locate(name).root.rglob("*.py")]
-    others = [pair for file in files for pair in file_functions("", file)]
-    others += [pair for pair in functions() if split_of(pair.id) != "training"]
-    return set(map(code_hash, others))
+    files = chain(*(locate(name).root.rglob("*.py") for name in HELD_OUT_PACKAGES))
+    others = (pair for pair in functions() if split_of(pair.id) != "training")
+    return {*map(code_hash, chain(*(file_functions("", file) for file in files), others))}
 
 
 def training_functions() -> list[Pair]:
@@ -184,7 +179,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def pretrained(family: str) -> Path:
     """The folder of the pre-trained model of one family.
 
-    That of the Llama-type is in TOOLGEN_MODELS, because its fine-tuned models are adapters on top of it.
+    That of the Llama-type is in TOOLGEN_MODELS, because its fine-tuned models are adapters on it.
     """
     target = (TOOLGEN_MODELS if family == "llama" else TOOLGEN_WORK / "pretrained") / family
     if not target.exists():
@@ -246,8 +241,8 @@ def held_out_functions(split: str) -> list[Function]:
 
 
 def write_held_out() -> None:
-    """Write the ids of the held-out functions, one per line, to TOOLGEN_MODELS/seen_SPLIT.txt, unless these
-    files exist.
+    """Write the ids of the held-out functions, one per line, to TOOLGEN_MODELS/seen_SPLIT.txt,
+    unless these files exist.
     """
     for split in HELD_OUT:
         if not (file := TOOLGEN_MODELS / f"seen_{split}.txt").exists():
@@ -255,8 +250,8 @@ def write_held_out() -> None:
 
 
 def marked_pairs() -> list[Pair]:
-    """The pairs of ``learned_functions`` with the marks in TOOLGEN_MODELS/marks.jsonl.gz, which is written
-    if it does not exist.
+    """The pairs of ``learned_functions`` with the marks in TOOLGEN_MODELS/marks.jsonl.gz, which is
+    written if it does not exist.
     """
     functions, kept = learned_functions(), TOOLGEN_MODELS / "marks.jsonl.gz"
     if not kept.exists():

@@ -75,7 +75,7 @@ in nats a token; `tokens` are those of an epoch, `sha256` is over all of them:
 ```json
 {facts}
 ```
-"""
+"""  # noqa: E501  # the committed cards have these lines
 
 TrainingExample = tuple[Sequence[int], Sequence[int]]
 
@@ -126,7 +126,7 @@ def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token="<|endoftext|>",
         bos_token="<|endoftext|>",
@@ -144,7 +144,7 @@ def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
     options: dict[str, Any] = {**ARCHITECTURES[name], **ids}
     config = AutoConfig.for_model(**options, tie_word_embeddings=True)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    model: PreTrainedModel = kind.from_config(config)  # type: ignore[no-untyped-call]
+    model: PreTrainedModel = kind.from_config(config)
     with torch.no_grad():  # Llama's residual branches start small: deeper stacks train faster
         for name, weight in model.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):

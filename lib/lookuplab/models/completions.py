@@ -311,7 +311,7 @@ def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
     """A stored answer under the id of this prompt, since equal prompts share answers; lists become
     tuples again.
     """
-    fields = {
+    fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in answer.items()
     }
     del fields["model"]

@@ -1,20 +1,11 @@
 """Comments, and the text they are made of: the right sentence, the imperative, no leaked name."""
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi.specs import ApiSpec
-from recipes.cloudapi.comments import (
-    Intent,
-    distinct_comments,
-    intent,
-    leaks_name,
-    normalised,
-    reword,
-)
+from recipes.cloudapi.comments import Intent, distinct_comments, intent, leaks_name, normalised
 from recipes.prose import html_text, rst_text, sentences
 
 DESCRIPTION = "Adds the specified user to the specified group."
@@ -100,13 +91,11 @@ def test_any_description_gives_clean_single_line_comments(description):
         assert "\n" not in comment and "  " not in comment
 
 
-def test_keeping_everything_gives_the_plain_form():
-    meaning = Intent("get", "a list of users")
-    assert reword(meaning, random.Random(0), keep=1.0) == "get a list of users"
-
-
 def test_html_loses_its_markup_and_keeps_one_paragraph_a_line():
-    html = "<p>Gets  a <a href='https://x'>list</a> .</p> <ul><li><p>One &amp; <b>two</b></p></li> <li>Three</li></ul>"
+    html = (
+        "<p>Gets  a <a href='https://x'>list</a> .</p> "
+        "<ul><li><p>One &amp; <b>two</b></p></li> <li>Three</li></ul>"
+    )
     assert html_text(html) == "Gets a list.\nOne & two\nThree"
 
 
@@ -123,7 +112,10 @@ def test_splitting_loses_no_character_but_white_space(text):
 
 
 def test_rst_reads_as_its_rendered_page():
-    rst = "See :class:`~azure.core.Thing` and `the guide <https://x>`__.\n\n\n\n**Request Syntax**\n::\n\n  *a* ``'s'``"
+    rst = (
+        "See :class:`~azure.core.Thing` and `the guide <https://x>`__.\n\n\n\n"
+        "**Request Syntax**\n::\n\n  *a* ``'s'``"
+    )
     assert rst_text(rst) == "See Thing and the guide.\n\nRequest Syntax\n\n  a 's'"
     for stars in ("f(*client_args, **client_kwargs)", "2 * 3 * 4"):
         assert rst_text(stars) == stars

@@ -9,7 +9,6 @@ import pytest
 from botocore import xform_name
 
 from lookuplab.cloudapi.specs import ApiSpec, load_documentation, load_index
-from lookuplab.errors import UserError
 from recipes.cloudapi import sdks
 from recipes.cloudapi.reading import flagged, to_json
 
@@ -104,10 +103,7 @@ def test_descriptions_and_documentation_are_those_of_figure_15():
 
 def test_the_twelve_azure_packages_give_the_known_numbers_of_methods():
     found = Counter(spec.service for spec in AZURE)
-    assert " ".join(f"{service}:{number}" for service, number in sorted(found.items())) == (
-        "blob:84 callautomation:32 compute:288 computervision:21 cosmos:72 eventhub:17 "
-        "formrecognizer:48 network:731 secrets:14 servicefabric:248 storage:96 textanalytics:14"
-    )
+    assert found.keys() == sdks.AZURE.keys() and found.total() == 1_665
     for spec in AZURE:
         client = getattr(importlib.import_module(spec.module), spec.client)
         assert inspect.isroutine(getattr(client, spec.name)), spec.id
@@ -126,12 +122,6 @@ def test_hand_picked_azure_signatures():
     recording = _azure("callautomation.CallAutomationClient.start_recording")
     overloads = [[p.name for p in overload if p.required] for overload in recording.overloads]
     assert recording.required == () and overloads == [["server_call_id"], ["group_call_id"]]
-
-
-def test_another_version_of_an_sdk_is_one_clear_line(monkeypatch, tmp_path):
-    monkeypatch.setattr("importlib.metadata.distributions", list)
-    with pytest.raises(UserError, match="boto3==1.34.108"):
-        sdks.build(tmp_path)
 
 
 def test_flags_say_which_names_do_not_tell_the_api():

@@ -3,6 +3,7 @@ models learn.
 """
 
 import contextlib
+from collections import defaultdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,11 +37,6 @@ def committed():
     return [record for _, record in json_lines(problems.PROBLEMS)]
 
 
-@pytest.fixture(scope="module")
-def median():
-    return {(draft.rule.partition(":")[0], draft.target): draft for draft in drafts(MEDIAN)}
-
-
 def passes(context, answer):
     """Whether a problem's own program takes an answer."""
     exec(context, known := {})
@@ -54,9 +50,8 @@ def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
     assert len(ds1000.load_problems(problems.PROBLEMS)) == len(committed) == sum(counts.values())
     facts = pd.DataFrame(record["metadata"] for record in committed)
     is_origin = facts.library_problem_id == facts.perturbation_origin_id
-    assert all(is_origin == (facts.perturbation_type == "Origin")) and all(
-        is_origin == (facts.rule == "")
-    )
+    assert is_origin.equals(facts.perturbation_type == "Origin")
+    assert is_origin.equals(facts.rule == "")
     assert set(facts.groupby(["library", "perturbation_origin_id"]).object.nunique()) == {1}
     assert {example_split(name) for name in facts.object if name} == {"test"}
 
@@ -70,11 +65,22 @@ def test_references_pass_and_nothing_and_none_fail(committed):
 
 
 def test_the_committed_problems_come_out_of_the_installed_examples(committed):
-    origin = next(one for one in committed if one["metadata"]["library"] == "Numpy")
-    facts = origin["metadata"]
-    name = f"{facts['object']}#{facts['example']}"
-    ((made, *_),) = examined([one for one in examples_of("numpy", "test") if one.id == name])
-    assert origin == {key: made.get(key, facts) for key in origin}
+    """Of the six examples of numpy with the most problems: every perturbation is among them."""
+    families = defaultdict(list)
+    for record in committed:
+        facts = record["metadata"]
+        if facts["library"] == "Numpy" and facts["object"]:
+            families[f"{facts['object']}#{facts['example']}"].append(record)
+    chosen = sorted(families, key=lambda name: (-len(families[name]), name))[:6]
+    tried = [example for example in examples_of("numpy", "test") if example.id in chosen]
+    made = {record["prompt"]: record for family in examined(tried) for record in family}
+    perturbations = set()
+    for record in [record for name in chosen for record in families[name]]:
+        facts, fresh = record["metadata"], made[record["prompt"]]
+        perturbations.add(fresh["perturbation"])
+        assert all(record[name] == fresh[name] for name in ("reference_code", "code_context"))
+        assert all(facts[name] == fresh[name] for name in ("rule", "expressions", "object"))
+    assert perturbations == problems.PROBLEMS_BY_PERTURBATION.keys()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +170,7 @@ def test_constants_become_variables_and_the_second_input_gives_another_value():
     ],
 )
 def test_what_is_no_problem_is_left_out(setup, target):
-    with pytest.raises(Exception):
+    with pytest.raises((ValueError, UserWarning)):
         drafts(DocExample("numpy.x", 0, IMPORT, setup, target))
 
 
@@ -174,30 +180,10 @@ def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
     assert [bool(found) for found in examined(tried)] == [False, False, True]
 
 
-def test_surface_keeps_the_values_and_says_it_otherwise(median):
-    origin = median["", "np.median(a, axis=0)"]
-    surface = [draft for draft in median.values() if draft.perturbation == "Surface"]
-    rules = ["reworded", "story around it", "renamed: a to sample"]
-    assert [draft.rule for draft in surface] == rules
-    for draft in surface:
-        assert [found for _, found in draft.cases] == [found for _, found in origin.cases]
-    assert len({prompt(draft) for draft in [origin, *surface]}) == 4
+def test_variables_are_renamed_and_options_are_those_of_the_parameter():
     assert problems.renamed("f(a, a=a.a, b='a')", {"a": "x"}) == "f(x, a=x.a, b='a')"
-
-
-def test_semantic_asks_for_another_argument_and_another_value(median):
-    draft = median["number changed", "np.median(a, axis=1)"]
-    assert draft.cases[0][1] == Literal("array", "np.array([7.0, 2.0], dtype='float64')")
-    assert "Take `a` and `1`." in prompt(draft)
     document = "Parameters\n----------\nmode : {'full', 'same'}, optional\n    What.\nother : int\n"
     assert options_of(document, "mode") == ["full", "same"] and options_of(document, "other") == []
-
-
-def test_difficult_rewrites_repeat_the_call_and_go_on(median):
-    assert ("then reversed", "np.median(a, axis=0)[::-1]") in median
-    each = median["for each of a list", "[np.median(item, axis=0) for item in inputs]"]
-    assert passes(problems.context(each), f"result = {each.target}")
-    assert not passes(problems.context(each), "result = [np.median(a, axis=0)] * 2")
 
 
 LEVELS = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
@@ -235,7 +221,7 @@ def test_a_value_without_a_short_source_has_none(value):
     ],
 )
 def test_another_value_is_told_apart(kind, result, expected):
-    with pytest.raises(Exception):
+    with pytest.raises(AssertionError):
         problems.same(kind, result, expected)
 
 
@@ -244,7 +230,7 @@ def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypa
     monkeypatch.setattr(ds1000, "load_problems", lambda _: [])
     learned = questions.pairs()
     assert len(learned) == questions.PER_EXAMPLE and learned[0].id == "numpy.median#0.0"
-    assert learned[0].reply == f"result = np.median(a, axis=0){questions.END}"
+    assert learned[0].body == f"result = np.median(a, axis=0){questions.END}"
     known = SimpleNamespace(reference="result = np.median(a, axis=0)")
     monkeypatch.setattr(ds1000, "load_problems", lambda _: [known])
     assert learned[0].id not in [one.id for one in questions.pairs()]

@@ -9,7 +9,6 @@ import pytest
 
 from lookuplab.errors import UserError
 from lookuplab.toolgen.evaluation import listed_functions
-from recipes import mini
 from recipes.mini import toolgen
 
 DEFINED = '''def f{0}(a, b):
@@ -61,7 +60,8 @@ def world(tmp_path, monkeypatch):
         monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))
 
 
-def test_no_training_has_code_of_a_held_out_repository_class_or_function(world):
+@pytest.mark.usefixtures("world")
+def test_no_training_has_code_of_a_held_out_repository_class_or_function():
     known = toolgen.training_functions()
     learned = toolgen.learned_functions()
     left_out = {toolgen.split_of(one.id) for one in (*known, *learned)} - {"training"}
@@ -76,26 +76,23 @@ def test_no_training_has_code_of_a_held_out_repository_class_or_function(world):
         assert trained.isdisjoint(map(toolgen.code_hash, asked))
 
 
-def test_no_package_gives_more_than_its_share_and_the_order_is_a_hash(world):
+@pytest.mark.usefixtures("world")
+def test_no_package_gives_more_than_its_share_and_the_order_is_a_hash():
     learned = Counter(one.repository for one in toolgen.learned_functions())
     assert learned["two"] == 200 and 100 < learned["one"] < 300
     asked = [one.id for one in toolgen.held_out_functions("test")]
     assert asked == sorted(asked, key=toolgen.order) != sorted(asked)
 
 
-def test_the_split_is_a_function_of_the_draw_and_of_the_whole_class_or_function(monkeypatch):
-    def drawn():
-        return [toolgen.split_of(f"p/a.py:C{n}.f#1") for n in range(4000)]
-
-    first = drawn()
-    assert first == [toolgen.split_of(f"p/a.py:C{n}.g.<locals>#77") for n in range(4000)]
-    shares = Counter(first)
+def test_the_split_is_that_of_the_whole_class_or_function():
+    drawn = [toolgen.split_of(f"p/a.py:C{n}.f#1") for n in range(4000)]
+    assert drawn == [toolgen.split_of(f"p/a.py:C{n}.g.<locals>#77") for n in range(4000)]
+    shares = Counter(drawn)
     assert 150 < shares["test"] < 250 and 150 < shares["development"] < 250
-    monkeypatch.setattr(mini, "DRAW", 1)
-    assert drawn() != first
 
 
-def test_the_written_list_gives_the_functions_back_in_its_order(world):
+@pytest.mark.usefixtures("world")
+def test_the_written_list_gives_the_functions_back_in_its_order():
     toolgen.write_held_out()
     asked, file = toolgen.held_out_functions("test"), toolgen.TOOLGEN_MODELS / "seen_test.txt"
     assert listed_functions(file) == asked and listed_functions(file, limit=3) == asked[:3]

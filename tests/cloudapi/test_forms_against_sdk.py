@@ -49,7 +49,9 @@ HARD_VALUES = {
     "raw_bytes_concat": r"""r'a\(b' "c)" 'd\'(e' """,
     "nested_call_arg": 'os.path.join(get_root(1, (2)), "x", *parts, sep=")")',
     "nested_client_call": 'client.update_field(Q=1)["Id"]',
-    "lambda_ternary_compr": "[f(x) for x in (1, 2)] if flag else (lambda *a, **k: {'k': (a, k)})(1, z=2)",
+    "lambda_ternary_compr": (
+        "[f(x) for x in (1, 2)] if flag else (lambda *a, **k: {'k': (a, k)})(1, z=2)"
+    ),
     "nested_dict_list": '{"a": [{"b": ("c)", ["d", {"e": 1}])}], "name": "x=1, y=2"}',
     "unicode_arg": '"名前（仮）— “q”"',  # noqa: RUF001
 }

@@ -39,7 +39,8 @@ def test_execution(solution: str):
 STRING = """
 
 def test_string(solution: str):
-    assert "for" not in [t.string for t in tokenize.tokenize(io.BytesIO(solution.encode("utf-8")).readline)]
+    lines = io.BytesIO(solution.encode("utf-8")).readline
+    assert "for" not in [token.string for token in tokenize.tokenize(lines)]
 """
 INSIDE = CONTEXT.replace("[insert]", "def spread(numbers):\n[insert]\nresult = spread(numbers)", 1)
 REFERENCE = "result = max(numbers) - min(numbers)\n"

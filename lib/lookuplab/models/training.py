@@ -384,7 +384,7 @@ def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):
-        module = kind.from_config(config)  # type: ignore[no-untyped-call]
+        module = kind.from_config(config)
         everything = module.num_parameters()
         if recipe.lora_rank is not None:
             with_lora(module, recipe, recipe.lora_rank, None)

@@ -103,7 +103,13 @@ def test_python_agrees_where_the_call_ends(content, quotes):
         ("```python\n    f(a=1)\n    ```", "    f(a=1)"),
         ("f(a='`')", "f(a='`')"),
         ("f(a=1)\n", "f(a=1)\n"),
+        ("<think>\n```\ng()\n```\n</think>\n\n```\nf(a=1)\n```", "f(a=1)"),
+        ("<think>maybe `g()`</think>\nIt is `f(a=1)`.", "f(a=1)"),
+        ("<think>g()</think>f(a=1)", "f(a=1)"),
+        ("<think>\n`g()` or", ""),
+        ("First\n```\ng()\n```\nbut better:\n```\nf(a=1)\n```", "f(a=1)"),
+        ("You want `f(a=1)` here", "f(a=1)"),
     ],
 )
-def test_the_code_between_backticks(answer, code):
+def test_the_code_between_backticks_after_any_reasoning(answer, code):
     assert strip_backticks(answer) == code

@@ -2,7 +2,9 @@
 log-probabilities.
 """
 
+import json
 import logging
+import sys
 from dataclasses import replace
 
 import pytest
@@ -132,12 +134,12 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
 
 
 def test_what_is_no_model_or_no_endpoint_is_one_clear_line(endpoint):
-    with pytest.raises(UserError, match=r"other at .*404.*`other` does not exist"):
+    with pytest.raises(UserError, match=r"404.*`other` does not exist.*the names there: tiny"):
         complete(load(f"{endpoint.url}#other"), PROMPTS, SHORT, store=False)
-    endpoint.failures = [(200, [])]
+    endpoint.reply = "{}"
     with pytest.raises(UserError, match="not answer as an OpenAI-compatible"):
         ask(endpoint, PROMPTS[:1])
-    endpoint.seconds = 1.0
+    endpoint.reply, endpoint.seconds = None, 1.0
     with pytest.raises(UserError, match="timed out"):
         ask(endpoint, PROMPTS[:1], timeout=0.1)
 
@@ -190,6 +192,79 @@ def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoi
         ask(endpoint, parallel=1)
     assert None not in [one.token_logprobs for one in answers]
     assert all(body["logprobs"] == 1 for body in endpoint.bodies)
+
+
+def reply(text, finish="stop", logprobs=None, chat=False):
+    said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+    return json.dumps({"choices": [{"finish_reason": finish, "logprobs": logprobs, **said}]})
+
+
+def listed(pieces, number=-0.1):
+    return {"tokens": pieces, "token_logprobs": [number, *[-0.1] * (len(pieces) - 1)]}
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["\u2581get", "_x", "()"],
+        ["token_id:17", "token_id:4"],
+        ["get\u0120", "_x()"],
+        ["get", "_y()"],
+    ],
+    ids=" ".join,
+)
+def test_pieces_that_do_not_spell_the_text_are_never_taken_for_it(endpoint, tmp_path, pieces):
+    endpoint.reply = reply("get_x()", logprobs=listed(pieces))
+    with pytest.raises(UserError, match=r"do not spell its text.*logprobs=false"):
+        ask(endpoint, store=tmp_path / "s.sqlite")
+    answers = ask(endpoint, store=tmp_path / "s.sqlite", logprobs=False)
+    assert {(one.text, one.token_logprobs) for one in answers} == {("get_x()", None)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (reply("", "content_filter", chat=True), "did not finish.*'content_filter', 0 char"),
+        (reply("get_ses", "abort", chat=True), "did not finish.*'abort'"),
+        (reply("get_ses", None, chat=True), "did not finish.*None"),
+        (reply(None, "length", chat=True), "spent all its tokens before it answered"),
+        (reply("<think>\nIt is ", "length", chat=True), "spent all its tokens before"),
+        ('{"choices": null, "error": {"code": 429, "message": "upstream is busy"}}', "is busy"),
+        ('{"choices": [{"in', "a reply that is no JSON"),
+        (reply("x", logprobs={"content": [{"token": "x", "logprob": None}]}, chat=True), "no log-"),
+    ],
+)
+def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_path, answer, words):
+    endpoint.reply = answer
+    with pytest.raises(UserError, match=words):
+        ask(endpoint, PROMPTS[:1], chat=True, store=tmp_path / "s.sqlite")
+    before, endpoint.reply = len(endpoint.bodies), None
+    ask(endpoint, PROMPTS[:1], chat=True, store=tmp_path / "s.sqlite")
+    assert len(endpoint.bodies) == before + 1
+
+
+def test_half_a_character_of_an_answer_is_stored_as_a_question_mark(endpoint, tmp_path):
+    endpoint.reply = reply("x = '\ud83d'")
+    (answer,) = ask(endpoint, PROMPTS[:1], store=tmp_path / "s.sqlite", logprobs=False)
+    assert answer.text == "x = '?'"
+
+
+def test_a_parameter_that_a_model_refuses_is_asked_for_once(endpoint, capfd):
+    endpoint.refused = ("max_tokens", "temperature", "stop")
+    model = load(f"{endpoint.url}#tiny", parallel=1)
+    complete(model, MANY, replace(ONE, stop=("#",)), False)
+    assert len(endpoint.bodies) == len(MANY) + 3
+    assert {"max_completion_tokens", "logprobs"} <= endpoint.bodies[-1].keys()
+    assert not {"max_tokens", "temperature", "stop"} & endpoint.bodies[-1].keys()
+    assert capfd.readouterr().err.count("tiny refuses temperature") == 1
+
+
+def test_a_proxy_that_needs_a_package_is_one_line(endpoint, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.delenv("NO_PROXY")
+    with pytest.raises(UserError, match=r"socks.*set NO_PROXY=127.0.0.1"):
+        ask(endpoint, PROMPTS[:1])
 
 
 def test_an_endpoint_cannot_use_a_tool_between_two_tokens():

@@ -39,13 +39,16 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.seconds, self.gives_logprobs = 0.0, True
         self.refuses_logprobs = self.wants_key = self.like_llama_cpp = False
         self.repeats_request = False
+        self.reply: str | None = None  # sent as it is in place of an answer, with status 200
+        self.refused = ()  # parameters that it does not accept
 
     def answer(self, body):
         """The model's greedy answer."""
         text = body.get("prompt") or self.model.tokenizer.apply_chat_template(
             body["messages"], tokenize=False, add_generation_prompt=True
         )
-        decoding = Decoding(max_new_tokens=body["max_tokens"])
+        most = body.get("max_tokens") or body["max_completion_tokens"]
+        decoding = Decoding(max_new_tokens=most)
         with self.lock:
             ((done,),) = self.model.generate([(Prompt("p", text), 0)], decoding)
         return done
@@ -54,6 +57,14 @@ class TinyEndpoint(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
+
+    def do_GET(self):  # /v1/models
+        data = json.dumps({"object": "list", "data": [{"id": "tiny", "object": "model"}]}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
     def do_POST(self):
         server = self.server
@@ -74,9 +85,13 @@ class Handler(BaseHTTPRequestHandler):
             status, said = 404, f"The model `{body['model']}` does not exist"
         elif server.refuses_logprobs and "logprobs" in body:
             status, said = 400, "Unsupported parameter: 'logprobs'"
+        elif refused := [name for name in server.refused if name in body]:
+            status, said = 400, f"Unsupported parameter: '{refused[0]}' is not supported"
         else:
             status = 200
         data = json.dumps({"error": {"message": said}} if said else self.response(body)).encode()
+        if status == 200 and server.reply is not None:
+            data = server.reply.encode()
         with server.lock:  # before the answer is sent, because its reader may ask again at once
             server.in_flight.discard(self)
         self.send_response(status)

@@ -84,6 +84,7 @@ def test_a_file_without_a_problem_of_these_libraries_is_refused(problems_file):
         ("x = 1\n# SOLUTION END\ny = 2", "x = 1\n# SOLUTION END\ny = 2", "x = 1\n"),
         ("    return x\n```", "    return x\n", "    return x\n"),
         ("x = 1", "x = 1", "x = 1"),
+        ("<think>```\ny\n```</think>```\nx\n```", "<think>", "x\n"),
     ],
 )
 def test_the_official_post_processing_and_the_repaired_one(text, official, repaired):

@@ -14,6 +14,8 @@ a replacement field (allowed from Python 3.12) ends the string.
 import re
 from typing import ClassVar, NamedTuple
 
+from lookuplab.models.completions import visible
+
 # The first two paragraphs are the paper's words. The end of the listing, an example input and its
 # expected output, is missing from our text of the paper (it repeats "As an example you will be
 # given a code input. And you should return your output as"), so the example below is ours, in the
@@ -43,6 +45,7 @@ translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode=
 
 FENCE = re.compile(r"```[ \t]*[\w+#.-]*[ \t]*\n(?P<code>.*?)(?:\n[ \t]*```|```|\Z)", re.DOTALL)
 INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
+QUOTED = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")  # within words
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 # blanks and line continuations: all that may separate the parts of a name
 _GAP = r"(?:[ \t\f]|\\(?:\n|\Z))*+"
@@ -124,12 +127,12 @@ class FirstCall:
 
 
 def strip_backticks(text: str) -> str:
-    """The code in a chat model's answer: the first fenced block, else the text between backticks
-    that enclose the answer.
+    """The code in a chat model's answer, after any reasoning: the last fenced block, else the text
+    between backticks that enclose the answer, else the last code between backticks within words.
 
-    A fence left open by the length limit extends to the end. Text with neither is returned
-    unchanged. Use this only on
-    answers of chat models: in the output of a base model, backticks are part of the code.
+    A fence left open by the length limit extends to the end. Text with none of these is returned
+    unchanged. Use this only on answers of chat models: in the output of a base model, backticks are
+    part of the code.
     """
     return text[slice(*code_span(text))]
 
@@ -138,5 +141,9 @@ def code_span(text: str) -> tuple[int, int]:
     """The start and end of the code that ``strip_backticks`` returns; the words before it may
     contain the same call.
     """
-    found = FENCE.search(text) or INLINE.match(text)
-    return found.span("code") if found else (0, len(text))
+    answer = visible(text)
+    begin = text.rindex(answer) if answer else len(text)
+    fences, quotes = [*FENCE.finditer(answer)], [*QUOTED.finditer(answer)]
+    code = fences[-1] if fences else INLINE.match(answer) or (quotes[-1] if quotes else None)
+    start, end = code.span("code") if code else (0, len(answer))
+    return begin + start, begin + end

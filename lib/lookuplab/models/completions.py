@@ -140,6 +140,14 @@ class Completion:
     record: object = field(default=None, compare=False)
 
 
+def visible(text: str) -> str:
+    """A chat model's answer without its reasoning: what follows the last ``</think>``; nothing of
+    reasoning that was not closed.
+    """
+    _, closed, after = text.rpartition("</think>")
+    return (after if closed else text).partition("<think>")[0]
+
+
 class Model(Protocol):
     """What ``complete`` and the papers' packages need from a model, local or remote.
 

@@ -20,6 +20,7 @@ from typing import Literal
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.execution.server import Program
+from lookuplab.models.completions import visible
 from lookuplab.models.store import hashed
 
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
@@ -185,12 +186,13 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
     "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening
     fence of Python, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer
     whose fence names no language. "repaired" takes the first fenced block, of any language, if the
-    answer opens with a fence or has one after words that are not code; it also cuts at the stop
-    word "# SOLUTION END", which a model may write past.
+    answer opens with a fence or has one after words that are not code; it also drops the reasoning
+    before ``</think>`` and cuts at the stop word "# SOLUTION END", which a model may write past.
     """
     check_choice("variant", variant, ("official", "repaired"))
     text = text.split("</code>")[0]
     if variant == "repaired":
+        text = visible(text)
         before, _, rest = text.partition("```")
         before = before.replace("<code>", "")
         if rest and not (before.strip() and _is_code(before)):  # after code, a fence closes

@@ -120,11 +120,14 @@ def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, t
 def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
     functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
     if not (child := os.fork()):
-        left, put = [1, 2], marking.Marks.put
-        marking.Marks.put = lambda *call: (
-            put(*call) if left and left.pop() else os.kill(os.getpid(), signal.SIGKILL)
+        left, add = [1, 2], marking.Marks.add
+        marking.Marks.add = lambda *call: (
+            add(*call) if left and left.pop() else os.kill(os.getpid(), signal.SIGKILL)
         )
-        marked_records(functions, workers=1, store=store)
+        try:
+            marked_records(functions, workers=1, store=store)
+        finally:
+            os._exit(1)  # a fork of the tests must not go on with them
     os.waitpid(child, 0)
     with marking.Marks(store) as kept:
         assert kept.db.execute("SELECT count(*) FROM marks").fetchone() == (2,)

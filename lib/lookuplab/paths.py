@@ -3,12 +3,16 @@
 Notebooks never build a path themselves.
 """
 
+import codecs
 import gzip
 import hashlib
+import io
 import json
 import lzma
 import os
+import re
 import sys
+import tokenize
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -85,19 +89,37 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def opened(path: Path) -> TextIO:
-    """A text file to read, compressed (.gz, .xz) or not; "-" is standard input."""
+    """A text file to read, compressed (.gz, .xz) or not, with a byte order mark or without; "-" is
+    standard input.
+    """
     if path == Path("-"):
         return sys.stdin
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
+        return gzip.open(path, "rt", encoding="utf-8-sig")
     if path.suffix == ".xz":
-        return lzma.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
+        return lzma.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
+
+
+def source_text(path: Path) -> str:
+    """A Python file as Python reads it: with a byte order mark, in the encoding that it declares,
+    with any line ends. Bytes that are none of its characters become U+FFFD.
+    """
+    data = path.read_bytes()
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError:  # neither UTF-8 nor a known encoding
+        encoding = "utf-8"
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        encoding = "utf-16"
+    text = data.decode(encoding, "replace").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of a JSON Lines file, compressed or not. Raises UserError with the
-    number of an invalid line.
+    """(line number, object) of a JSON Lines file, compressed or not. Half a character (a lone
+    surrogate), which nothing can write again, becomes "?". Raises UserError with the number of an
+    invalid line.
     """
     number = 0
     try:
@@ -107,8 +129,11 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     fields = json.loads(line)
                     if not isinstance(fields, dict):
                         raise ValueError("no JSON object")
+                    if re.search(r"\\u[dD][89a-fA-F]", line):
+                        text = json.dumps(fields, ensure_ascii=False)
+                        fields = json.loads(text.encode("utf-8", "replace"))
                     yield number, fields
-    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+    except (OSError, EOFError, ValueError, RecursionError, lzma.LZMAError) as error:
         raise UserError(
             f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}"
         ) from None

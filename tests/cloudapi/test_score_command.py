@@ -38,6 +38,15 @@ def test_judgements_go_to_the_output_file_and_the_table_to_stdout(score, tmp_pat
     assert "all valid_percent 100.0 [0.0, 100.0] n=2" in said and said.endswith("valid: 2")
 
 
+def test_an_id_counts_once_and_half_a_character_loses_no_line(score):
+    odd = AWS | {"id": 2, "candidate": "encrypt(KeyId='k', Plaintext=b'')  # \ud83d"}
+    result = score("cloudapi", [AWS, AWS, odd])
+    assert result.exit_code == 0, result.output
+    judged = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(line["id"], line["valid"]) for line in judged] == [(1, True), (2, True)]
+    assert "lines that repeat an id, left out: 1" in result.stderr
+
+
 def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
     result = CliRunner().invoke(cli, ["score", "cloudapi", "-"], input=json.dumps(AWS))
     assert json.loads(result.stdout)["name"] == "encrypt" and "valid_percent" in result.stderr

@@ -18,6 +18,7 @@ In a small corpus, the number of repositories that call an API says more than th
 import ast
 import json
 import re
+import sys
 import warnings
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ from lookuplab.cloudapi.specs import ApiIndex, load_index, readable_file
 from lookuplab.cloudapi.tasks import frequency_class
 from lookuplab.errors import UserError, needs
 from lookuplab.models.names import split_options
-from lookuplab.paths import json_lines, write_lines
+from lookuplab.paths import json_lines, source_text, write_lines
 from lookuplab.run.commands import command, run_module
 
 COUNTS = ["count_name", "count_bound"]
@@ -79,15 +80,21 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
         raise UserError(f"there is no file {source}")
     root = place if place.is_dir() else place.parent
     for script in scripts:
-        text = script.read_text("utf-8", "replace")
+        text = source_text(script)
         yield str(script.relative_to(root)), code_cells(text) if script.suffix == ".ipynb" else text
+    empty = 0
     for row in () if scripts else _rows(source):
-        if (content := _first(row, "content text code")) is None:
+        if not row.keys() & {"content", "text", "code"}:
             raise UserError(source + NO_TEXT)
+        if (content := _first(row, "content text code")) is None:
+            empty += 1
+            continue
         # without the owner: not everything that aws-samples publishes is AWS code
         repository = (_first(row, "repo_name max_stars_repo_name") or "").rpartition("/")[2]
         path = _first(row, "path max_stars_repo_path")
-        yield "/".join(filter(None, [repository, path])), content
+        yield "/".join(filter(None, [repository, path])), content.removeprefix("\ufeff")
+    if empty:
+        print(f"{source}: rows without text, left out: {empty}", file=sys.stderr)
 
 
 def _first(row: Mapping[str, str | None], names: str) -> str | None:
@@ -116,7 +123,9 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
     if name.startswith("bigcode/the-stack-v2"):
         raise UserError(source + NO_TEXT)
     if place.is_file():
-        options |= {"path": str(place.parent), "data_files": place.name}
+        options |= {"path": str(place.resolve().parent), "data_files": place.name}
+    elif place.is_dir():
+        options["path"] = str(place.resolve())
     try:
         yield from datasets.load_dataset(**options, streaming=True)
     except Exception as error:  # a dozen types: no network, no such data set, gated, broken file

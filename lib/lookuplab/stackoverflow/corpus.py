@@ -9,6 +9,7 @@ field names for the same content. Files of queries have one ``{query, relevant_i
 import ast
 import hashlib
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -154,11 +155,13 @@ def _functions(folder: Path) -> Iterator[Snippet]:
     """A snippet for each function with a docstring: its first paragraph, and the function without
     the docstring.
     """
+    unread = 0
     for file in sorted(folder.rglob("*.py")):
         try:
-            tree = ast.parse(file.read_text(encoding="utf-8"))
+            tree = ast.parse(paths.source_text(file))
         except (OSError, ValueError, SyntaxError):
-            continue  # not valid in this version of Python: not worth showing
+            unread += 1  # not valid in this version of Python: not worth showing
+            continue
         place = file.relative_to(folder).as_posix()
         for node in ast.walk(tree):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -167,3 +170,5 @@ def _functions(folder: Path) -> Iterator[Snippet]:
                 node.body = node.body[1:] or [ast.Pass()]
                 description = " ".join(doc.split("\n\n")[0].split())
                 yield Snippet(f"{place}:{node.lineno}", description, ast.unparse(node), place, "")
+    if unread:
+        print(f"{folder}: files that are not valid Python, left out: {unread}", file=sys.stderr)

@@ -209,6 +209,18 @@ def test_the_code_cells_of_notebooks_are_read(tmp_path):
     assert fates == {"read": 2, "aws": 1, "other": 1}
 
 
+def test_marks_and_rows_without_text_lose_no_file_and_paths_may_be_relative(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"content": "\ufefff()", "path": "a.py"}, {"content": None, "path": "b.py"}]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [text for _, text in source_files("c.jsonl")] == ["f()"]
+    assert "c.jsonl: rows without text, left out: 1" in capfd.readouterr().err
+    (tmp_path / "d.py").write_bytes(b"\xef\xbb\xbfg()")
+    assert [text for _, text in source_files(".")] == ["g()"]
+
+
 @pytest.mark.parametrize(
     ("source", "asked"),
     [("a/b", {}), ("a/b?name=c&data_dir=data/python", {"name": "c", "data_dir": "data/python"})],

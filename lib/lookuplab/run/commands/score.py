@@ -81,24 +81,37 @@ def score() -> None:
 
 
 def judged_file(
-    benchmark: "Benchmark[Any]", file: Path, output: Path | None, read: Read
+    benchmark: "Benchmark[Any]",
+    file: Path,
+    output: Path | None,
+    read: Read,
+    samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
     """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
-    without the lines of which ``read`` makes None. Raises UserError with file and line number.
+    without the lines of which ``read`` makes None. Without ``samples``, an id counts once: lines
+    that repeat it are left out, and said. Raises UserError with file and line number.
     """
     from lookuplab.benchmark import judged
     from lookuplab.paths import json_lines
 
     if output and output.resolve() == file.resolve():
         raise UserError(f"{output} is the input; name another output file")
-    lines = []
+    lines: list[tuple[Line, Any]] = []
+    first: dict[str, int] = {}
+    repeated = 0
     for number, record in json_lines(file):
         try:
-            lines.append((record, read(record)))
+            pair = read(record)
         except UserError as error:
             raise UserError(f"{file}, line {number}: {error}") from None
+        if first.setdefault(str(record.get("id")), number) < number and not samples:
+            repeated += 1
+        else:
+            lines.append((record, pair))
     if not lines:
         raise UserError(f"{file} holds no line")
+    if repeated:
+        click.echo(f"lines that repeat an id, left out: {repeated}", err=True)
     kept = [(record, pair) for record, pair in lines if pair]
     if not kept:
         raise UserError("--leave-out leaves no line to score")
@@ -203,7 +216,9 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     from lookuplab.cloudapi.validity import CallJudgement
 
     bench = CloudApiBench([], index=load_index(index or INDEX))
-    records, frame = judged_file(bench, file, output, lambda record: call_of(record, bench.index))
+    records, frame = judged_file(
+        bench, file, output, lambda record: call_of(record, bench.index), samples=False
+    )
     rows = rate_rows(frame, bench.measures, "provider")
     counts = Counter([*frame.category, *frame["flags"].explode().dropna()])
     notes = [f"{name}: {count}" for name, count in counts.most_common()]
@@ -275,7 +290,7 @@ def toolgen(
     rules = rules_of(variant)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
         bench = ToolGen([], rules, machines=cluster, strict=False)
-        records, frame = judged_file(bench, file, output, function_of)
+        records, frame = judged_file(bench, file, output, function_of, samples=False)
     frames = {("", "base"): frame}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
     rows += tables.empty_rows(frames)

@@ -1,0 +1,51 @@
+"""Files that others wrote: one reader for JSON Lines, one for Python."""
+
+import codecs
+
+import pytest
+
+from lookuplab.errors import UserError
+from lookuplab.paths import json_lines, source_text
+
+TEXT = "# -*- coding: {} -*-\nname = 'Zo\u00eb'\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (codecs.BOM_UTF8 + b"x = 1\r\ny = 2\r", "x = 1\ny = 2\n"),
+        (TEXT.format("latin-1").encode("latin-1"), TEXT.format("latin-1")),
+        (TEXT.format("cp1252").encode("cp1252"), TEXT.format("cp1252")),
+        ("x = 'Zo\u00eb'\n".encode("utf-16"), "x = 'Zo\u00eb'\n"),
+        (b"# coding: no-such\nx = 1\n", "# coding: no-such\nx = 1\n"),
+        (b"x = '\xff'\n", "x = '\ufffd'\n"),
+    ],
+)
+def test_python_is_read_as_python_reads_it(tmp_path, data, text):
+    file = tmp_path / "m.py"
+    file.write_bytes(data)
+    assert source_text(file) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        (codecs.BOM_UTF8 + b'{"a": 1}\r\n', 1),
+        (rb'{"a": "x\ud83d"}', "x?"),
+        (rb'{"a": ["\ud83d\ude00", {"b": "\udc00"}]}', ["\U0001f600", {"b": "?"}]),
+        (rb'{"a": "\\ud83d"}', r"\ud83d"),
+        (b'{"a": null}', None),
+    ],
+)
+def test_a_line_of_json_is_text_that_can_be_written_again(tmp_path, line, value):
+    file = tmp_path / "f.jsonl"
+    file.write_bytes(line)
+    assert [*json_lines(file)] == [(1, {"a": value})]
+
+
+@pytest.mark.parametrize("line", ["[1]", "{", "[" * 100_000, "{} {}"])
+def test_a_line_that_is_no_object_is_named(tmp_path, line):
+    file = tmp_path / "f.jsonl"
+    file.write_text("{}\n\n" + line)
+    with pytest.raises(UserError, match="line 3"):
+        [*json_lines(file)]

@@ -186,13 +186,17 @@ def make(audit: record.Audit) -> None:
     """Answer the questions that the notebooks have kept, each once, into stores in the audit's
     folder: each model in a process of its own, and meanwhile the judgements, which have workers.
     """
-    models: dict[str, tuple[Model, dict[Decoding | None, dict[str, CompletionRequest]]]] = {}
+    from lookuplab.models.local import LocalModel
+
+    models: dict[object, tuple[Model, dict[Decoding | None, dict[str, CompletionRequest]]]] = {}
     judging: dict[tuple[str, bytes], tuple[Any, dict[str, Any]]] = {}
     for file in sorted(Path(audit.folder).glob("*.pickle")):
         name, by, requests = pickle.loads(file.read_bytes())
         if name == CompletionStore.name:
             model, decoding = by
-            _, parts = models.setdefault(canonical(model.identity), (model, {}))
+            # a model with a tool knows only the functions of its own notebook
+            alike = canonical(model.identity) if type(model) is LocalModel else pickle.dumps(model)
+            _, parts = models.setdefault(alike, (model, {}))
             parts.setdefault(decoding, {}).update(requests)
         else:
             judging.setdefault((name, pickle.dumps(by)), (by, {}))[1].update(requests)

@@ -23,7 +23,9 @@ class Endpoint(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.end_headers()
-        self.wfile.write(json.dumps({"choices": [{"message": said, "finish_reason": "stop"}]}).encode())
+        self.wfile.write(
+            json.dumps({"choices": [{"message": said, "finish_reason": "stop"}]}).encode()
+        )
 
 
 def test_a_remote_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(

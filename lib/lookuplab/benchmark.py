@@ -67,6 +67,8 @@ class Benchmark(ABC, Generic[TaskT]):
         for task, completion in pairs:
             try:
                 judgements.append(self.judge(task, completion))
+            except UserError:  # it says what to do
+                raise
             except Exception as error:
                 name = type(error).__name__
                 raise UserError(f"judging task {task.id!r}: {name}: {error}") from error

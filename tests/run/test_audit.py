@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from lookuplab.models import record
+from lookuplab.models import load, record
 from lookuplab.run import audit
 
 ASKS = """\
@@ -117,3 +118,10 @@ def test_a_wrong_request_is_one_line(kit, command, said):
     found = kit.said(command, code=2)
     if "no record" not in found:
         assert said in found
+
+
+def test_a_model_answers_for_another_one_only_if_both_know_the_same():
+    """Two notebooks' models with a tool have one identity and different functions."""
+    first, second = (SimpleNamespace(identity={"name": "m"}, functions=[f]) for f in "fg")
+    assert audit.interchangeable(first) != audit.interchangeable(second)
+    assert audit.interchangeable(load("mini-small")) == audit.interchangeable(load("mini-small"))

@@ -186,17 +186,13 @@ def make(audit: record.Audit) -> None:
     """Answer the questions that the notebooks have kept, each once, into stores in the audit's
     folder: each model in a process of its own, and meanwhile the judgements, which have workers.
     """
-    from lookuplab.models.local import LocalModel
-
     models: dict[object, tuple[Model, dict[Decoding | None, dict[str, CompletionRequest]]]] = {}
     judging: dict[tuple[str, bytes], tuple[Any, dict[str, Any]]] = {}
     for file in sorted(Path(audit.folder).glob("*.pickle")):
         name, by, requests = pickle.loads(file.read_bytes())
         if name == CompletionStore.name:
             model, decoding = by
-            # a model with a tool knows only the functions of its own notebook
-            alike = canonical(model.identity) if type(model) is LocalModel else pickle.dumps(model)
-            _, parts = models.setdefault(alike, (model, {}))
+            _, parts = models.setdefault(interchangeable(model), (model, {}))
             parts.setdefault(decoding, {}).update(requests)
         else:
             judging.setdefault((name, pickle.dumps(by)), (by, {}))[1].update(requests)
@@ -215,6 +211,15 @@ def make(audit: record.Audit) -> None:
                 analysers.answer_all(kind(file), requests, by, strict=False)
         for answered_model in answering:
             answered_model.result()
+
+
+def interchangeable(model: Model) -> object:
+    """Equal for models of which one can answer the other's requests. A model with a tool cannot:
+    it knows only the functions of its own notebook.
+    """
+    from lookuplab.models.local import LocalModel
+
+    return canonical(model.identity) if isinstance(model, LocalModel) else pickle.dumps(model)
 
 
 Parts = Mapping[

@@ -9,6 +9,7 @@ field names for the same content. Files of queries have one ``{query, relevant_i
 import ast
 import hashlib
 import json
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -162,7 +163,7 @@ def _functions(folder: Path) -> Iterator[Snippet]:
         except (OSError, ValueError, SyntaxError):
             unread += 1  # not valid in this version of Python: not worth showing
             continue
-        place = file.relative_to(folder).as_posix()
+        place = os.fsencode(file.relative_to(folder)).decode("utf-8", "backslashreplace")
         for node in ast.walk(tree):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue

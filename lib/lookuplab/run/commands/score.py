@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]
 Read = Callable[[Line], "tuple[Any, Completion] | None"]
+COMPLETION_FIELDS = {"candidate", "completion", "prediction", "solution"}
 FUNCTION_FIELDS = """exact_match edit_similarity dependencies covered passed lost messages
     next_identifier identifier_sequence prefix""".split()
 
@@ -89,7 +90,8 @@ def judged_file(
 ) -> "tuple[list[Line], pd.DataFrame]":
     """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
     without the lines of which ``read`` makes None. Without ``samples``, an id counts once: lines
-    that repeat it are left out, and said. Raises UserError with file and line number.
+    that repeat it are left out, and said. A completion that is null is an empty one, and said.
+    Raises UserError with file and line number.
     """
     from lookuplab.benchmark import judged
     from lookuplab.paths import json_lines
@@ -99,7 +101,12 @@ def judged_file(
     lines: list[tuple[Line, Any]] = []
     first: dict[str, int] = {}
     repeated = 0
+    nulls = []
     for number, record in json_lines(file):
+        for name in COMPLETION_FIELDS & record.keys():
+            if record[name] is None:
+                nulls.append(number)
+                record[name] = ""
         try:
             pair = read(record)
         except UserError as error:
@@ -112,6 +119,9 @@ def judged_file(
         raise UserError(f"{file} holds no line")
     if repeated:
         click.echo(f"lines that repeat an id, left out: {repeated}", err=True)
+    if nulls:
+        which = f"{len(nulls)} (the first is line {nulls[0]})"
+        click.echo(f"lines whose completion is null, judged as empty: {which}", err=True)
     kept = [(record, pair) for record, pair in lines if pair]
     if not kept:
         raise UserError("--leave-out leaves no line to score")

@@ -176,8 +176,9 @@ class Ds1000Bench(Benchmark[Problem]):
         solutions = [(task, self.solution(task, completion.text)) for task, completion in pairs]
         rows = []
         for (task, code), outcome in zip(solutions, verdicts(solutions, self.grader), strict=True):
-            row = {"library": task.library, "solution": code, "error": outcome.error}
-            row["passed"] = outcome.passed if outcome.judged else None
+            passed = outcome.passed if outcome.judged else None
+            row: dict[str, Any] = {"library": task.library, "solution": code, "passed": passed}
+            row["error"] = outcome.error
             if trimmed := self._prompts.get(task.id):
                 row["prompt_tokens"] = trimmed.tokens
                 row |= {f"{part}_lost": count for part, count in trimmed.lost.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hostile import CONTAINED, FORGED, REPLIES, RIGHT
 
-from lookuplab.execution.server import ForkServer, Limits, Program
+from lookuplab.execution.server import FETCHED, ForkServer, Limits, Program
 
 LIMITS = Limits(seconds=6, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20)
 PLAIN = """
@@ -45,7 +45,8 @@ def foreign(tmp_path_factory):
     """What hostile programs are told to aim at."""
     file = tmp_path_factory.mktemp("user") / "file"
     file.write_text("of the user")
-    pythons = [Path(sys.base_prefix), Path(sys.prefix)]  # a checkout may lie in the home, too
+    # a checkout may lie in the home, too
+    pythons = [Path(sys.base_prefix), Path(sys.prefix), FETCHED]
     hidden = [
         str(path)
         for path in Path.home().iterdir()

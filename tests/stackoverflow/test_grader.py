@@ -105,7 +105,8 @@ def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
     problems_file, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    monkeypatch.setitem(server.CACHES, "SEABORN_DATA", tmp_path / "fetched")
+    for name in server.CACHES:
+        monkeypatch.setitem(server.CACHES, name, tmp_path / "fetched")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     (tmp_path / "served").mkdir()
     (tmp_path / "served" / "rows.csv").write_text("1\n")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]
 Read = Callable[[Line], "tuple[Any, Completion] | None"]
-COMPLETION_FIELDS = {"candidate", "completion", "prediction", "solution"}
+COMPLETION_FIELDS = {"candidate", "completion", "prediction", "solution", "code"}
 FUNCTION_FIELDS = """exact_match edit_similarity dependencies covered passed lost messages
     next_identifier identifier_sequence prefix""".split()
 

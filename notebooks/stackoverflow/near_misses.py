@@ -10,6 +10,7 @@ import pandas as pd
 from parso.grammar import load_grammar
 from rapidfuzz.distance import Levenshtein
 
+from lookuplab.errors import UNPARSABLE
 from lookuplab.scoring.rates import rate, row
 from lookuplab.stackoverflow.ds1000 import INSERT, PARTS, Problem, program, template
 from lookuplab.stackoverflow.grader import Grader
@@ -67,7 +68,7 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
     try:
         compile(text, "solution", "exec")
         return ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except UNPARSABLE:
         return None
 
 
@@ -86,9 +87,12 @@ def argument_apart(problem: Problem, solution: str) -> bool:
     tree, reference = _tree(problem, solution), _tree(problem, problem.reference)
     if tree is None or reference is None:
         return False
-    if (first := ast.dump(tree)) == (second := ast.dump(reference)):
+    try:
+        if (first := ast.dump(tree)) == (second := ast.dump(reference)):
+            return False
+        (less, opened), (other_less, other_opened) = _changed(tree), _changed(reference)
+    except RecursionError:  # nobody forgot a single argument in so deep a tree
         return False
-    (less, opened), (other_less, other_opened) = _changed(tree), _changed(reference)
     return first in other_less or second in less or not opened.isdisjoint(other_opened)
 
 

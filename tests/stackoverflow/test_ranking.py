@@ -85,7 +85,8 @@ def test_a_question_for_which_all_scores_are_equal_is_said_and_named(capsys):
 
 
 class Alone(Ranker):
-    ids = ["a"]
+    def __init__(self):
+        self.ids = ["a"]
 
     def scores_of(self, queries):
         return np.zeros((len(queries), 1))

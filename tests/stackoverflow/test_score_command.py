@@ -42,6 +42,7 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
     said = " ".join(result.stdout.split())
     assert "problems/all pass_at_1_percent 33.3 [" in said  # mean of 2/3 and 0
     assert "all passed_percent 40.0 [" in said  # 2 of 5
+    assert "samples of a task: 2 to 3" in result.stderr
     assert "sandbox: " in result.stdout and (tmp_path / "store" / "verdicts.sqlite").is_file()
 
 

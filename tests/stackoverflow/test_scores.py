@@ -138,6 +138,7 @@ def test_the_distance_counts_tokens_and_no_comments(first, second, distance):
         ("result = round(max(numbers), 1)", False),
         ("result = round(max(numbers, key=abs), 2)", False),
         ("result = round(", False),
+        ("result = numbers" + ".copy()" * 900, False),  # too deep to be written out
     ],
 )
 def test_one_argument_of_one_call(problems_file, solution, apart):

@@ -14,6 +14,7 @@ from parso.grammar import load_grammar
 from rapidfuzz.distance import Levenshtein
 from scipy.stats import norm
 
+from lookuplab.errors import UNPARSABLE
 from lookuplab.scoring.rates import average, paired_difference, pass_at_k, rate, row
 from lookuplab.stackoverflow.ds1000 import (
     INSERT,
@@ -190,7 +191,7 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
     try:
         compile(text, "solution", "exec")
         return ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except UNPARSABLE:
         return None
 
 
@@ -209,9 +210,12 @@ def argument_apart(problem: Problem, solution: str) -> bool:
     tree, reference = _tree(problem, solution), _tree(problem, problem.reference)
     if tree is None or reference is None:
         return False
-    if (first := ast.dump(tree)) == (second := ast.dump(reference)):
+    try:
+        if (first := ast.dump(tree)) == (second := ast.dump(reference)):
+            return False
+        (less, opened), (other_less, other_opened) = _changed(tree), _changed(reference)
+    except RecursionError:  # nobody forgot a single argument in so deep a tree
         return False
-    (less, opened), (other_less, other_opened) = _changed(tree), _changed(reference)
     return first in other_less or second in less or not opened.isdisjoint(other_opened)
 
 

@@ -90,8 +90,9 @@ def judged_file(
 ) -> "tuple[list[Line], pd.DataFrame]":
     """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
     without the lines of which ``read`` makes None. Without ``samples``, an id counts once: lines
-    that repeat it are left out, and said. A completion that is null is an empty one, and said.
-    Raises UserError with file and line number.
+    that repeat it are left out, and said. A completion that is null is an empty one, and said. So
+    are tasks that no line answers and uneven numbers of samples. Raises UserError with file and
+    line number.
     """
     from lookuplab.benchmark import judged
     from lookuplab.paths import json_lines
@@ -125,6 +126,11 @@ def judged_file(
     kept = [(record, pair) for record, pair in lines if pair]
     if not kept:
         raise UserError("--leave-out leaves no line to score")
+    times = Counter(str(task.id) for _, (task, _) in kept)
+    if missing := len(benchmark.tasks) - len(times) if benchmark.tasks else 0:
+        click.echo(f"tasks that are not scored: {missing} of {len(benchmark.tasks)}", err=True)
+    if samples and len(numbers := {*times.values()}) > 1:
+        click.echo(f"samples of a task: {min(numbers)} to {max(numbers)}", err=True)
     frame = judged(benchmark, [pair for _, pair in kept])
     return [record for record, _ in kept], frame.assign(model="")
 

@@ -88,8 +88,6 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
             if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
                 claimed = f": {one.claim.statement} ( {one.claim.id} )"
                 assert claimed in page.text.replace("\u2019", "'")
-                    "\u2019", "'"
-                )
 
 
 def test_every_link_leads_to_a_file_every_picture_has_words_and_nothing_is_loaded_from_elsewhere(

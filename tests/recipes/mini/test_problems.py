@@ -51,7 +51,7 @@ def passes(context, answer):
 
 
 def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
-    counts = problems.PROBLEMS_BY_PERTURBATION
+    counts = problems.PARTS["by_perturbation"]
     assert len(ds1000.load_problems(problems.PROBLEMS)) == len(committed) == sum(counts.values())
     facts = pd.DataFrame(record["metadata"] for record in committed)
     is_origin = facts.library_problem_id == facts.perturbation_origin_id

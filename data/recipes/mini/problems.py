@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, islice, zip_longest
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ import pandas as pd
 import yaml
 
 from lookuplab import paths
+from lookuplab.cloudapi.tasks import in_turn
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, run_module
 from lookuplab.stackoverflow.corpus import write
@@ -584,19 +585,17 @@ def chosen(
     only when all have had their first; the rules take turns.
     """
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
-    turns: dict[str, Iterator[int]] = defaultdict(count)
-    placed = []
+    by_object = defaultdict(list)
     for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
-        about = family[0]["object"]
-        placed.append((next(turns[about]), order(about), family))
-    ranked = {family[0]["example"]: family for *_, family in sorted(placed)}
+        by_object[family[0]["object"]].append(family)
+    ranked = in_turn([by_object[name] for name in sorted(by_object, key=order)])
     (_, total), *others = numbers.items()
-    origins = holding([family[:1] for family in ranked.values()], total)
-    kept = {one["example"]: [one] for one in origins}
+    kept = {one["example"]: [one] for one in holding([family[:1] for family in ranked], total)}
+    known = {family[0]["example"]: family for family in ranked}
     for kind, total in others:
         offered = []
         for turn, example in enumerate(sorted(kept, key=lambda example: order(kind + example))):
-            found = [one for one in ranked[example] if one["perturbation"] == kind]
+            found = [one for one in known[example] if one["perturbation"] == kind]
             rules = sorted({one["rule"].partition(":")[0] for one in found})
             found.sort(
                 key=lambda one: (rules.index(one["rule"].partition(":")[0]) + turn) % len(rules)
@@ -607,13 +606,13 @@ def chosen(
     return [kept[example] for example in sorted(kept, key=order)]
 
 
-def holding(offered: Sequence[list[ProblemRecord]], number: int) -> list[ProblemRecord]:
+def holding(offered: list[list[ProblemRecord]], number: int) -> list[ProblemRecord]:
     """``number`` problems whose reference passes and whose wrong answers fail: the first of each
     list before the second of any.
     """
     grader = Grader(own=True, store=False)
     kept: list[ProblemRecord] = []
-    waiting = filter(None, chain(*zip_longest(*offered)))
+    waiting = iter(in_turn(offered))
     while tried := [*islice(waiting, number - len(kept))]:
         programs = [
             program(Problem("", one["prompt"], "", one["code_context"], "", "", ""), answer)

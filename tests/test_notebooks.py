@@ -21,14 +21,13 @@ RUN = [notebook for notebook in ALL if notebook.on_demand and notebook.paper != 
 
 
 @each
-def test_a_notebook_is_short_has_no_outputs_and_a_reason_for_each_parameter(notebook):
+def test_a_notebook_has_no_outputs_and_a_reason_for_each_parameter(notebook):
     cells = nbformat.read(notebook.path, as_version=4).cells
     cells = [cell for cell in cells if cell.cell_type == "code"]
     tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", ())]
-    assert len(cells) <= 20 and len(tagged) == 1
+    assert len(tagged) == 1
     for cell in cells:
         assert not cell.outputs and cell.execution_count is None, f"clear the outputs: {cell}"
-        assert len(cell.source.splitlines()) <= 15 or cell in tagged, f"too long a cell: {cell}"
     assert notebook.parameters.get("profile") == "mini", "the default is the mini profile"
     for line in tagged[0].source.splitlines():
         assert "#" in line, f"no reason at the end of: {line}"

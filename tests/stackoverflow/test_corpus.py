@@ -66,6 +66,7 @@ def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_pa
         'def f(x):\n    """Add one.\n\n    More."""\n    return x + 1\n\ndef g():\n    pass\n'
     )
     (tmp_path / "old.py").write_text("print 'Python 2'\n")
+    (tmp_path / "deep.py").write_text("x = 1" + " + 1" * 5000)
     place = r"inner\xff/a.py"  # a name that can be written
     assert corpus.load_snippets(tmp_path) == [
         corpus.Snippet(f"{place}:1", "Add one.", "def f(x):\n    return x + 1", place, "")

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError
-from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
+from lookuplab.errors import UNPARSABLE, UserError
+from lookuplab.toolgen.insertion import DEFINITIONS, column_of, read_source
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import cut_comments, whole_tokens

@@ -31,6 +31,7 @@ from lookuplab.cloudapi.policies import (
     class_rows,
     curve,
     expected,
+    has_confidence,
     outcome,
     policy_rows,
     sampled_hits,
@@ -81,6 +82,7 @@ def test_a_bad_threshold_or_precision_and_no_confidence_are_one_clear_line():
         triggered(FIRST, "dag_index_lookup", exists="anywhere")
     with pytest.raises(UserError, match="no log-probabilities"):
         triggered(FIRST.assign(minimum=math.nan), "dag_plus_plus")
+    assert has_confidence(FIRST) and not has_confidence(FIRST.assign(minimum=math.nan))
     for percent in (-1, 100.5, math.nan):
         with pytest.raises(UserError, match="from 0 to 100"):
             outcome(PASSES, True, percent)

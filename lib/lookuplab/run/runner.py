@@ -292,7 +292,7 @@ def fingerprint(job: Job) -> str:
     """
     stats = []
     for place in (folder_of(named.text) for named in job.named()):
-        files = (place, *sorted(place.rglob("*"))) if place.exists() else ()
+        files = filter(Path.exists, (place, *sorted(place.rglob("*"))))
         stats += [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     beside = sorted(job.notebook.path.parent.glob("*.py"))  # it may import them
     notebook = _hashes([job.notebook.path, *beside])

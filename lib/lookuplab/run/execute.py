@@ -75,10 +75,10 @@ def end_with_the_runner() -> str:
 
 
 def main() -> None:
-    job = json.loads(end_with_the_runner())
+    *places, parameters = json.loads(end_with_the_runner())
+    notebook, copy = map(Path, places)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     logging.getLogger("papermill").setLevel(logging.INFO)
-    notebook, copy, parameters = Path(job["notebook"]), Path(job["copy"]), job["parameters"]
     for _ in range(STARTS):
         try:
             failure = execute(notebook, copy, parameters)
@@ -90,7 +90,7 @@ def main() -> None:
             failure = Failure(0, "", name, str(error), "")
             if type(error) is not RuntimeError:  # nbclient's, for a kernel that did not start
                 break
-    Path(job["result"]).write_text(json.dumps(failure), encoding="utf-8")
+    copy.with_suffix(".failure").write_text(json.dumps(failure), encoding="utf-8")
 
 
 if __name__ == "__main__":

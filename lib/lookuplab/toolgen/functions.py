@@ -8,6 +8,7 @@ without a byte order mark. An f-string is one token, as everywhere in Python 3.1
 import ast
 import functools
 import io
+import os
 import re
 import tokenize
 import warnings
@@ -18,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError
-from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
+from lookuplab.errors import UNPARSABLE, UserError
+from lookuplab.toolgen.insertion import DEFINITIONS, column_of, read_source
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import cut_comments, whole_tokens
@@ -255,6 +256,8 @@ def lines_of(text: str) -> list[str]:
 
 def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module, list[tokenize.TokenInfo]]:
     """A file's lines, syntax tree and tokens."""
+    if os.fsencode(path) != str(path).encode("utf-8", "replace"):
+        raise LeftOut("its path is not UTF-8")
     if path.stat().st_size > MAX_BYTES:
         raise LeftOut(f"more than {MAX_BYTES} bytes")
     try:

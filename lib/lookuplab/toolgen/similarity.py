@@ -247,27 +247,30 @@ class _Tree:
         self.steps: set[int] = set()
         self.flow: list[Edge] = []
         self.subtrees: Counter[str] = Counter()
-        self._walk(root, False)
+        self._walk()
         self.subtrees = self.subtrees or Counter([str(root)])
 
-    def _walk(self, node: Node, in_string: bool) -> bool:
-        """Whether the node is one of ``steps``."""
-        kind, children, first = node.type, node.children, len(self.tokens)
-        is_string = kind == "string"  # one token, whatever it consists of
-        if not in_string and (is_string or (not children and kind != "comment")):
-            text = (node.text or b"").decode("utf-8", "replace")
-            self.tokens.append((kind, (*node.byte_range, text)))
-        is_step = kind in STEPS and bool(children)
-        for child in children:
-            is_step |= self._walk(child, in_string or is_string)
-        if children:
-            self.subtrees[str(node)] += 1
-        if in_string:
-            return False
-        self.below[node.id] = slice(first, len(self.tokens))
-        if is_step and not is_string:
-            self.steps.add(node.id)
-        return is_step and not is_string
+    def _walk(self) -> None:
+        # without recursion: a model that repeats itself writes trees of any depth
+        pending: list[tuple[Node, bool, int | None]] = [(self.root, False, None)]
+        while pending:
+            node, in_string, first = pending.pop()
+            kind, children = node.type, node.children
+            is_string = kind == "string"  # one token, whatever it consists of
+            if first is None:  # before the nodes below it
+                pending.append((node, in_string, len(self.tokens)))
+                pending += [(child, in_string or is_string, None) for child in reversed(children)]
+                if not in_string and (is_string or (not children and kind != "comment")):
+                    text = (node.text or b"").decode("utf-8", "replace")
+                    self.tokens.append((kind, (*node.byte_range, text)))
+                continue
+            if children:
+                self.subtrees[str(node)] += 1
+            if not in_string:
+                self.below[node.id] = slice(first, len(self.tokens))
+                is_step = kind in STEPS or any(child.id in self.steps for child in children)
+                if children and is_step and not is_string:
+                    self.steps.add(node.id)
 
     def edges(self) -> Iterator[tuple]:
         """The normalized data flow: variables numbered by first appearance.

@@ -268,9 +268,9 @@ class _Tree:
                 self.subtrees[str(node)] += 1
             if not in_string:
                 self.below[node.id] = slice(first, len(self.tokens))
-                if children and not is_string:
-                    if kind in STEPS or any(child.id in self.steps for child in children):
-                        self.steps.add(node.id)
+                is_step = kind in STEPS or any(child.id in self.steps for child in children)
+                if children and is_step and not is_string:
+                    self.steps.add(node.id)
 
     def edges(self) -> Iterator[tuple]:
         """The normalized data flow: variables numbered by first appearance.

@@ -2,10 +2,8 @@
 models learn.
 """
 
-import contextlib
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 from lookuplab.paths import json_lines
@@ -42,31 +40,11 @@ def committed():
     return [record for _, record in json_lines(problems.PROBLEMS)]
 
 
-def passes(context, answer):
-    """Whether a problem's own program takes an answer."""
-    exec(context, known := {})
-    with contextlib.suppress(Exception):
-        known["test_execution"](answer)
-        return True
-
-
-def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
-    counts = problems.PARTS["by_perturbation"]
-    assert len(ds1000.load_problems(problems.PROBLEMS)) == len(committed) == sum(counts.values())
-    facts = pd.DataFrame(record["metadata"] for record in committed)
-    is_origin = facts.library_problem_id == facts.perturbation_origin_id
-    assert is_origin.equals(facts.perturbation_type == "Origin")
-    assert is_origin.equals(facts.rule == "")
-    assert set(facts.groupby(["library", "perturbation_origin_id"]).object.nunique()) == {1}
-    assert {example_split(name) for name in facts.object if name} == {"test"}
-
-
-def test_references_pass_and_nothing_and_none_fail(committed):
-    quick = [r for r in committed if r["metadata"]["library"] in ("Numpy", "Pandas")]
-    for record in quick[::8]:
-        answers = record["reference_code"], "pass", "result = None"
-        passed = [passes(record["code_context"], answer) for answer in answers]
-        assert passed == [True, None, None]
+def test_every_problem_is_of_a_held_out_object(committed):
+    number = sum(problems.PARTS["by_perturbation"].values())
+    assert len(ds1000.load_problems(problems.PROBLEMS)) == len(committed) == number
+    objects = {record["metadata"]["object"] for record in committed} - {""}
+    assert {*map(example_split, objects)} == {"test"}
 
 
 def rule(record):
@@ -113,14 +91,6 @@ def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_ho
     drawn = problems.chosen(ways, {"Origin": 3, "Surface": 1})
     assert sorted(map(len, drawn)) == [1, 1, 2]
     assert sorted(one[0]["object"] for one in drawn) == ["numpy.a", "numpy.a", "numpy.b"]
-
-
-def test_no_prompt_names_the_callable_or_a_parameter(committed):
-    for record in committed:
-        question, _, code = record["prompt"].partition("\nA:\n")
-        last = problems.called(record["metadata"]["expressions"][1]).rpartition(".")[2]
-        assert f".{last}(" not in question and f"`{last}`" not in question
-        assert f"import {last}\n" not in code and f".{last}(" not in code
 
 
 def test_a_callable_that_is_imported_by_name_is_called_by_its_module():

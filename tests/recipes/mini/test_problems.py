@@ -4,14 +4,16 @@ models learn.
 
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from lookuplab.paths import json_lines
 from lookuplab.stackoverflow import ds1000
 from recipes.mini import problems, questions
-from recipes.mini.docstrings import DocExample, examples_of
+from recipes.mini.docstrings import DocExample, Documented, examples, examples_of
 from recipes.mini.packages import example_split
-from recipes.mini.problems import drafts, examined
+from recipes.mini.problems import drafts, examined, literal
 
 # what the libraries themselves call old, in the examples of their docstrings
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -30,7 +32,7 @@ CHOSEN = """
     numpy.polynomial.hermite_e.hermepow#1 numpy.linalg.matmul#12 pandas.MultiIndex.truncate#2
     pandas.core.groupby.GroupBy.first#4 pandas.api.typing.Expanding.rank#3
     pandas.arrays.DatetimeArray.std#2 pandas.MultiIndex.get_level_values#5
-    pandas.MultiIndex.sortlevel#2
+    pandas.MultiIndex.sortlevel#2 numpy.degrees#2
 """.split()
 MEDIAN = DocExample("numpy.median", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
 
@@ -101,6 +103,25 @@ def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
     assert moved.target == "scipy.special.comb(5, 2)"
 
 
+def test_an_example_keeps_the_statements_that_its_value_needs():
+    text = """Sum.
+
+    >>> import numpy as np
+    >>> unused = 3
+    >>> a = np.ones(3)
+    >>> a.sort()
+    >>> shown(a)
+    7.0
+    >>> other(a)
+    1
+    >>> shown(np.random.rand(3))
+    0.1
+    """
+    setup = ("a = np.ones(3)", "a.sort()")
+    found = [*examples(Documented(("numpy.shown",), text))]
+    assert found == [DocExample("numpy.shown", 4, IMPORT, setup, "shown(a)")]
+
+
 @pytest.mark.parametrize(
     ("setup", "target"),
     [
@@ -120,6 +141,14 @@ def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
     lines = "open('x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))", ""
     tried = [DocExample("", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines]
     assert [bool(found) for found in examined(tried)] == [False, False, True]
+
+
+def test_every_kind_of_value_has_a_source_but_long_empty_and_strange_ones_have_none():
+    """A source that gives another value is none."""
+    levels = pd.MultiIndex.from_tuples([("a", 1)])
+    known = float("nan"), np.array(["2020-01-01"], "M8[D]"), pd.Series([True], levels, "boolean")
+    others = None, len, np.ma.array([1]), np.arange(10_000), "", pd.DataFrame()
+    assert all(map(literal, known)) and not any(map(literal, others))
 
 
 def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypatch):

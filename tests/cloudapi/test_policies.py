@@ -29,6 +29,7 @@ from lookuplab.cloudapi.policies import (
     class_rows,
     curve,
     expected,
+    has_confidence,
     outcome,
     policy_rows,
     precision_rows,
@@ -92,6 +93,7 @@ def test_a_bad_policy_threshold_or_precision_is_one_clear_line(
     policy, threshold, precision, message
 ):
     silent = FIRST.assign(minimum=math.nan)
+    assert has_confidence(FIRST) and not has_confidence(silent)
     with pytest.raises(UserError, match=message):
         outcome(PASSES, triggered(silent, policy, threshold), precision)
 

@@ -43,11 +43,18 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
 
     # papermill would read braces as placeholders
     places = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
-    kernel = {"kernel_name": "python3", "language": "python", "start_timeout": 300}
-    options = {"cwd": notebook.parent, "progress_bar": False, "log_output": True}
-    options["extra_arguments"] = [f"--IPKernelApp.exec_lines={PANDAS}"]
     try:
-        papermill.execute_notebook(*places, parameters, **kernel, **options)
+        papermill.execute_notebook(
+            *places,
+            parameters,
+            kernel_name="python3",
+            language="python",
+            start_timeout=300,
+            cwd=notebook.parent,
+            progress_bar=False,
+            log_output=True,
+            extra_arguments=[f"--IPKernelApp.exec_lines={PANDAS}"],
+        )
     except PapermillExecutionError as error:
         traceback = strip_color("\n".join(error.traceback))
         return Failure(error.exec_count, error.source, error.ename, error.evalue, traceback)

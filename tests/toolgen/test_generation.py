@@ -15,7 +15,8 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.generation import Generations, generate
-from lookuplab.toolgen.jedi_tool import JediTool, ToolAnswer, suggestions, unsaved
+from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved
+from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import NEVER, PACKAGE_RULES, PAPER_RULES, RULES
 from lookuplab.toolgen.tool_use import ToolUse

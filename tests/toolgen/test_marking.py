@@ -15,7 +15,8 @@ from lookuplab.errors import UserError
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.functions import Repository, extract
-from lookuplab.toolgen.jedi_tool import JediTool, ToolAnswer
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import augmented, find_marks, marked_records, name_contexts
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from literal import fresh_messages
 
-from lookuplab.toolgen import success
+from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.insertion import Inserted, insert, location_of
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES
@@ -129,22 +129,27 @@ def test_the_paper_counts_messages_in_the_function_and_the_package_two_lines_mor
         assert [line for _, line, _ in verdict(messages, Inserted("", 5, 7), rules)] == lines
 
 
-def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
+CRASH = """
+from lookuplab.toolgen import success
+
+success.WarmLinter.check_astroid_module = lambda *_, **__: 1 / 0
+success.linter().warm_up(Path(sys.argv[1]), *(question := ("user.py", sys.argv[2], (1, 999))))
+print(success.linter().findings(*question))
+"""
+
+
+def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch, run_python):
     monkeypatch.setenv("PYLINTHOME", str(tmp_path))  # it writes a report there
-    monkeypatch.setattr(success.WarmLinter, "check_astroid_module", lambda *_, **__: 1 / 0)
-    inserted = replaced(6, "        return x")
-    question = {"root": repository, "file": "user.py", "text": USER, "lines": WHOLE, "limit": 60}
-    ours, theirs = success.FORK.Pipe()
-    success.FORK.Process(target=lambda: theirs.send(success.WarmLinter().answer(question))).start()
-    found = ours.recv()["messages"]
+    found = eval(run_python(CRASH, repository, USER).splitlines()[-1])
     for rules in RULES.values():
-        assert [name for name, *_ in verdict(found, inserted, rules)] == ["F0002"]
+        against = verdict(found, replaced(6, "        return x"), rules)
+        assert [name for name, *_ in against] == ["F0002"]
 
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository, monkeypatch):
     inserted = replaced(6, "        return x")
     with monkeypatch.context() as hurried:
-        hurried.setattr(success, "PYLINT_SECONDS", 0)
+        hurried.setattr(analysers, "LIMIT", 1e-4)
         with pytest.raises(WorkerLost, match="timed out"):
             against(repository, inserted)
     assert not against(repository, inserted)

@@ -22,7 +22,8 @@ from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import StoreOrPath, complete
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ToolAnswer, ask_tool
+from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool
+from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse, Vocabulary

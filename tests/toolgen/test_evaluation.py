@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from paper_tables import listed_functions
 from scripted_model import END, wanting
 
 from lookuplab.benchmark import evaluate, judged, written
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation, tables
 from lookuplab.toolgen.analysers import WorkerLost
-from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all, listed_functions
+from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
 from lookuplab.toolgen.functions import Repository
 from lookuplab.toolgen.generation import ToolModel
 from lookuplab.toolgen.rules import PAPER_RULES

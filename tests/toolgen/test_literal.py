@@ -3,6 +3,7 @@ compares Jedi's answers."""
 
 import pytest
 from literal import Writer, verdicts
+from tool_calls import questions_of
 
 from lookuplab.benchmark import judged, written
 from lookuplab.models import Decoding
@@ -22,7 +23,7 @@ def test_the_same_tokens(marking_model, functions, tool):
     writer = Writer(model)
     for function in functions:
         assert writer.write(function, 40) == list(ours.completions[function.id].token_ids)
-    assert (ours.questions.chosen != "").sum() > 3
+    assert (questions_of(ours).chosen != "").sum() > 3
 
 
 def test_the_same_verdicts_and_the_repository_is_left_alone(functions):

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from marked import by_repository, rules_rows
 
 from lookuplab.errors import UserError
 from lookuplab.run.cli import cli
@@ -227,6 +228,6 @@ def test_the_statistics_are_the_papers_five_numbers():
     assert counted == [3, 2, 20]
     mean = rows["marks_per_function"]
     assert (mean["value"], mean["n"], mean["clusters"]) == (5, 3, 2)
-    assert list(marking.by_repository(records).value) == [3, 9]
-    change = marking.rules_rows(records, package)[1]
+    assert list(by_repository(records).value) == [3, 9]
+    change = rules_rows(records, package)[1]
     assert change["value"] == pytest.approx(4 / 3)

@@ -23,7 +23,7 @@ from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 from lookuplab.toolgen.insertion import Location
 from lookuplab.toolgen.jedi_worker import Expression, own_keys
 from lookuplab.toolgen.pairs import MARK
-from lookuplab.toolgen.similarity import is_name, leaves
+from lookuplab.toolgen.tokens import is_name, leaves
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()

@@ -15,9 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
-import parso
 import tree_sitter_python
-from parso.tree import Leaf
 from rapidfuzz import fuzz
 from tree_sitter import Language, Node, Parser
 
@@ -25,7 +23,7 @@ from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Location, indented
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.tokens import tokens
+from lookuplab.toolgen.tokens import is_name, leaves, tokens
 
 ORDERS = (1, 2, 3, 4)
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
@@ -376,22 +374,6 @@ def _sides(node: Node) -> tuple[list[Node], list[Node]]:
     if "string" in (left.type, right.type):
         raise LookupError("string")  # the package looks up its quotes, too, and does not find them
     return targets, values
-
-
-@lru_cache(maxsize=8)
-def leaves(text: str) -> tuple[Leaf, ...]:
-    """parso's tokens of a text, in order. Parso does not stop at an error, in which generated
-    functions often end.
-    """
-    found = [parso.parse(text, version="3.11").get_first_leaf()]
-    while (leaf := found[-1].get_next_leaf()) is not None:
-        found.append(leaf)
-    return tuple(found)
-
-
-def is_name(leaf: Leaf) -> bool:
-    """Whether the token is an identifier; in broken code parso calls some keywords names."""
-    return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)
 
 
 @lru_cache(maxsize=4096)  # every model's answers are compared with the same references

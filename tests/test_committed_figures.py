@@ -36,6 +36,11 @@ def test_every_artifact_has_its_provenance(figures, records):
     assert numbers and set(numbers) == records.keys()
 
 
+def test_no_sentence_quotes_a_number_that_does_not_exist(figures):
+    told = {file: content for file, content in figures.items() if file.endswith(".txt")}
+    assert told and not [file for file, content in told.items() if b"not measured" in content]
+
+
 def test_no_artifact_was_made_with_uncommitted_changes(records):
     assert [file for file, record in records.items() if record["git"]["dirty"] is not False] == []
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lookuplab import paths
-from lookuplab.run.notebooks import all_notebooks, plan, profile_names, request
+from lookuplab.run.notebooks import all_notebooks, load_profile, plan, profile_names
 from lookuplab.run.runner import run_jobs
 
 ALL = all_notebooks()
@@ -37,14 +37,14 @@ def test_a_notebook_is_short_has_no_outputs_and_a_reason_for_each_parameter(note
 @pytest.mark.parametrize("profile", profile_names())
 def test_every_profile_fits_every_notebook(profile):
     for notebook in ALL:
-        plan(notebook, request(profile))
+        plan(notebook, load_profile(profile))
 
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
 def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, tmp_path, monkeypatch):
     # what one notebook has asked, the next one finds
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
-    job = plan(notebook, request("smoke"))
+    job = plan(notebook, load_profile("smoke"))
     places = {"output": tmp_path / f"{notebook.name}.ipynb", "figures": tmp_path / "figures"}
     assert run_jobs([replace(job, **places)]) == [None]
 
@@ -57,7 +57,7 @@ def test_a_class_without_tasks_costs_no_notebook(name, tmp_path, monkeypatch):
     (tmp_path / "tasks.jsonl").write_text("".join(medium[:4]), "utf-8")
     [notebook] = [one for one in ALL if one.name == name]
     given = {"tasks_file": str(tmp_path / "tasks.jsonl")}
-    job = plan(notebook, replace(request("smoke"), given=given))
+    job = plan(notebook, replace(load_profile("smoke"), given=given))
     places = {"output": tmp_path / "made.ipynb", "figures": tmp_path / "figures"}
     assert run_jobs([replace(job, **places)]) == [None]
 

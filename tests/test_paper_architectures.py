@@ -23,7 +23,7 @@ from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import load
 from lookuplab.results.artifact import read_csv
 from lookuplab.run import downloads
-from lookuplab.run.notebooks import Profile, Request, find, plan
+from lookuplab.run.notebooks import Profile, find, plan
 from lookuplab.run.runner import run_jobs
 
 sys.path.insert(0, str(Path(__file__).parent / "models"))
@@ -61,7 +61,7 @@ def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
 def run(name, models, tmp_path, monkeypatch) -> None:
     """Run a notebook on three tasks; it writes a table."""
     values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 4}
-    asked = Request(Profile(Path("tiny.yaml"), parameters=values))
+    asked = Profile(Path("tiny.yaml"), parameters=values)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     places = {"output": tmp_path / "run.ipynb", "figures": tmp_path}
     assert run_jobs([replace(plan(find(name), asked), **places)]) == [None]

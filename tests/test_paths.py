@@ -1,6 +1,7 @@
 """Files that others wrote: one reader for JSON Lines, one for Python."""
 
 import codecs
+import gzip
 
 import pytest
 
@@ -35,6 +36,9 @@ def test_python_is_read_as_python_reads_it(tmp_path, data, text):
         (rb'{"a": ["\ud83d\ude00", {"b": "\udc00"}]}', ["\U0001f600", {"b": "?"}]),
         (rb'{"a": "\\ud83d"}', r"\ud83d"),
         (b'{"a": null}', None),
+        (b'{"a": "Zo\xeb"}', "Zo?"),
+        ('{"a": "Zo\u00eb"}\r\n'.encode("utf-16"), "Zo\u00eb"),
+        (gzip.compress(b'{"a": 1}'), 1),  # whatever its name is
     ],
 )
 def test_a_line_of_json_is_text_that_can_be_written_again(tmp_path, line, value):

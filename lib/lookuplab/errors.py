@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+# what ast.parse raises about a text, ast.dump and ast.unparse about a very deep tree
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 MOST_NAMED = 20  # choices in one line
 _OF_THE_MACHINE = {
     errno.ENOSPC,

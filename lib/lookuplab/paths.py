@@ -89,16 +89,16 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def opened(path: Path) -> TextIO:
-    """A text file to read, compressed (.gz, .xz) or not, with a byte order mark or without; "-" is
-    standard input.
+    """A text file to read: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16; "-" is
+    standard input. Bytes that are no characters become lone surrogates.
     """
-    if path == Path("-"):
-        return sys.stdin
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig")
-    if path.suffix == ".xz":
-        return lzma.open(path, "rt", encoding="utf-8-sig")
-    return path.open(encoding="utf-8-sig")
+    data: Any = io.BufferedReader(sys.stdin.buffer if path == Path("-") else path.open("rb"))
+    for magic, decompressed in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open)):
+        if data.peek(len(magic)).startswith(magic):
+            data = io.BufferedReader(decompressed(data, "rb"))
+    marks = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+    encoding = "utf-16" if data.peek(2)[:2] in marks else "utf-8-sig"
+    return io.TextIOWrapper(data, encoding, "surrogateescape")
 
 
 def source_text(path: Path) -> str:
@@ -118,25 +118,37 @@ def source_text(path: Path) -> str:
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) of a JSON Lines file, compressed or not. Half a character (a lone
-    surrogate), which nothing can write again, becomes "?". Raises UserError with the number of an
-    invalid line.
+    surrogate) or a byte that is not UTF-8, which nothing can write again, becomes "?", and stderr
+    says in how many lines. Raises UserError with the number of an invalid line.
     """
-    number = 0
+    number, replaced = 0, []
     try:
         with opened(file) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     fields = json.loads(line)
                     if not isinstance(fields, dict):
-                        raise ValueError("no JSON object")
-                    if re.search(r"\\u[dD][89a-fA-F]", line):
+                        raise ValueError("not an object")
+                    if re.search(r"\\u[dD][89a-fA-F]|[\udc80-\udcff]", line):
                         text = json.dumps(fields, ensure_ascii=False)
-                        fields = json.loads(text.encode("utf-8", "replace"))
+                        clean = text.encode("utf-8", "replace").decode()
+                        if clean != text:
+                            replaced.append(number)
+                            fields = json.loads(clean)
                     yield number, fields
-    except (OSError, EOFError, ValueError, RecursionError, lzma.LZMAError) as error:
-        raise UserError(
-            f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+    except (ValueError, RecursionError) as error:
+        why = f"{error}; each line must be one JSON object"
+        raise UserError(f"cannot read {file}, line {number}: {why}") from None
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        why = str(getattr(error, "strerror", None) or error)
+        at = f" after line {number}" if number else ""
+        raise UserError(f"cannot read {file}{at}: {why}") from None
+    if replaced:
+        print(
+            f'{file}: lines with text that is not Unicode, which became "?": {len(replaced)} '
+            f"(the first is line {replaced[0]})",
+            file=sys.stderr,
+        )
 
 
 def file_hash(path: Path) -> str:
@@ -154,15 +166,15 @@ def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
     """
     total = hashlib.sha256()
     for file in files:
-        name, stat = file.relative_to(folder).as_posix(), file.stat()
+        name, stat = os.fsencode(file.relative_to(folder).as_posix()), file.stat()
         if form == "lines":
-            total.update(f"{name} {file_hash(file)}\n".encode())
+            total.update(b"%b %b\n" % (name, file_hash(file).encode()))
         elif form == "digests":
-            total.update(f"{name}\0".encode() + bytes.fromhex(file_hash(file)))
+            total.update(b"%b\0%b" % (name, bytes.fromhex(file_hash(file))))
         elif form == "times":
-            total.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+            total.update(b"%b\0%d\0%d\0" % (name, stat.st_size, stat.st_mtime_ns))
         else:
-            total.update(f"{name}\0{stat.st_size}\0".encode())
+            total.update(b"%b\0%d\0" % (name, stat.st_size))
             with file.open("rb") as stream:
                 while block := stream.read(2**20):
                     total.update(block)

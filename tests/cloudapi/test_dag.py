@@ -7,7 +7,6 @@ import math
 import random
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pandas
 import pytest
@@ -69,17 +68,14 @@ def model():
 
 
 def test_a_design_shows_these_lines():
-    place = "aws", "cognito-sync", "cognito-sync", "list_pools"
     arguments = Parameter("Next"), Parameter("Max"), Parameter("Pool", required=True)
-    pool = ApiSpec(*place, arguments, description="Gets a list.")
-    short, long = (
-        "Description: Gets a list.\n",
-        "Required arguments: Pool\nOptional arguments: Next Max\n",
-    )
+    pool = ApiSpec("aws", "sync", "sync", "list_pools", arguments, description="Gets a list.")
+    short = "Description: Gets a list.\n"
+    long = "Required arguments: Pool\nOptional arguments: Next Max\n"
     for design, lines in zip(DESIGNS, ("", short, long, short + long, "x\n"), strict=True):
         assert docstring([pool], design, {pool.id: " x "}) == (
             f'"""\nUse the following API information as reference:\n{RULE}\n'
-            f'API name: list_pools\nService/Client name: cognito-sync\n{lines}{RULE}\n"""\n'
+            f'API name: list_pools\nService/Client name: sync\n{lines}{RULE}\n"""\n'
         )
     twice = docstring([pool, pool], "full", {pool.id: 'says """hello""" \n'})
     assert ast.get_docstring(ast.parse(twice)).count("list_pools") == 2
@@ -134,11 +130,7 @@ def test_random_documents_are_distinct_never_acceptable_and_depend_on_task_and_s
     ],
 )
 def test_hits_hold_a_target_and_misses_none(monkeypatch, targets, k, hit, miss, found):
-    def top(_, depth):
-        return [(api, 1.0) for api in "abcdef"[:depth]]
-
-    monkeypatch.setattr(dag, "_ranked", dag._ranked.__wrapped__)
-    monkeypatch.setattr(dag, "api_ranker", lambda _: SimpleNamespace(top=top))
+    monkeypatch.setattr(dag, "_ranked", lambda _index, _terms, k: [*"abcdef"[:k]])
     asked, first = replace(TASKS[0], targets=tuple(targets)), pandas.DataFrame({"name": ["x"]})
     shown = dag.retrieved_documents([asked], first, k, index=INDEX)
     assert shown[:2] == ({asked.id: tuple(hit)}, {asked.id: tuple(miss)})

@@ -9,21 +9,19 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-
-from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.figures import (
+from precision import break_even_rows, perplexity_rows
+from triggers import (
     best,
-    break_even_rows,
     calibration_rows,
     folds,
     held_out_rows,
     lowest,
-    perplexity_rows,
-    precision_rows,
     risk_rows,
     share_rows,
     threshold_rows,
 )
+
+from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
     POLICIES,
     added_tokens,
@@ -33,12 +31,13 @@ from lookuplab.cloudapi.policies import (
     expected,
     outcome,
     policy_rows,
+    precision_rows,
     sampled_hits,
     spent,
     triggered,
 )
 from lookuplab.errors import UserError
-from lookuplab.scoring.rates import averages, of_change, of_number, of_share
+from lookuplab.scoring.rates import averages, of_change, of_share
 
 COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
@@ -58,6 +57,12 @@ RETRIEVED = np.array([True, True, False, True, True, False])
 PASSES = Passes(1, FIRST, HIT, MISS, RETRIEVED)
 
 
+def many(times):
+    """The passes over so many times as many tasks, each of an API of its own."""
+    frames = (pd.concat([one] * times, ignore_index=True) for one in (FIRST, HIT, MISS))
+    return Passes(1, *(one.assign(cluster=one.index) for one in frames), None)
+
+
 def values(rows):
     """(condition, metric) -> its number, approximately."""
     found = {(row["condition"], row["metric"]): pytest.approx(row["value"]) for row in rows}
@@ -72,32 +77,23 @@ def test_a_policy_retrieves_where_the_paper_says():
     assert "".join(map(str, stricter.astype(int))) == "110000", "no name of this client"
 
 
-def test_a_bad_threshold_or_precision_and_no_confidence_are_one_clear_line():
-    with pytest.raises(UserError, match=r"threshold 1\.5"):
-        triggered(FIRST, "dag_confidence", 1.5)
-    with pytest.raises(UserError, match="policy is 'dag_confidense'; it must be base, dag, "):
-        triggered(FIRST, "dag_confidense")
-    with pytest.raises(UserError, match="exists is 'anywhere'; it must be exists, exists_anywhere"):
-        triggered(FIRST, "dag_index_lookup", exists="anywhere")
-    with pytest.raises(UserError, match="no log-probabilities"):
-        triggered(FIRST.assign(minimum=math.nan), "dag_plus_plus")
-    for percent in (-1, 100.5, math.nan):
-        with pytest.raises(UserError, match="from 0 to 100"):
-            outcome(PASSES, True, percent)
-
-
-def test_no_precision_share_or_coverage_makes_no_row_and_no_threshold_is_one_clear_line():
-    passes, counts = Passes(1, FIRST, FIRST, FIRST, FIRST.valid.to_numpy()), range(len(FIRST))
-    assert precision_rows(passes, []) == []
-    with pytest.raises(UserError, match="no threshold"):
-        threshold_rows(passes, np.array([]), 50)
-    metrics = {row["metric"] for row in risk_rows(FIRST, counts, [])}
-    assert metrics == {"aurc"}
-
-
-def test_the_expectation_is_exact_also_where_retrieval_changes_nothing():
-    assert expected([True, True, False], [True, False, True], 90) == pytest.approx([1, 0.9, 0.1])
-    assert all(expected([1], [1], percent)[0] == 1 for percent in range(101))
+@pytest.mark.parametrize(
+    ("policy", "threshold", "precision", "message"),
+    [
+        ("dag_confidence", 1.5, 50, r"threshold 1\.5"),
+        ("dag_confidence", [], 50, "no threshold"),
+        ("dag_confidense", 0.8, 50, "policy is 'dag_confidense'; it must be base, dag, "),
+        ("dag_plus_plus", 0.8, 50, "no log-probabilities"),
+        ("dag", 0.8, -1, "from 0 to 100"),
+        ("dag", 0.8, math.nan, "from 0 to 100"),
+    ],
+)
+def test_a_bad_policy_threshold_or_precision_is_one_clear_line(
+    policy, threshold, precision, message
+):
+    silent = FIRST.assign(minimum=math.nan)
+    with pytest.raises(UserError, match=message):
+        outcome(PASSES, triggered(silent, policy, threshold), precision)
 
 
 def drawn(sizes, percent, seed=0):
@@ -114,8 +110,6 @@ def drawn(sizes, percent, seed=0):
         (29, {"low": 50}, [15]),  # in floats 29 / 100 x 50 is below 14.5
         (14.5, {"low": 100}, [15]),
         (50, {"low": 5}, [3]),
-        (0, {"high": 3, "low": 5}, [0, 0]),
-        (100, {"high": 3, "low": 5}, [3, 5]),
     ],
 )
 def test_each_class_has_exactly_its_share_of_hits_and_halves_go_up(percent, sizes, hits):
@@ -133,7 +127,8 @@ def test_hits_nest_as_the_precision_grows_and_depend_on_task_and_seed_alone():
 def test_the_outcome_is_the_exact_expectation_or_the_draw_that_is_given():
     found = [outcome(PASSES, True, hits).tolist() for hits in (0, 50, 100, RETRIEVED)]
     assert found == [[0] * 6, [0.5] * 5 + [0], [1] * 5 + [0], [1, 1, 0, 1, 1, 0]]
-    assert outcome(PASSES, SURE < 0.5, 50).tolist() == [1, 1, 1, 0.5, 0.5, 0]
+    exact = [expected([1], [1], percent) for percent in range(101)]
+    assert exact == [1] * 101, "also where retrieval changes nothing"
 
 
 def test_rows_are_by_class_and_a_metrics_end_is_its_unit():
@@ -142,10 +137,9 @@ def test_rows_are_by_class_and_a_metrics_end_is_its_unit():
     # None of a class without tasks.
     assert [row["condition"] for row in found[::3]] == ["way/high", "way/medium", "way/all"]
     assert [row["value"] for row in found] == [50, -25, 15, 100, 100, 35, 75, 37.5, 25]
-    kinds = zip((of_share, of_change, of_number), (100, 100, 1), numbers.values(), strict=True)
-    for row, (kind, scale, values) in zip(found[6:], kinds, strict=True):
-        (number,) = averages(np.array(values)[:, None], FIRST[:4].cluster, kind=kind)
-        assert (row["ci_low"], row["ci_high"]) == (scale * number.low, scale * number.high)
+    for row, kind in zip(found[6:8], (of_share, of_change), strict=True):
+        (number,) = averages(np.array(numbers[row["metric"]])[:, None], range(4), kind=kind)
+        assert row["ci_high"] == number.percent().high
 
 
 def test_tasks_without_a_value_do_not_count():
@@ -183,16 +177,13 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
 
 
 def test_the_interval_of_the_break_even_ends_where_that_of_the_change_leaves_zero():
-    frames = (pd.concat([one] * 20, ignore_index=True) for one in (FIRST, HIT, MISS))
-    many = Passes(1, *(one.assign(cluster=one.index) for one in frames), None)
-
-    def change(precision):
-        changed = outcome(many, True, precision) - many.first.valid
-        return averages(changed.to_numpy()[:, None], many.first.cluster, kind=of_change)[0]
-
-    low, high = (break_even_rows(many)[-1][end] for end in ("ci_low", "ci_high"))
-    assert change(low - 1).high < 0 <= change(low).high
-    assert change(high - 1).low < 0 <= change(high).low
+    passes = many(20)
+    low, high = (break_even_rows(passes)[-1][end] for end in ("ci_low", "ci_high"))
+    changes = [
+        outcome(passes, True, at) - passes.first.valid for at in (low - 1, low, high - 1, high)
+    ]
+    below, at_low, above, at_high = averages(np.transpose(changes), range(120), kind=of_change)
+    assert below.high < 0 <= at_low.high and above.low < 0 <= at_high.low
 
 
 def test_perplexity_is_over_tokens_and_its_mixture_is_exact():
@@ -255,8 +246,7 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     assert rows[0]["ci_low"] <= 0.41 <= rows[0]["ci_high"]
     # six tasks could hide a loss at any other threshold, or none at all; 3,000 could not
     assert [(row["ci_low"], row["ci_high"]) for row in rows[1:]] == [(0, 0.41), (0.41, 1)]
-    many = [pd.concat([one] * 500).assign(cluster=range(3000)) for one in (FIRST, HIT, MISS)]
-    rows = threshold_rows(Passes(1, *many, np.tile(RETRIEVED, 500)), GRID, 50)[1:3]
+    rows = threshold_rows(many(500), GRID, 50)[1:3]
     assert [(row["ci_low"], row["ci_high"]) for row in rows] == [(0.41, 0.41), (0.6, 0.6)]
 
 
@@ -267,10 +257,10 @@ def test_the_largest_fall_is_over_every_two_thresholds():
 
 
 def test_calibration_is_reported_by_class_by_aggregate_and_by_number_of_bins():
-    many, few = pd.concat([FIRST] * 7), values(calibration_rows(FIRST, COUNTS))
-    value = values(calibration_rows(many, [*COUNTS] * 7))
-    assert value["all", "auroc"] == 1 and value["minimum", "auroc"] == 1
-    assert value["mean", "auroc"] == 0 and value["last", "auroc"] == 0.5
+    few = values(calibration_rows(FIRST, COUNTS))
+    value = values(calibration_rows(many(7).first, [*COUNTS] * 7))
+    found = [value[name, "auroc"] for name in ("all", "minimum", "mean", "last")]
+    assert found == [1, 1, 0, 0.5]
     assert value["minimum - mean", "auroc_change_points"] == 1
     assert value["frequency", "auroc"] == 8 / 9, "one pair is in the wrong order"
     assert value["all", "brier"] == np.mean(np.square([0.05, 0.1, 0.4, 0.4, 0.3, 0.1]))
@@ -290,8 +280,8 @@ def test_the_lowest_share_is_whole_tasks_and_equal_scores_share_what_is_left():
 def test_every_order_begins_at_the_base_model_and_ends_at_dag():
     value = values(share_rows(PASSES, COUNTS, [0, 0.5, 1], 50))
     for name in ("confidence", "frequency", "random", "oracle"):
-        assert value[f"share_0/{name}", "valid_percent"] == 50
-        assert value[f"share_100/{name}", "valid_percent"] == 100 * 2.5 / 6
+        ends = [value[f"share_{share}/{name}", "valid_percent"] for share in (0, 100)]
+        assert ends == [50, 100 * 2.5 / 6]
     # t3, t4 and t5 are looked up; by frequency t2, t4 and t5.
     assert value["share_50/confidence", "valid_percent"] == 100 * 4 / 6
     assert value["share_50/frequency", "valid_percent"] == 100 * 3 / 6

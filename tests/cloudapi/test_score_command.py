@@ -38,13 +38,14 @@ def test_judgements_go_to_the_output_file_and_the_table_to_stdout(score, tmp_pat
     assert "all valid_percent 100.0 [0.0, 100.0] n=2" in said and said.endswith("valid: 2")
 
 
-def test_an_id_counts_once_and_half_a_character_loses_no_line(score):
+def test_repeated_ids_half_characters_and_null_completions_lose_no_line(score):
     odd = AWS | {"id": 2, "candidate": "encrypt(KeyId='k', Plaintext=b'')  # \ud83d"}
-    result = score("cloudapi", [AWS, AWS, odd])
+    result = score("cloudapi", [AWS, AWS, odd, AWS | {"id": 3, "candidate": None}])
     assert result.exit_code == 0, result.output
     judged = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [(line["id"], line["valid"]) for line in judged] == [(1, True), (2, True)]
+    assert [(line["id"], line["valid"]) for line in judged] == [(1, True), (2, True), (3, False)]
     assert "lines that repeat an id, left out: 1" in result.stderr
+    assert "judged as empty: 1 (the first is line 4)" in result.stderr
 
 
 def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
@@ -61,7 +62,7 @@ def test_a_target_that_the_client_does_not_have_is_reported(score):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("[1]", "line 2: no JSON object"),
+        ("[1]", "line 2: not an object; each line must be"),
         (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
         (AWS | {"provider": "gcp"}, "line 2: unknown provider 'gcp'"),
         (AWS | {"client": "s4"}, "line 2: no client 's4'"),

@@ -16,7 +16,7 @@ from wrappers import WRAPPERS
 from wrong_answers import WRONG
 
 from lookuplab import paths
-from lookuplab.run.notebooks import plan, read, request
+from lookuplab.run.notebooks import load_profile, plan, read
 from lookuplab.run.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"
@@ -120,7 +120,7 @@ def run(lesson: str, released: Path, folder: Path) -> dict[str, set[str]]:
     shutil.copy(FOLDER / "grading.py", folder)
     planned = read(source)
     half = {"every": "8"} if "every" in planned.parameters else {}  # half the tasks
-    job = plan(planned, request("mini"), half)
+    job = plan(planned, load_profile("mini"), half)
     assert run_jobs([replace(job, output=output, figures=folder / "figures")]) == [None]
     fates: dict[str, set[str]] = {}
     for case, fate in json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text):

@@ -185,12 +185,94 @@ torch.fx.symbolic_trace(Net())
 data = torch.utils.data.DataLoader(torch.zeros(2), batch_size=2)
 result = value + [int(Net()(next(iter(data)))[0])]""",
     ),
-    "a figure": (
-        "import matplotlib.pyplot as plt",
-        """
-plt.rcParams['font.size'] = 8
-figure, axes = plt.subplots()
-axes.plot(value)
-figure.savefig('figure.png')""",
+}
+# Drawings: name -> (what a solution draws, what a test says of it). The names plt, np, pd, sns are there
+FIGURES = {
+    "a colour bar": ("plt.imshow(np.eye(3))\nplt.colorbar()", "len(plt.gcf().axes) == 2"),
+    "a colour bar's label": (
+        "figure, axes = plt.subplots()\nfigure.colorbar(axes.imshow(np.eye(3)), label='heat')",
+        "plt.gcf().axes[1].get_ylabel() == 'heat'",
+    ),
+    "polar axes": (
+        "plt.subplot(projection='polar').plot([0, 1], [1, 2])",
+        "plt.gca().name == 'polar'",
+    ),
+    "3D axes": (
+        "plt.figure().add_subplot(projection='3d').view_init(azim=100, elev=50)",
+        "plt.gca().azim == 100",
+    ),
+    "a surface": (
+        "x, y = np.meshgrid([0, 1], [0, 1])\nplt.axes(projection='3d').plot_surface(x, y, x + y)",
+        "len(plt.gca().collections) == 1",
+    ),
+    "bars by pandas": (
+        "pd.DataFrame({'a': [1, 2]}, index=['x', 'y']).plot.bar(rot=45)",
+        "[one.get_text() for one in plt.gca().get_xticklabels()] == ['x', 'y'] and plt.gca().get_xticklabels()[0].get_rotation() == 45",
+    ),
+    "dates by pandas": (
+        "pd.Series([1, 2], pd.date_range('2000', periods=2)).plot(style='-o')",
+        "plt.gca().lines[0].get_marker() == 'o'",
+    ),
+    "subplots by pandas": (
+        "pd.DataFrame({'a': [1, 2], 'b': [3, 4]}).plot(subplots=True)",
+        "len(plt.gcf().axes) == 2",
+    ),
+    "a second scale by pandas": (
+        "pd.DataFrame({'a': [1, 2], 'b': [3, 4]}).plot(secondary_y='b')",
+        "plt.gcf().axes[0].right_ax",
+    ),
+    "a heat map by seaborn": ("sns.heatmap(np.eye(2), annot=True)", "len(plt.gca().texts) == 4"),
+    "a grid by seaborn": (
+        "grid = sns.FacetGrid(pd.DataFrame({'a': [1, 2], 'b': [1, 2]}), col='a')\ngrid.map(plt.plot, 'b')",
+        "len(plt.gcf().axes) == 2",
+    ),
+    "a joint plot by seaborn": (
+        "sns.jointplot(x=[1, 2, 3], y=[1, 2, 4])",
+        "len(plt.gcf().axes) == 3",
+    ),
+    "subplots that share": (
+        "figure, axes = plt.subplots(2, sharex=True)\nfigure.suptitle('both')\naxes[0].set_xlim(0, 5)",
+        "plt.gcf()._suptitle.get_text() == 'both' and plt.gca().get_xlim() == (0, 5)",
+    ),
+    "a formatter of its own": (
+        "plt.plot([1, 2])\nplt.gca().xaxis.set_major_formatter(lambda x, at: f'{x} kg')",
+        "plt.gca().xaxis.get_major_formatter()(1, 0) == '1 kg'",
+    ),
+    "a percent formatter": (
+        "from matplotlib.ticker import PercentFormatter\nplt.plot([1, 2])\nplt.gca().yaxis.set_major_formatter(PercentFormatter(1))",
+        "plt.gca().yaxis.get_major_formatter()(.5) == '50%'",
+    ),
+    "ticks": (
+        "plt.plot([1, 2])\nplt.xticks([1], ['one'])\nplt.gca().tick_params(axis='y', length=9)",
+        "plt.gca().get_xticklabels()[0].get_text() == 'one' and plt.gca().yaxis.majorTicks[0]._size == 9",
+    ),
+    "a hatch": ("plt.bar([1, 2], [3, 4], hatch='//')", "plt.gca().patches[0].get_hatch() == '//'"),
+    "a legend outside": (
+        "plt.plot([1, 2], label='rise')\nplt.legend(loc='upper left', bbox_to_anchor=(1, 1))",
+        "plt.gca().get_legend().get_texts()[0].get_text() == 'rise'",
+    ),
+    "twin axes": (
+        "plt.plot([1, 2])\nplt.twinx().plot([2, 1], '--')",
+        "len(plt.gcf().axes) == 2 and plt.gca().lines[0].get_linestyle() == '--'",
+    ),
+    "an axis above": (
+        "plt.plot([1, 2])\nplt.gca().secondary_xaxis('top', functions=(lambda x: 2 * x, lambda x: x / 2))",
+        "len(plt.gca().child_axes) == 1",
+    ),
+    "two figures": (
+        "plt.figure(1).gca().plot([1])\nplt.figure(2)\nplt.figure(1)",
+        "plt.gcf().number == 1 and plt.get_fignums() == [1, 2]",
+    ),
+    "a style": (
+        "plt.rcParams['lines.linewidth'] = 7\nplt.style.use('ggplot')\nplt.plot([1, 2])",
+        "plt.rcParams['axes.grid']",
+    ),
+    "a picture in a folder": (
+        "import os\nos.mkdir('out')\nplt.plot([1])\nplt.savefig('out/a.png')",
+        "plt.imread('out/a.png').any()",
+    ),
+    "a function that reads the figure": (
+        "figure, axes = plt.subplots()\naxes.describe = lambda: 'mine'\nfigure.canvas.mpl_connect('draw_event', print)",
+        "plt.gca().describe() == 'mine'",
     ),
 }

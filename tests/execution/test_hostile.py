@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hostile import CONTAINED, FORGED, REPLIES, RIGHT
 
-from lookuplab.execution.server import ForkServer, Limits, Program
+from lookuplab.execution.server import FETCHED, ForkServer, Limits, Program
 
 LIMITS = Limits(seconds=6, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20)
 PLAIN = """
@@ -45,7 +45,8 @@ def foreign(tmp_path_factory):
     """What hostile programs are told to aim at."""
     file = tmp_path_factory.mktemp("user") / "file"
     file.write_text("of the user")
-    pythons = [Path(sys.base_prefix), Path(sys.prefix)]  # a checkout may lie in the home, too
+    # a checkout may lie in the home, too
+    pythons = [Path(sys.base_prefix), Path(sys.prefix), FETCHED]
     hidden = [
         str(path)
         for path in Path.home().iterdir()
@@ -98,8 +99,71 @@ def test_a_program_leaves_nothing_for_the_next(server):
     assert errors == ["", ""]
 
 
-def test_the_folder_of_the_test_is_not_the_solutions(server):
-    text = "open('expected', 'w').write('answer')\nexec(\"import os\\nassert not os.listdir('.')\\n{}\", {{}})\n{}"
-    write = "open('expected', 'w').write('mine')\\nopen('own', 'w').write('mine')"
-    read = "assert open('expected').read() == 'answer' and open('own').read() == 'mine'"
-    assert server.run(Program(text.format(write, read))).error == ""
+def test_what_the_test_wrote_reaches_the_solution_which_cannot_change_it(server):
+    """Also below a folder, deleted between two calls, and made anew by the solution."""
+    text = """
+import os
+os.makedirs('in/deep')
+open('in/deep/given', 'w').write('answer')
+for turn in (1, 2):
+    exec({solution!r}, {{"turn": turn}})
+    assert open('in/deep/given').read() == 'answer'
+    assert open('in/own').read() == open('more/own').read() == str(turn)
+    assert not os.path.lexists('link') and open('once').read() == '1'
+    os.remove('in/own')
+"""
+    solution = """
+import os
+assert open('in/deep/given').read() == 'answer' and not os.path.lexists('in/own')
+open('in/deep/given', 'w').write('mine')
+os.makedirs('more', exist_ok=True)
+for name in ('in/own', 'more/own'):
+    open(name, 'w').write(str(turn))
+if turn == 1:
+    open('once', 'w').write('1')
+    os.symlink('/etc/passwd', 'link')
+"""
+    assert server.run(Program(text.format(solution=solution))).error == ""
+
+
+ESCAPES = ("../outside", "{work}/outside", "given", "./given", "link/outside", "in/../given")
+
+
+@pytest.mark.parametrize("path", ESCAPES)
+def test_no_file_goes_elsewhere_or_over_the_tests_own(server, path):
+    """W sends another name than its folder can have: the pickled answer is changed on its way."""
+    text = """
+import os
+open('given', 'w').write('answer')
+os.makedirs('in')
+os.symlink('..', 'link')
+exec({solution!r}, {{}})
+assert not os.path.exists('../outside') and open('given').read() == 'answer'
+"""
+    name = path.format(work=Path("/sandbox/tester"))
+    solution = f"""
+import pickle
+dump = pickle.dump
+pickle.dump = lambda reply, file: dump((*reply[:2], {{{name!r}: b'mine'}}), file)"""
+    assert server.run(Program(text.format(solution=solution))).error == ""
+
+
+def test_a_test_that_looks_at_figures_is_not_passed_by_leaving_early(server):
+    line = "import matplotlib.pyplot as plt"
+    for leave in (
+        "import os\nos._exit(0)",
+        "raise SystemExit",
+        "import sys\nsys.exit(0)",
+        "ended = 1",
+    ):
+        one = Program(f"{line}\nexec({leave!r}, {{}})\nassert plt.gca().lines", (line,))
+        assert not server.run(one).passed
+
+
+def test_what_passes_only_beside_its_test_is_not_judged(server):
+    wrong = Program("env = {}\nexec('result = lambda: 2', env)\nassert env['result']() == 1")
+    right = Program("env = {}\nexec('result = lambda: 1', env)\nassert env['result']() == 1")
+    called = Program("exec('raise type(\"not judged\", (Exception,), {})()', {})")
+    found = [server.run(one) for one in (right, wrong, called)]
+    assert [one.judged for one in found] == [False, True, True]
+    assert not any(one.passed for one in found) and found[1].error == "KeyError: 'result'"

@@ -100,11 +100,15 @@ def test_without_a_sandbox_limits_hold_and_survivors_end():
         assert short.run(program(honest.PLAIN["a file in its folder"])).passed
 
 
-def test_a_figure_reaches_the_test(server):
-    line = "import matplotlib.pyplot as plt"
-    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2], label='rise')\nplt.legend()\nplt.savefig('drawn.png')"
-    look = "axes = plt.gca()\nassert [one.get_label() for one in axes.lines] == ['rise'] and open('drawn.png', 'rb').read()"
-    assert server.run(Program(f"{line}\nexec({draw!r}, {{}})\n{look}", (line,))).error == ""
+@pytest.mark.parametrize("name", honest.FIGURES)
+def test_a_drawing_is_judged_as_it_was_drawn(name, server):
+    names = {"plt": "matplotlib.pyplot", "np": "numpy", "pd": "pandas", "sns": "seaborn"}
+    lines = tuple(f"import {module} as {short}" for short, module in names.items())
+    draw, look = honest.FIGURES[name]
+    call = f"exec({draw!r}, {{'plt': plt, 'np': np, 'pd': pd, 'sns': sns}})"
+    texts = ["\n".join((*lines, call, f"assert {said}")) for said in (look, f"not ({look})")]
+    found = [server.run(Program(text, lines)) for text in texts]
+    assert [one.error for one in found] == ["", "AssertionError:"]
 
 
 def test_verdicts_are_those_of_fresh_processes(server, tmp_path):

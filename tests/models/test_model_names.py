@@ -10,7 +10,7 @@ from tiny_architectures import save_chat
 from lookuplab.errors import UserError
 from lookuplab.models.loading import load, load_tokenizer
 from lookuplab.models.names import split_revision, table_name
-from lookuplab.run.notebooks import Notebook, check, plan, request
+from lookuplab.run.notebooks import Notebook, check, load_profile, plan
 
 OLD, NEW = "1" * 40, "2" * 40
 
@@ -95,7 +95,7 @@ def test_a_name_that_cannot_be_is_one_clear_line(name, message):
 def check_model(name):
     """What a run checks before a notebook starts."""
     values = {"model": name}
-    check(plan(Notebook(Path("demo/counts.ipynb"), values), request("smoke"), values))
+    check(plan(Notebook(Path("demo/counts.ipynb"), values), load_profile("smoke"), values))
 
 
 @pytest.mark.usefixtures("hub")

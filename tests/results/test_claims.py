@@ -32,7 +32,7 @@ from lookuplab.results.claims import (
     weak_models,
 )
 from lookuplab.run import report
-from lookuplab.run.notebooks import request
+from lookuplab.run.notebooks import load_profile
 
 METRIC = "valid_percent"
 AT_LEAST = {"kind": "within", "ranges": {"low": [50, None]}}
@@ -245,7 +245,7 @@ def test_what_was_not_run_is_a_state_of_its_own_on_one_line(tmp_path):
     text = report.claims_text([judged(AT_LEAST, "m, low, 55, 51, 60"), *missing])
     assert "\n3 claims not run: an_artifact, other\n" in text and text.count("a-claim") == 1
     assert "4 claims: holds: 1, not run: 3\n" in text
-    page = report.claims_page(missing, request("mini"))
+    page = report.claims_page(missing, load_profile("mini"))
     assert "- 3 claims not run: an_artifact, other\n" in page and "`a-claim`" not in page
 
 

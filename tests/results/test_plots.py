@@ -105,25 +105,15 @@ def test_a_legend_says_n_where_a_name_has_one(counts, said):
     assert [legend.get_title().get_text(), *texts(legend.get_texts())[:2]] == said
 
 
-def test_token_bins_double_up_to_the_longest():
-    bins = {0: "[0, 0]", 1: "[1, 1]", 3: "[2, 3]", 16: "[16, 31]", 2047: "[1024, 2047]"}
-    assert {count: plots.token_bin(count) for count in bins} == bins
-    assert plots.token_bin(99_999) == "[1024, 2047]"
-
-
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
         (lambda: plots.grouped_bars(RATES, "valid"), "metric is 'valid'; it must be valid_percent"),
         (
-            lambda: plots.grouped_bars(RATES, "valid_percent", order=["hihg", "low"]),
-            "'hihg'; .* high, low",
-        ),
-        (
             lambda: curves(points="sampled"),
             "'sampled'; it must be valid_percent, sampled_valid_perc",
         ),
-        (lambda: curves(classes=["hgih", "low"]), "'hgih'; it must be high, low"),
+        (lambda: curves(classes=["hgih"]), "'hgih'; it must be high, low"),
         (
             lambda: plots.curves(CURVE, "valid_percent", "recall"),
             "x is 'recall'; it must be .*precision",
@@ -133,7 +123,6 @@ def test_token_bins_double_up_to_the_longest():
             lambda: plots.dots_with_intervals(CURVE, "valid_percent", policies=["bsae"]),
             "'bsae'; it must be base, precision_100",
         ),
-        (lambda: plots.length_map(RATES), "'share_percent'; it must be valid_percent"),
         (lambda: plots.reliability(RATES), "'correct_percent'; it must be"),
         (lambda: plots.dots_with_intervals(RATES[:0], "valid_percent"), "no row to draw"),
     ],

@@ -178,10 +178,12 @@ def test_on_another_processor_a_near_tie_explains_numbers_of_its_notebook_and_mo
     verified(run, code, *said)
 
 
-def test_what_git_does_not_have_is_one_line(run):
+def test_what_git_does_not_have_is_one_line(run, monkeypatch):
     for arguments in (["empty"], ["--profile", "smoke"]):
         code, text = run.call("verify", *arguments)
         assert code == 2 and "git has no figures of" in text and text.count("\n") == 1, text
+    monkeypatch.setenv("PATH", "")
+    assert "is not installed" in run.call("verify")[1]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def pages(shared) -> dict[str, Page]:
     folder = shared / "a report" / "mini"
     with FileLock(shared / "report.lock"):  # whichever of several test processes comes first
         if not folder.exists():
-            report.build(notebooks.request("mini"), folder)
+            report.build(notebooks.load_profile("mini"), folder)
     return {file.relative_to(folder).as_posix(): Page(file) for file in folder.rglob("*.html")}
 
 
@@ -135,7 +135,7 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch)
     ]
     copy = paths.made(tmp_path / "mini" / notebook.paper) / f"{notebook.name}.ipynb"
     nbformat.write(document, copy)
-    report.write_notebook(notebook, notebooks.request("mini"), tmp_path / "page.ipynb")
+    report.write_notebook(notebook, notebooks.load_profile("mini"), tmp_path / "page.ipynb")
     text = (tmp_path / "page.ipynb").read_text(encoding="utf-8")
     assert "what it printed" in text and "IntSlider" not in text and "Not run here" not in text
 

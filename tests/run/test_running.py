@@ -16,7 +16,7 @@ import pytest
 from lookuplab.errors import UserError
 from lookuplab.results.answers import read_answers
 from lookuplab.run import runner
-from lookuplab.run.notebooks import Notebook, plan, read, request
+from lookuplab.run.notebooks import Notebook, load_profile, plan, read
 
 ASKS = """\
 import sys
@@ -157,7 +157,7 @@ def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
 def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_alone():
     def job(order, paper="demo"):
         notebook = Notebook(Path(f"{paper}/x.ipynb"), order=order)
-        return plan(notebook, request("mini"))
+        return plan(notebook, load_profile("mini"))
 
     first, own, other, alone = job("first"), job("any"), job("any", "other"), job("alone")
     assert runner.startable({0: first, 1: own, 2: other, 3: alone}, []) == [0, 2]
@@ -266,7 +266,7 @@ def launch(monkeypatch, rank="", count="", here="", gpus=""):
 def test_a_launched_notebook_gets_its_share_of_prompts_and_gpus_and_nothing_of_the_launcher(
     kit, monkeypatch
 ):
-    job = plan(read(kit.notebook("x")), request("mini"))
+    job = plan(read(kit.notebook("x")), load_profile("mini"))
     launch(monkeypatch, "1", "2", "2", "0,1,2,3")
     monkeypatch.setenv("MASTER_PORT", "1")
     found = runner.environment(job, 1)

@@ -112,7 +112,7 @@ def test_no_snippet_that_holds_an_expression_is_shown_and_gold_is_of_the_object(
     assert found == {about.id: [own[0], own[2]]}
     other, nameless = replace(problems[1], object="numpy.dot"), replace(problems[2], object="")
     shown = found | {other.id: own, nameless.id: [snippet("b")]}
-    assert asking.hits(shown, [about, other, nameless], 1) == ["hit", "miss", ""]
+    assert [*asking.hits(shown, [about, other, nameless], 1).values()] == ["hit", "miss", ""]
     assert asking.gold([snippet("b")], [nameless], 5) == {nameless.id: []}
 
 

@@ -1,6 +1,7 @@
 """Snippets and queries from files, folders and names; bad lines in one clear line."""
 
 import json
+import os
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_the_published_fields_are_read_as_the_schema(written):
     [
         (LINE | {"id": "2", "description": ""}, "line 2: a snippet needs"),
         ("{", "line 2: "),
-        ("[]", "line 2: no JSON object"),
+        ("[]", "line 2: not an object"),
         (LINE, "2 snippets with 1 ids"),
     ],
 )
@@ -59,14 +60,16 @@ def test_a_corpus_that_was_not_fetched_says_how(tmp_path, monkeypatch):
 
 
 def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_path):
-    folder = tmp_path / "inner"
+    folder = tmp_path / os.fsdecode(b"inner\xff")
     folder.mkdir()
     (folder / "a.py").write_text(
         'def f(x):\n    """Add one.\n\n    More."""\n    return x + 1\n\ndef g():\n    pass\n'
     )
     (tmp_path / "old.py").write_text("print 'Python 2'\n")
+    (tmp_path / "deep.py").write_text("x = 1" + " + 1" * 5000)
+    place = r"inner\xff/a.py"  # a name that can be written
     assert corpus.load_snippets(tmp_path) == [
-        corpus.Snippet("inner/a.py:1", "Add one.", "def f(x):\n    return x + 1", "inner/a.py", "")
+        corpus.Snippet(f"{place}:1", "Add one.", "def f(x):\n    return x + 1", place, "")
     ]
 
 

@@ -1,6 +1,9 @@
 """Verdicts by execution: references first, nothing twice, equal to a fresh process a program."""
 
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from literal import fresh_process
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.execution import environments
+from lookuplab.execution import environments, server
 from lookuplab.execution.server import Limits
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.grader import (
@@ -17,6 +20,8 @@ from lookuplab.stackoverflow.grader import (
     VerdictStore,
     environment,
     failing_references,
+    fetch,
+    gradable,
     verdicts,
 )
 
@@ -59,17 +64,67 @@ def test_each_answer_gets_its_verdict_in_whatever_order_they_run(problems):
     assert not said[0][0]
 
 
-def test_a_reference_that_fails_is_named_and_tried_again_and_a_problem_not_asked_is_not_run(
-    problems_file, kept
-):
+def test_a_problem_whose_reference_fails_is_not_judged_and_is_tried_again(problems_file, kept):
     broken = written.record(2, reference=WRONG)
     problems, runs = ds1000.load_problems(problems_file(written.record(), broken)), grader(kept)
-    answers = [(one, written.REFERENCE) for one in problems]
-    said = r"solutions of 1 of .* fail here: 2 \(AssertionError.*\); to score .*: --leave-out 2$"
-    with pytest.raises(UserError, match=said):
-        verdicts(answers, runs)
+    right, lost = verdicts([(one, written.REFERENCE) for one in problems], runs)
+    assert right.passed and not lost.passed and not lost.judged
+    assert lost.error == "not judged: the reference fails here, too: AssertionError:"
     assert stored(runs, programs(problems[1], WRONG)) == [False]
-    assert verdicts(answers[:1], runs)[0].passed
+
+
+def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_every_reason(
+    problems_file, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    broken = [written.record(number, reference=f"{number}()") for number in range(2, 9)]
+    broken += [written.record(9, reference="2()"), written.record(10, reference="+")]
+    problems = ds1000.load_problems(problems_file(written.record(), written.record(11), *broken))
+    left, runs = gradable(problems, leave_out="11, 4", sandbox="none")
+    assert [one.id for one in left] == ["1"] and runs.sandbox == "none"
+    said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    assert said[0].startswith("left out, the reference fails here: 2, 3, 5, 6, 7, 8, 9: TypeError")
+    assert said[1].startswith("left out, the reference fails here: 10: SyntaxError")
+    assert said[2:] == ["left out, by name: 11, 4"]
+    with pytest.raises(UserError, match="leave_out: no problem 12, x"):
+        gradable(problems, leave_out="x,12")
+    with pytest.raises(UserError, match=r"no problem is left: .*: 10: SyntaxError"):
+        gradable(problems[-1:], sandbox="none")
+
+
+FETCHES = """
+import os, urllib.request
+place = os.path.join(os.environ.get("SEABORN_DATA", ""), "rows.csv")
+if not os.path.exists(place):
+    urllib.request.urlretrieve("{address}/rows.csv", place)
+    os.environ["SEABORN_DATA"]
+"""
+
+
+def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
+    problems_file, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    for name in server.CACHES:
+        monkeypatch.setitem(server.CACHES, name, tmp_path / "fetched")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "rows.csv").write_text("1\n")
+    serve = partial(SimpleHTTPRequestHandler, directory=tmp_path / "served")
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        context = FETCHES.format(address=f"http://127.0.0.1:{site.server_port}") + written.CONTEXT
+        problems = ds1000.load_problems(
+            problems_file(written.record(1, context), written.record(2, reference=WRONG))
+        )
+        assert [*failing_references(problems, grader())] == ["1", "2"]
+        count, left = fetch(problems, environment())
+        site.shutdown()
+    assert count == 1 and [*left] == ["2"]
+    assert failing_references(problems[:1], grader()) == {}
+    write = "open(os.environ['SEABORN_DATA'] + '/rows.csv', 'w')"
+    (tried,) = verdicts([(problems[0], f"import os\n{write}")], grader())
+    assert not tried.passed and (tmp_path / "fetched" / "rows.csv").read_text() == "1\n"
 
 
 def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(problems, kept):

@@ -9,6 +9,7 @@ import written_problems as written
 from lookuplab.stackoverflow.asking import evaluate_ways
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, load_problems
+from lookuplab.stackoverflow.grader import Grader
 
 ASKED = []
 
@@ -40,7 +41,8 @@ def test_a_remote_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         options = "chat=true&logprobs=false&tokenizer=mini-questions-small"
         name = f"http://127.0.0.1:{server.server_port}/v1#m?{options}"
-        trial = evaluate_ways([name], problems, matches, ways, 1, 64, sandbox="none")
+        runs = Grader(sandbox="none")
+        trial = evaluate_ways([name], problems, matches, ways, 1, 64, runs)
         server.shutdown()
     assert [frame.passed.tolist() for frame in trial.frames.values()] == [[True], [True]]
     (_, (_, alone)), (_, (_, with_one)) = sorted(ASKED, key=str)

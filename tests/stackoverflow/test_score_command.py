@@ -6,6 +6,7 @@ import sys
 import pytest
 import written_problems as written
 
+CONTEXT_OF_A_FUNCTION = written.CONTEXT.replace("int(result == ans)", "int(result() == 1)")
 GOOD = {"problem_id": 1, "solution": written.REFERENCE}
 
 
@@ -42,7 +43,48 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
     said = " ".join(result.stdout.split())
     assert "problems/all pass_at_1_percent 33.3 [" in said  # mean of 2/3 and 0
     assert "all passed_percent 40.0 [" in said  # 2 of 5
+    assert "samples of a task: 2 to 3" in result.stderr
     assert "sandbox: " in result.stdout and (tmp_path / "store" / "verdicts.sqlite").is_file()
+
+
+def test_the_authors_files_are_read_as_they_are(graded):
+    about = written.record(1)["metadata"]
+    lines = [
+        {"id": 7, "code": written.REFERENCE, "metadata": about, "code_context": ""},
+        {"code": ["```python\n" + written.REFERENCE + "```", "result = 0"], "metadata": about},
+        {"id": 1, "code": [written.REFERENCE]},
+    ]
+    result = graded(lines)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["problem_id"], row["passed"]) for row in rows] == [(1, True)] * 3, result.output
+    assert "further texts of lists, left out: 1" in result.stderr
+    for line, missing in (({"code": "x"}, "problem_id"), ({"id": 1}, "solution")):
+        result = graded([GOOD, line])
+        assert f"line 2: the field '{missing}' is missing" in result.stderr, result.output
+
+
+def test_the_table_has_kinds_of_perturbation_and_no_number_twice(graded):
+    result = graded([GOOD, {"problem_id": 2, "solution": "result = 0"}])
+    said = " ".join(result.stderr.split())
+    assert "problems/Origin pass_at_1_percent 100.0" in said
+    assert "problems/Surface pass_at_1_percent 0.0" in said and "passed_percent" not in said
+    assert "problems/Surface pass_at_1_drop_points 100.0" in said
+
+
+def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
+    score, problems_file
+):
+    broken = written.record(2, reference="result = 0")
+    one = CONTEXT_OF_A_FUNCTION, "result = lambda: 1"
+    places = problems_file(written.record(), broken, written.record(3, *one, origin=3))
+    answers = [GOOD, GOOD | {"problem_id": 2}, {"problem_id": 3, "solution": one[1]}]
+    given = "--problems", places, "--environment", sys.executable, "--workers", 1
+    result = score("ds1000", answers, *given)
+    passed = [json.loads(line)["passed"] for line in result.stdout.splitlines()]
+    assert passed == [True, None, None], result.output
+    assert "not judged: 2 of 3 answers; problems and reasons:" in result.stderr
+    assert "2: not judged: the reference fails here, too: AssertionError:" in result.stderr
+    assert "3: not judged: the reference fails here, too: not judged: passes only" in result.stderr
 
 
 def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(graded):

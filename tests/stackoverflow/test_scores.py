@@ -2,6 +2,7 @@
 is from right.
 """
 
+import near_misses as nearness
 import pandas as pd
 import pytest
 import written_problems as written
@@ -78,6 +79,16 @@ def test_each_part_has_its_pass_at_k_and_perturbations_what_they_cost(problems):
         scores.solved(problems, answers(), [3])
 
 
+def test_a_problem_with_an_answer_that_is_not_judged_is_in_no_number(problems):
+    judged = answers()
+    judged["passed"] = judged.passed.astype(object).where(judged.index != 4, None)  # one of 3
+    some, every = (scores.solved(problems, one, [1]) for one in (judged, answers()))
+    assert [*some.index] == ["1", "2", "4", "5"]
+    assert values(scores.rows({("m", "k"): some}))["k/all", "pass_at_1_percent"] == (43.75, 4)
+    for pair in ((some, every), (every, some)):
+        assert [*scores.change(*pair).index] == [*some.index]
+
+
 def test_intervals_are_of_origins_not_of_problems(problems):
     # 1, 2 and 3 share an origin; all fail or pass together, so nothing is known but of one origin
     (row, *_) = scores.rows(tables(problems, way=((1, 1), (1, 1), (0, 0))))
@@ -126,7 +137,7 @@ def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
     ],
 )
 def test_the_distance_counts_tokens_and_no_comments(first, second, distance):
-    assert Levenshtein.distance(scores._tokens(first), scores._tokens(second)) == distance
+    assert Levenshtein.distance(nearness._tokens(first), nearness._tokens(second)) == distance
 
 
 @pytest.mark.parametrize(
@@ -138,12 +149,13 @@ def test_the_distance_counts_tokens_and_no_comments(first, second, distance):
         ("result = round(max(numbers), 1)", False),
         ("result = round(max(numbers, key=abs), 2)", False),
         ("result = round(", False),
+        ("result = numbers" + ".copy()" * 900, False),  # too deep to be written out
     ],
 )
 def test_one_argument_of_one_call(problems_file, solution, apart):
     reference = "result = round(max(numbers, key=abs), 2)  # to cents"
     (problem,) = load_problems(problems_file(written.record(reference=reference)))
-    assert scores.argument_apart(problem, solution) is apart
+    assert nearness.argument_apart(problem, solution) is apart
 
 
 def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
@@ -156,7 +168,7 @@ def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
     bench = Ds1000Bench(problems, Grader(store=False, workers=1), indent=False)
     pairs = [(one, given(one.id, text)) for one, text in completions]
     frame = judged(bench, pairs).assign(model="m", sample=[0, 1, 2, 0, 0])
-    found = scores.near_misses(problems, frame, bench.grader)
+    found = nearness.near_misses(problems, frame, bench.grader)
     columns = ["id", "sample", "compile_error", "test_execution", "test_string"]
     assert [tuple(row) for row in found[columns].to_numpy()] == [
         ("1", 1, True, False, False),
@@ -166,7 +178,7 @@ def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
     ]
     assert [*found.one_token[:2]] == [*found.near_miss[:2]] == [True, False]
     assert found.error.all()
-    shares = {row["metric"]: (row["value"], row["n"]) for row in scores.near_miss_rows(found)}
+    shares = {row["metric"]: (row["value"], row["n"]) for row in nearness.near_miss_rows(found)}
     assert shares["near_miss_percent"] == (25, 4) and shares["compile_error_percent"] == (50, 4)
 
 
@@ -177,8 +189,8 @@ def test_no_answer_and_no_failure_make_empty_tables_that_can_be_saved(
     monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
     none = scores.solved(problems, answers({}), [1])
     assert none.empty and scores.rows({("m", "k"): none}, [("k", "k")], ["all", "Numpy"]) == []
-    failures = scores.near_misses(problems, answers({"1": (1, 1)}), Grader(store=False))
-    assert failures.empty and scores.near_miss_rows(failures) == []
+    failures = nearness.near_misses(problems, answers({"1": (1, 1)}), Grader(store=False))
+    assert failures.empty and nearness.near_miss_rows(failures) == []
     rows = attach(pd.DataFrame([]), paper="stackoverflow", artifact="near_misses")
     artifact = Artifact("stackoverflow", "near_misses")
     assert artifact.save(rows).empty and artifact.save(pd.DataFrame([])).empty

@@ -3,6 +3,7 @@ without a reason.
 """
 
 import json
+import os
 
 import pytest
 
@@ -151,6 +152,11 @@ def test_a_file_that_is_left_out_is_counted_and_the_others_are_read(tmp_path, co
     assert len(result.functions) == 1 and result.files == 2
     assert result.left_out == {f"file: {reason}": 1}
     assert take(tmp_path, PLAIN, max_files=1).left_out == {"repository: more than 1 files": 1}
+
+
+def test_a_file_whose_name_is_not_utf_8_is_left_out(tmp_path):
+    (tmp_path / os.fsdecode(b"caf\xe9.py")).write_text(PLAIN)
+    assert take(tmp_path, "").left_out == {"file: its path is not UTF-8": 1}
 
 
 def test_links_and_hidden_folders_are_not_followed(tmp_path):

@@ -144,7 +144,7 @@ def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_c
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[]", "c.jsonl, line 2: no JSON object"),
+        ("[]", "c.jsonl, line 2: not an object"),
         ('{"id": "a"}', "c.jsonl is no marked corpus: line 2 has no 'body'; `lookuplab data mark`"),
     ],
 )

@@ -188,3 +188,9 @@ def test_any_text_has_a_similarity(prediction, reference):
     assert 0 <= edit_similarity(prediction, reference) <= 100
     assert 0 <= coded((prediction, reference))[0] <= 1 + 1e-9
     assert common_tokens(Compared(reference, reference, "", "", PAPER_RULES)) in (1, None)
+
+
+def test_a_tree_of_any_depth_is_compared():
+    """A model that repeats itself writes such lines."""
+    _, (_, _, syntax, _) = coded(("return x" + " + x" * 2000, "return x" + " + x" * 1999))
+    assert 0 < syntax < 1

@@ -32,7 +32,7 @@ from pandas import DataFrame, read_csv
 from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex, load_index, readable_file
 from lookuplab.cloudapi.tasks import frequency_class
-from lookuplab.errors import UserError, needs
+from lookuplab.errors import UNPARSABLE, UserError, needs
 from lookuplab.models.names import split_options
 from lookuplab.paths import json_lines, source_text, write_lines
 from lookuplab.run.commands import command, run_module
@@ -167,7 +167,7 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
             fates.update(found)
             try:
                 used, called = usage(text, clients)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
+            except UNPARSABLE:
                 fates["unparsed"] += 1
                 used, called = Counter(_CALL.findall(text)), Counter()
             bound.update(called)

@@ -229,6 +229,20 @@ def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, st
     return rows
 
 
+def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
+    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at
+    each precision in percent, and the paired change from the first precision to the last.
+    """
+    always, ways, rows = np.full(len(passes.first), True), {}, []
+    for x in precisions:
+        name = f"precision_{x:g}"
+        ways[name] = outcome(passes, always, x)
+        rows += policy_rows(passes, name, always, x, seed)
+    if names := list(ways):
+        rows += compared_rows(passes.first, ways, [(names[-1], names[0])])
+    return [line for line in rows if line["metric"] != "triggered_percent"]
+
+
 def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:
     """(tasks,) tokens that documentation added to the prompts, including those that did not fit
     into the context.

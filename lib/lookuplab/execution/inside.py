@@ -1,7 +1,8 @@
 """The server that runs programs: it runs under the Python that they need, with only its standard
 library.
 
-Its argument is a JSON object with ``limits`` and ``contained``. Standard input and output carry
+Its argument is a JSON object with ``limits``, ``contained``, and ``shown``, further folders that
+can be read. Standard input and output carry
 frames: four bytes of length, then JSON. ``{"push": "import numpy"}`` forks a process that makes the
 import and answers from then on;
 ``{"pop": true}`` ends it, and the one below answers again. A process thus has exactly the imports
@@ -9,11 +10,11 @@ on the way to it.
 
 ``{"run": seed}``, with the program's text in the next frame, is answered by two processes forked
 from the one on top. T
-reads the text and runs it, except for the solution: its ``exec(code, env)`` sends both to W, which
-executes the code and returns the names that the code has bound and the files that it wrote. W is
-forked before the text is read, sees
-only its own processes, and cannot reach the verdict: it never holds the test or the expected
-answer. It may send anything, so T accepts only objects of known classes.
+reads the text and runs it, except for the solution: its ``exec(code, env)`` sends both to W, with
+the files in T's folder. W executes the code and returns the names that the code has bound and the
+files that it wrote. W is forked before the text is read, sees only its own processes, and cannot
+reach the verdict: it holds nothing of the test but these files. It may send anything, so T accepts
+only objects of known classes, and files under names that T does not have.
 """
 
 import _socket
@@ -27,6 +28,7 @@ import pickle
 import select
 import shutil
 import signal
+import stat
 import sys
 import time
 import types
@@ -42,11 +44,12 @@ if TYPE_CHECKING:
 TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # characters of an error
 GONE = "ended before its test did"  # said of W, which may also have closed its end
+FILES, FILE_BYTES = 1000, 1 << 27  # what goes from one folder to the other at most
 # Packages whose classes W may send back, and the functions and classes that may be called to
 # rebuild objects
 SENT_PACKAGES = """
-    builtins collections datetime decimal fractions matplotlib numpy pandas pyarrow pytz scipy
-    seaborn sklearn tensorflow torch xgboost zoneinfo
+    builtins collections datetime decimal fractions numpy pandas pyarrow pytz scipy sklearn
+    tensorflow torch xgboost zoneinfo
 """.split()
 CALLED = """
     bytearray complex frozenset set slice range OrderedDict defaultdict deque Counter date
@@ -78,7 +81,7 @@ def read(end: int) -> "Any":
 
 
 class Nothing:
-    """A placeholder for anything unknown, such as a function that a figure refers to."""
+    """A placeholder for anything unknown, such as a function that an estimator refers to."""
 
     def __init__(self, *_: object):
         pass
@@ -104,12 +107,9 @@ def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") ->
 
 
 def member(owner: object, name: str) -> "Any":
-    """``getattr``, with which methods are pickled: allowed only for time zones and a figure's
-    transformations.
-    """
+    """``getattr``, with which methods are pickled: allowed only for time zones."""
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
-    allowed = zone or type(owner).__module__ == "matplotlib.transforms"
-    return getattr(owner, name) if allowed else Nothing
+    return getattr(owner, name) if zone else Nothing
 
 
 def arrow(content: "tuple[Any, ...]") -> "Any":
@@ -168,8 +168,7 @@ class SentUnpickler(Unpickler):
             for name, value in part.items() if isinstance(part, dict) else ():
                 method = callable(getattr(type(made), name, None))
                 hides = method and getattr(value, "__name__", "") != name
-                special = name.startswith("__") and name != "__mpl_version__"
-                if isinstance(made, type) or hides or special:
+                if isinstance(made, type) or hides or name.startswith("__"):
                     raise pickle.UnpicklingError(f"{type(made)} with its own {name}")
         if type(made) is Nothing:
             self.stack.pop()
@@ -186,24 +185,54 @@ class Sent(pickle.Unpickler):
         return dtype if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
 
 
+def own_files() -> "dict[str, bytes | None]":
+    """The files in this process's folder and below: path -> content, and None for a folder. Links
+    and what is no plain file stay, as does what is more than FILES or FILE_BYTES.
+    """
+    found: dict[str, bytes | None] = {}
+    left = FILE_BYTES
+    for folder, folders, names in os.walk("."):
+        for path in (os.path.join(folder, name)[2:] for name in (*folders, *names)):
+            about = os.lstat(path)
+            if len(found) == FILES:
+                return found
+            if stat.S_ISDIR(about.st_mode):
+                found[path] = None
+            elif stat.S_ISREG(about.st_mode) and about.st_size <= left:
+                left -= about.st_size
+                with open(path, "rb") as file:
+                    found[path] = file.read()
+    return found
+
+
+def put(path: str, content: "bytes | None") -> None:
+    if content is None:
+        os.makedirs(path, exist_ok=True)
+    else:
+        with open(path, "wb") as file:
+            file.write(content)
+
+
 def test(requests: int, verdicts: int, solver: "Any") -> None:
     """T: run the program's text, but the solution in W, at the other end of ``solver``."""
     text, received = read(requests), set()
 
     def execute(code: str, env: "dict[str, Any]") -> None:
+        asked = code, env, own_files()
         try:
-            pickle.dump((code, env), solver)
+            pickle.dump(asked, solver)
             solver.flush()
             error, values, files = SentUnpickler(solver).load()
         except (EOFError, OSError):
             error = GONE
         if error:
             raise Failed(str(error))
-        for name, content in files.items():
-            if name in received or (name == os.path.basename(name) and not os.path.lexists(name)):
-                received.add(name)
-                with open(name, "wb") as file:
-                    file.write(content)
+        for path, content in files.items():
+            # neither elsewhere, nor through a link, nor over what the test wrote
+            inside = os.path.realpath(path) == f"{os.getcwd()}/{path}"
+            if inside and (path in received or not os.path.exists(path)):
+                received.add(path)
+                put(path, content)
         for name, content in values.items():
             try:
                 env[name] = SentUnpickler(io.BytesIO(content)).load()
@@ -227,26 +256,30 @@ def solve(tester: "Any") -> None:
     """W: execute what T, at the other end of ``tester``, sends, and send back what can be sent."""
     if variables := sys.modules.get("tensorflow.python.ops.resource_variable_ops"):
         copyreg.pickle(variables.ResourceVariable, lambda one: (type(one), (one.numpy(),)))
+    home = os.getcwd()
+    known: dict[str, bytes | None] = {}
     while True:
-        code, env = Sent(tester).load()
-        error, values, files = "", {}, {}
+        code, env, given = Sent(tester).load()
+        error, values = "", {}
         try:
+            for path in known.keys() - given.keys():  # deleted by the test since
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+            for path, content in given.items():
+                if known.get(path, "") != content:
+                    put(path, content)
             exec(code, env)
+            os.chdir(home)
+            known = own_files()
         except BaseException as raised:
             error = described(raised)
         env.pop("__builtins__", None)
-        # T registers figures again when it reads them
-        if helpers := sys.modules.get("matplotlib._pylab_helpers"):
-            env[" figures"] = [one.canvas.figure for one in helpers.Gcf.figs.values()]
         for name, value in env.items():
             try:
                 values[name] = pickle.dumps(value)
             except Exception:
                 continue  # such as modules and the solution's own functions
-        for entry in os.scandir("."):
-            if entry.is_file():
-                with open(entry, "rb") as file:
-                    files[entry.name] = file.read()
+        files = {path: known[path] for path in known if known[path] != given.get(path, "")}
         pickle.dump((error, values, files), tester)
         tester.flush()
 
@@ -429,9 +462,10 @@ def silence(first: int, *kept: int) -> None:
 
 def main() -> None:
     task = json.loads(sys.argv[1])
+    shown = task.pop("shown")
     if task["contained"]:
         python = [os.path.abspath(sys.executable), os.path.realpath(sys.executable)]
-        namespaces.leave_the_system([sys.prefix, sys.base_prefix, *python, *sys.path[1:]])
+        namespaces.leave_the_system([sys.prefix, sys.base_prefix, *python, *sys.path[1:], *shown])
     # no other process may read this one's memory
     namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(**task)

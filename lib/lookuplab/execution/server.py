@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -17,12 +18,13 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 import lookuplab
+from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.execution import inside, namespaces
 
@@ -44,6 +46,14 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
 }
+# Where seaborn and scikit-learn look for data sets before they ask the network; programs in the
+# sandbox can read what is there
+FETCHED = paths.DOWNLOADS / "fetched"
+CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
+# what a program without a sandbox needs to reach the network
+PROXIES = "http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE".split()
+NOT_JUDGED = "not judged"  # how the error of such an outcome begins
+DRAWS = ("matplotlib", "seaborn")
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,25 @@ class Program:
     imports: tuple[str, ...] = ()
     about: str = ""
 
+    @property
+    def draws(self) -> bool:
+        """Whether the test looks at figures. They live in the process that draws them, full of
+        functions that no other process can be sent, so such a program runs in one process.
+        """
+        return any(name in line for line in self.imports for name in DRAWS)
+
+    @property
+    def joined(self) -> str:
+        """The text as one that gives all of itself to the solution's process.
+
+        The sandbox holds there, too, and leaving early does not pass: the test ends with a word
+        that nobody can guess. But a solution that means to can look for the word, or change how
+        the test compares.
+        """
+        word = secrets.token_hex()
+        code = f"exec({self.text!r}, {{'__name__': '__main__'}})\nended = {word!r}"
+        return f"env = {{}}\nexec({code!r}, env)\nassert env['ended'] == {word!r}"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -80,13 +109,18 @@ class Outcome:
     store keeps.
 
     ``stopped``: the program was stopped before its end, perhaps because the machine was busy; a
-    second run may tell.
+    second run may tell. Not ``judged``: it is not known whether the solution or the grader is at
+    fault; ``error`` says why.
     """
 
     passed: bool
     error: str
     seconds: float = 0.0
     stopped: bool = False
+
+    @property
+    def judged(self) -> bool:
+        return not self.error.startswith(NOT_JUDGED)
 
 
 class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
@@ -144,10 +178,24 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def run(self, program: Program) -> Outcome:
         """Run one program after making its imports. Whatever it does, the next program finds a
         working server.
+
+        A failure may be the grader's: of an object that does not reach the test, a setting of a
+        library, a file of 1 GB. So a program that fails runs again with test and solution in one
+        process. If it passes there, it is not judged: there a solution could change the test.
         """
         self.preload(program.imports)
-        text, started = program.text, time.monotonic()
-        seed = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:4]
+        if program.draws:
+            return self._run(program, program.joined)
+        outcome = self._run(program, program.text)
+        final = outcome.passed or outcome.stopped or "SyntaxError" in outcome.error
+        if not final and self._run(program, program.joined).passed:
+            why = f"{NOT_JUDGED}: passes only in one process with its test, apart {outcome.error}"
+            return replace(outcome, error=why)
+        return outcome
+
+    def _run(self, program: Program, text: str) -> Outcome:
+        started = time.monotonic()
+        seed = hashlib.sha256(program.text.encode("utf-8", "replace")).digest()[:4]
         try:
             verdict = self._ask(
                 self.limits.seconds + GRACE, {"run": int.from_bytes(seed, "big")}, text
@@ -155,23 +203,29 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         except (EOFError, OSError):
             self.close()
             verdict = {"passed": False, "error": "took its server down", "stopped": True}
-        verdict["error"] = " ".join(verdict["error"].split())  # one line
+        error = " ".join(verdict["error"].split())  # one line
+        # only the caller says so
+        verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error
         return Outcome(**verdict, seconds=time.monotonic() - started)
 
     def _start(self) -> None:
         self.close()
         self._folder = tempfile.TemporaryDirectory(prefix="lookuplab-")
-        task = {"limits": asdict(self.limits), "contained": self.sandbox != "none"}
+        contained, shown = self.sandbox != "none", [*map(str, CACHES.values())]
+        task = {"limits": asdict(self.limits), "contained": contained, "shown": shown}
         root = str(Path(lookuplab.__file__).parents[1])
         code = f"import sys; sys.path[0] = {root!r}\n"
         code += "from lookuplab.execution.inside import main\nmain()"
-        home = namespaces.WORK_FOLDER if task["contained"] else self._folder.name
+        home = namespaces.WORK_FOLDER if contained else self._folder.name
+        given = {name: str(place) for name, place in CACHES.items() if place.exists()}
+        if not contained:
+            given |= {name: os.environ[name] for name in PROXIES if name in os.environ}
         # a file, since output of the imports could fill a pipe
         with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
                 cwd=self._folder.name,
-                env={**ENVIRONMENT, "HOME": home, "TMPDIR": home},
+                env={**ENVIRONMENT, **given, "HOME": home, "TMPDIR": home},
                 start_new_session=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
 
@@ -44,8 +44,10 @@ class Artifact:
 
     @property
     def place(self) -> Path:
-        """``figures/<profile>/<paper>/<name>``, below ``$LOOKUPLAB_FIGURES`` if it is set."""
-        figures = Path(os.environ.get("LOOKUPLAB_FIGURES") or paths.FIGURES)
+        """``<profile>/<paper>/<name>`` below ``$LOOKUPLAB_FIGURES``, which the runner sets; without
+        it, as in JupyterLab, below ``runs/figures``: only the runner replaces committed figures.
+        """
+        figures = Path(os.environ.get("LOOKUPLAB_FIGURES") or paths.RUNS / "figures")
         return figures / self.profile / self.paper / self.name
 
     def save(
@@ -120,29 +122,21 @@ class Artifact:
         """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
 
         ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the
-        last model that has the number is quoted; "not measured" if none has. Raises UserError for a
-        condition or metric that no table of this artifact has, neither this one nor a committed
-        one, whatever numbers it contains (``gate_0.8``).
+        last model that has the number is quoted; "not measured" if none has.
         """
         saved = self.read()
         matches = saved[(saved.condition == condition) & (saved.metric == metric)]
         if model:
             matches = matches[matches.model == table_name(model)]
         if matches.empty:
-            committed = sorted(paths.FIGURES.glob(f"*/{self.paper}/{self.name}.csv"))
-            tables = pd.concat([saved, *map(read_csv, committed)])
-            for column, name in ("condition", condition), ("metric", metric):
-                names = tables[column].unique()
-                if len(saved) and _form(name) not in map(_form, names):
-                    check_choice(f"{self.paper}/{self.name}: the quoted {column}", name, names)
             return "not measured"
         row = matches.iloc[-1]
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
+        interval = ""
         if pd.notna(row.ci_low):
             interval = f" [{row.ci_low:,.{digits}f}, {row.ci_high:,.{digits}f}]"
-        else:
-            interval = ""
-            digits = digits if row.value % 1 else 0
+        elif not row.value % 1:
+            digits = 0
         text = f"{row.value:,.{digits}f}{unit}{interval}"
         if row.n > 1:
             within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
@@ -181,16 +175,14 @@ class Artifact:
         return text
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        columns = list(ARTIFACT_COLUMNS)
         required = REQUIRED if len(frame) else set()  # rows of nothing have no columns
-        wrong = set(frame.columns) - set(columns) or required - set(frame.columns)
-        if wrong:
+        for name in {*frame}.difference(ARTIFACT_COLUMNS) | required.difference(frame):
             raise UserError(
-                f"{self.paper}/{self.name}: columns {', '.join(columns)}; "
-                f"unknown or missing: {min(wrong)}"
+                f"{self.paper}/{self.name}: columns {', '.join(ARTIFACT_COLUMNS)}; "
+                f"unknown or missing: {name}"
             )
         table = frame.assign(paper=self.paper, artifact=self.name)
-        table = table.reindex(columns=columns).reset_index(drop=True)
+        table = table.reindex(columns=[*ARTIFACT_COLUMNS]).reset_index(drop=True)
         twice = table.duplicated(list(ROW_KEY))
         invalid = table[twice | (table.ci_low.astype(float) > table.ci_high.astype(float))]
         for row in invalid.itertuples():
@@ -205,11 +197,6 @@ def _of_notebook() -> dict[str, Any]:
     """The parameters with which the runner executes this notebook."""
     parameters: dict[str, Any] = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
     return parameters
-
-
-def _form(name: str) -> str:
-    """A condition or metric without its numbers, which parameters may set."""
-    return re.sub(r"\d+(\.\d+)?", "0", name)
 
 
 def to_csv(table: pd.DataFrame) -> str:
@@ -230,12 +217,11 @@ def read_csv(file: Path) -> pd.DataFrame:
     """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks
     the schema.
     """
-    types = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(ROW_KEY, str)
+    types = dict.fromkeys(ROW_KEY, str) | dict.fromkeys(_NUMBERS, float)
     empty = {column: [""] for column in _NUMBERS}
-    columns = list(ARTIFACT_COLUMNS)
     try:
         return pd.read_csv(
-            file, usecols=columns, keep_default_na=False, na_values=empty, dtype=types
+            file, usecols=[*types], keep_default_na=False, na_values=empty, dtype=types
         )
     except (ValueError, OSError) as error:
         raise UserError(f"{file} is not an artifact's CSV: {error}") from error

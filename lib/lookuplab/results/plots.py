@@ -8,7 +8,6 @@ them once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import cycle
 from textwrap import fill
 from typing import Any
@@ -74,7 +73,6 @@ PAPER_STYLE: Style = {
 DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
 DRAWN_NUMBERS = ["value", "ci_low", "ci_high", "n", "paper_value"]
 LEGEND: Style = {"alignment": "left", "frameon": False}
-LONGEST_BIN = 2048  # tokens: where Figure 6 of CloudAPIBench ends
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
@@ -121,7 +119,6 @@ def grouped_bars(
     keys, heading = _keys(rows, bars, palette)
     figure, axes = canvas(title, ylabel)
     handles: dict[str, Any] = {}
-    has_paper, has_interval = rows.paper_value.notna().any(), rows.ci_low.notna().any()
     for position, (kind, label) in enumerate(zip(palette, keys, strict=True)):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
@@ -129,8 +126,9 @@ def grouped_bars(
         if counts:
             axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize=9)
         else:
-            whiskers: Style = {"fmt": "none", "ecolor": DARK, "elinewidth": 1, "capsize": 2.5}
-            axes.errorbar(x, ours.value, _whiskers(ours), **whiskers)
+            axes.errorbar(
+                x, ours.value, _whiskers(ours), fmt="none", ecolor=DARK, elinewidth=1, capsize=2.5
+            )
         if ours.paper_value.notna().any():
             axes.plot(x, ours.paper_value, **PAPER_STYLE, zorder=5)
     if sum(max(map(len, name.split(" "))) for name in names) > 60:  # characters, or they overlap
@@ -140,12 +138,19 @@ def grouped_bars(
         ticks = [fill(name, room, break_long_words=False) for name in names]
         axes.set_xticks(range(len(names)), ticks)
     axes.set_ylim(0, top)
-    if has_paper:
+    if rows.paper_value.notna().any():
         handles["paper"] = Line2D([], [], **PAPER_STYLE)
-    if has_interval and not counts:
+    if rows.ci_low.notna().any() and not counts:
         handles["95% interval"] = Line2D([], [], color=DARK, marker="|", linestyle="none")
-    beside: Style = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0}
-    axes.legend(handles.values(), handles, title=heading, **LEGEND, **beside)
+    axes.legend(
+        handles.values(),
+        handles,
+        title=heading,
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        borderaxespad=0,
+        **LEGEND,
+    )
     return figure
 
 
@@ -167,10 +172,8 @@ def dots_with_intervals(
     """
     rows = _rows(frame, metric)
     heads, palette = _present(policies, rows["head"]), colours(_present(classes, rows["class"]))
-    if isinstance(policies, Mapping):
-        labels = [policies[name] for name in heads]
-    else:
-        labels = [name.replace("_", " ") for name in heads]
+    named = policies if isinstance(policies, Mapping) else {}
+    labels = [named.get(name, name.replace("_", " ")) for name in heads]
     height = 1.3 + len(heads) * max(0.5 if len(heads) < 20 else 0.2, 0.2 * len(palette))
     figure, cells = _panels(rows, panels, title, xlabel, "", height)
     for axes, here in cells:
@@ -179,8 +182,9 @@ def dots_with_intervals(
             ours = here[here["class"] == name].set_index("head").reindex(heads)
             beside = (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
             y = np.arange(len(heads)) + beside * several
-            dot: Style = {"fmt": "o", "color": colour, "markersize": 5, "capsize": 2}
-            axes.errorbar(ours.value, y, xerr=_whiskers(ours), **dot)
+            axes.errorbar(
+                ours.value, y, xerr=_whiskers(ours), fmt="o", color=colour, markersize=5, capsize=2
+            )
             axes.plot(ours.paper_value, y, **PAPER_STYLE | {"markersize": 4.5}, zorder=5)
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.45, -0.55)
@@ -222,30 +226,32 @@ def curves(
     at = pd.to_numeric(rows["head"].str.extract(f"^{x}_(.*)$")[0])
     if at.isna().all():
         check_choice("x", x, [*dict.fromkeys(rows["head"].str.rpartition("_")[0])])
-    rows = rows.assign(at=at, is_base=rows["head"] == "base")
-    shown = _present(classes, rows["class"])
-    rows = rows[(rows.is_base | at.notna()) & rows["class"].isin(shown)]
+    is_base, is_sampled = rows["head"] == "base", rows.metric == points
+    part = np.select([is_sampled, is_base], ["sampled", "base"], "ours")
+    rows = rows.assign(at=at, part=part)[is_base | at.notna()]
+    rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
     palette = colours(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, title, xlabel, ylabel)
     keys, heading = _keys(rows[rows.metric == metric], lines, palette, linewidth=2)
-    if rows.is_base.any():
+    if "base" in rows.part.values:
         keys["base"] = {"color": GREY, **DASHES}
-    if (rows.metric == points).any():
+    if "sampled" in rows.part.values:
         keys["sampled"] = {"color": GREY, "marker": ".", "linestyle": "none"}
     for axes, here in cells:
         for name, colour in palette.items():
             of_line = here[here[lines] == name].sort_values("at", kind="stable")
-            ours = of_line[(of_line.metric == metric) & ~of_line.is_base]
+            ours, base, sampled = (
+                of_line[of_line.part == part] for part in ("ours", "base", "sampled")
+            )
             axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.18, lw=0)
             # more markers would hide the line
             style = "o-" if points is None and len(ours) <= 15 else "-"
             axes.plot(ours["at"], ours.value, style, color=colour, markersize=4)
-            for level in of_line.loc[of_line.is_base & (of_line.metric == metric), "value"]:
+            for level in base.value:
                 axes.axhline(level, color=colour, **DASHES, zorder=1.5)
             # the edge of a diamond has the colour of its line: several may share an x
             diamond = PAPER_STYLE | {"markeredgecolor": colour, "markeredgewidth": 1.6}
             axes.plot(ours["at"], ours.paper_value, **diamond, zorder=5)
-            sampled = of_line[of_line.metric == points]
             axes.plot(sampled["at"], sampled.value, ".", color=colour, markersize=5, zorder=4)
         if rows["at"].nunique() <= 6:  # few values: a tick for each, and none between them
             axes.set_xticks(rows["at"].dropna().unique())
@@ -256,46 +262,9 @@ def curves(
             else:
                 axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
                 keys[label] = {"color": GREY, "linestyle": ":"}
-    band: Style = {"marker": "s", "markersize": 9, "alpha": 0.3}
-    _draw_keys(figure, heading, keys, rows[~rows.is_base], band)
+    band = {"marker": "s", "markersize": 9, "alpha": 0.3}
+    _draw_keys(figure, heading, keys, rows[rows.part != "base"], band)
     return figure
-
-
-def length_map(
-    frame: pd.DataFrame, *, designs: Sequence[str] = (), title: str = "", ylabel: str = ""
-) -> Figure:
-    """Figure 6 (right): for each augmentation design, how long it is (y, binned), how often, and
-    how well it does.
-
-    Conditions are ``<design>/<bin>``, with bins from ``token_bin``. A cell's colour and first
-    number are the metric
-    ``valid_percent`` of the design's samples in the bin; the number below is ``share_percent``,
-    their share of all its samples.
-    """
-    rows = _rows(frame, "valid_percent", "share_percent")
-    names = _present(designs, rows["head"])
-    cells = rows.pivot(index="class", columns=["metric", "head"], values="value")
-    cells = cells.loc[sorted(cells.index, key=lambda name: -int(name[1:].split(",")[0]))]
-    valid, share = cells["valid_percent"][names], cells["share_percent"][names]
-    valid = valid.where(share > 0)
-    texts = valid.map("{:.0f}%".format) + share.map("\nof {:.0f}%".format)
-    figure, axes = canvas(title, ylabel, height=1.9 + 0.45 * len(cells))
-    options: Style = {"vmin": 0, "vmax": 100, "cmap": "cividis", "linewidths": 1, "fmt": ""}
-    bar, small = {"label": "valid (%)", "pad": 0.02}, {"fontsize": 8}
-    sns.heatmap(valid, annot=texts, annot_kws=small, cbar_kws=bar, ax=axes, **options)
-    labels = [name.replace("_", "\n") for name in names]
-    axes.set_xticks(np.arange(len(names)) + 0.5, labels, fontsize=8, rotation=0)
-    axes.set(xlabel="", ylabel=ylabel)
-    axes.grid(visible=False)
-    return figure
-
-
-def token_bin(count: int) -> str:
-    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``; the
-    last is open-ended.
-    """
-    exponent = min(int(count), LONGEST_BIN - 1).bit_length()
-    return f"[{2 ** (exponent - 1)}, {2**exponent - 1}]" if exponent else "[0, 0]"
 
 
 def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
@@ -306,12 +275,9 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     ``correct_percent`` its share of right answers, as returned by
     ``scoring.calibration.reliability_rows``.
     """
-    _rows(frame, "correct_percent", "confidence")
-    at = frame[frame.metric == "confidence"].set_index(["model", "condition"])["value"]
-    rows = frame[frame.metric == "correct_percent"]
-    keys = rows[["model", "condition"]].itertuples(index=False, name=None)
+    rows, at = _rows(frame, "correct_percent"), _rows(frame, "confidence").value
     figure = curves(
-        rows.assign(condition=[f"confidence_{at[key]}" for key in keys]),
+        rows.assign(condition=[f"confidence_{confidence}" for confidence in at]),
         "correct_percent",
         "confidence",
         lines="model",
@@ -456,14 +422,10 @@ def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:
     """The ``wanted`` names that occur in the rows, in their order; by default all, in order of
     appearance.
 
-    A small run may lack some of them. Raises UserError if it lacks all, or one that looks like a
-    name not wanted.
+    A small run may lack some of them. Raises UserError if it lacks all.
     """
     names = list(rows.unique())
     present = [name for name in wanted or names if name in names]
-    others = [name for name in names if name not in wanted]
-    for name in wanted:
-        is_misspelt = name not in names and get_close_matches(name, others, cutoff=0.7)
-        if not present or is_misspelt:
-            check_choice("a name to draw", name, names)
+    for name in () if present else wanted:
+        check_choice("a name to draw", name, names)
     return present

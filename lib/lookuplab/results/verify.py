@@ -164,7 +164,10 @@ def committed(profile: str) -> dict[str, bytes]:
     """A profile's figures in git's HEAD. Raises UserError if there are none."""
     folder = relative(paths.FIGURES / profile)
     command = ["git", "-C", str(paths.ROOT), "archive", "--format=zip", "-0", "HEAD", folder]
-    archive = subprocess.run(command, capture_output=True)
+    try:
+        archive = subprocess.run(command, capture_output=True)
+    except FileNotFoundError:
+        raise UserError("git, which knows the committed figures, is not installed") from None
     if archive.returncode:
         reason = " ".join(archive.stderr.decode().split())
         raise UserError(

@@ -45,7 +45,6 @@ from lookuplab.models.store import (
 )
 from lookuplab.results import provenance
 from lookuplab.run.execute import end_with_the_runner
-from lookuplab.run.notebooks import Job
 from lookuplab.run.runner import ALWAYS, default_jobs, run_module
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
@@ -79,12 +78,6 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
     """Variables for a run with an audit; none without one."""
     return {record.AUDIT_VARIABLE: json.dumps(audit._asdict())} if audit else {}
-
-
-def uses_record(job: Job) -> bool:
-    """Whether this job's answers may come from the record."""
-    is_off = {**os.environ, **job.environment}.get(record.RECORD_VARIABLE) == "off"
-    return job.request.profile.file.stem == "mini" and not is_off
 
 
 def complete(seconds: float) -> None:

@@ -5,7 +5,7 @@ import os
 import click
 
 import lookuplab
-from lookuplab.run.commands import HELP, Group, data, recording, results, run, score, train
+from lookuplab.run.commands import HELP, Group, data, results, run, score, train
 
 
 @click.group(cls=Group, context_settings=HELP)
@@ -22,7 +22,7 @@ def cli() -> None:
 
 for command in (
     *(run.run, run.reproduce, run.sweep, run.status, run.draw),
-    *(data.data, score.score, train.train, recording.record, recording.audit),
+    *(data.data, score.score, train.train, results.record, run.audit),
     *(results.merge, results.verify, results.claims, results.results, results.report),
 ):
     cli.add_command(command)

@@ -1,5 +1,5 @@
 """What can be run: the notebooks, the profiles, and the checked job that combines a notebook with a
-request.
+profile.
 
 Errors in a request are found here, before anything starts: an unknown parameter, a value of the
 wrong type, a missing model or file.
@@ -11,10 +11,9 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,14 +44,9 @@ _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
 _YAML = (".yaml", ".yml")
-_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_DEPTH = dict.fromkeys("[({", 1) | dict.fromkeys("])}", -1)
-_IN_QUOTES = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
-_QUOTED = re.compile(_IN_QUOTES, re.DOTALL)
-# an escaped letter; quotes around a whole value, or around words at its end; any other letter
-_TOKENS = re.compile(
-    rf"""\\[,"'\[\]]|(?<![^\s,\[({{:]){_IN_QUOTES}(?=\s*(?:[]),}}:]|$))|.""", re.DOTALL
-)
+_QUOTED = re.compile(r"""(?<!\w)(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
+# where a comma separates nothing
+_PROTECTED = re.compile(rf"{_QUOTED.pattern}|\[[^]]*\]|\([^)]*\)|{{[^}}]*}}|\\,")
 # the downloads that a corpus and its questions consist of, by the parameter that names them
 _PARTS = {"corpus": ("", "-snippets"), "queries_of": ("", "-valid", "-test")}
 
@@ -193,8 +187,8 @@ def _artifacts(path: Path, source: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Profile:
-    """Parameters for the notebooks, from one YAML ``file``; no code depends on which profile is
-    used.
+    """What notebooks run with: parameters from one YAML ``file``, and those of the command line; no
+    code depends on which profile is used.
 
     ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook,
     which must declare them. ``committed`` says that the figures are kept in the repository;
@@ -203,6 +197,10 @@ class Profile:
     of threads per notebook; 0 shares the cores among the notebooks that run at once, but then the
     last bits of floating-point numbers depend on how many run. ``steps`` maps paths among the
     parameters, and paths that begin with them, to instructions for making them.
+
+    ``given`` are the command line's texts by parameter, which override everything else. With them,
+    figures go under ``runs/``, never over committed ones, unless the profile is ``by_model`` and
+    they set only models: then those models get their own folder, ``<profile>/<models>``.
     """
 
     file: Path
@@ -213,25 +211,12 @@ class Profile:
     parameters: dict[str, Any] = field(default_factory=dict)
     notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for: a profile, and ``given`` texts by parameter, which override
-    everything else.
-
-    With them, figures go under ``runs/``, never over committed ones, unless the profile is
-    ``by_model`` and they set
-    only models: then those models get their own folder, ``<profile>/<models>``.
-    """
-
-    profile: Profile
     given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
-        name = self.profile.file.stem
+        name = self.file.stem
         if not self._of_models:
             return name
         models = [model for text in self.given.values() for model in fitted([""], text)]
@@ -242,12 +227,12 @@ class Request:
 
     @property
     def _of_models(self) -> bool:
-        return self.profile.by_model and bool(self.given) and all(map(_MODELS.search, self.given))
+        return self.by_model and bool(self.given) and all(map(_MODELS.search, self.given))
 
     @property
     def figures(self) -> Path:
         """The folder above ``<profile>/<paper>/<artifact>``."""
-        is_kept = self.profile.committed and (self._of_models or not self.given)
+        is_kept = self.committed and (self._of_models or not self.given)
         return paths.FIGURES if is_kept else paths.RUNS / "figures"
 
 
@@ -257,10 +242,12 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """One of the kit's profiles by name, or your own by the path of its YAML file. Raises
+    """One of the kit's profiles by name, your own by the path of its YAML file, or
+    ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's. Raises
     UserError.
     """
-    file = Path(name) if name.endswith(_YAML) else PROFILES / f"{name}.yaml"
+    stem, _, models = (name, "", "") if name.endswith(_YAML) else name.partition("/")
+    file = Path(name) if name.endswith(_YAML) else PROFILES / f"{stem}.yaml"
     if not file.is_file():
         check_choice("--profile", name, profile_names())
     try:
@@ -269,25 +256,14 @@ def load_profile(name: str) -> Profile:
             dict(**names)
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
-    return profile
-
-
-def request(name: str) -> Request:
-    """A profile by name or path, or ``paper/OWNER/MODEL``: the paper profile with that model in
-    place of the paper's.
-
-    Raises UserError.
-    """
-    stem, _, models = (name, "", "") if name.endswith(_YAML) else name.partition("/")
-    profile = load_profile(stem)
     if models and not profile.by_model:
         raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
-    return Request(profile, {"models": models} if models else {})
+    return replace(profile, given={"models": models}) if models else profile
 
 
-def made_request(name: str) -> Request:
-    """A request that has figures. Raises UserError if it has none."""
-    made = request(name)
+def made_profile(name: str) -> Profile:
+    """A profile that has figures. Raises UserError if it has none."""
+    made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
         raise UserError(
             f"no figures of profile {name!r} yet; `lookuplab reproduce --profile {name}` makes them"
@@ -333,7 +309,7 @@ class Job:
     """
 
     notebook: Notebook
-    request: Request
+    profile: Profile
     parameters: dict[str, Any]
     output: Path
     figures: Path
@@ -347,7 +323,7 @@ class Job:
     @property
     def place(self) -> Path:
         """The folder for its artifacts."""
-        return self.figures / self.request.name / self.notebook.paper
+        return self.figures / self.profile.name / self.notebook.paper
 
     @property
     def title(self) -> str:
@@ -372,31 +348,31 @@ class Job:
 
     def needs(self) -> list[str]:
         """The profile's models without which it cannot run, and whose API key is not set."""
-        own = (named for named in self.named() if named.parameter not in self.request.given)
+        own = (named for named in self.named() if named.parameter not in self.profile.given)
         return [named.text for named in own if named.is_model and missing_key(named.text)]
 
 
-def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None = None) -> Job:
+def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
     """A job whose parameters have the notebook's names and types.
 
     ``given`` are further texts from the command line; the notebook must declare their names. Of the
-    request's own it takes those that it declares. Models on the hub get the revision that
+    profile's own it takes those that it declares. Models on the hub get the revision that
     ``data/sources.toml`` pins. If the keys for some of the profile's models are not set, the others
     are run. Raises UserError for an unknown name or a wrong type.
     """
     declared, given = notebook.parameters, given or {}
-    request = replace(request, given={**request.given, **given})
-    own = request.profile.notebooks.get(notebook.id, {})
+    profile = replace(profile, given={**profile.given, **given})
+    own = profile.notebooks.get(notebook.id, {})
     for name in (*own, *given):
-        check_choice(f"a parameter of {notebook.id}", name, declared)
-    requested = {"profile": request.name, **request.profile.parameters, **own, **request.given}
+        check_choice(f"a parameter of {notebook.id}", name, settable([notebook]))
+    requested = {**profile.parameters, **own, **profile.given, "profile": profile.name}
     parameters: dict[str, Any] = {}
     without: list[str] = []
     for name, value in declared.items():
         is_model = _MODELS.search(name)
         if name in requested:
             value = fitted(value, requested[name], f"{notebook.id}: parameter {name!r}")
-        if name in request.given:
+        if name in profile.given:
             value = _each(value, _absolute)
         elif is_model and isinstance(value, list):
             lacking = [model for model in value if missing_key(model)]
@@ -406,32 +382,27 @@ def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None =
         if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
-    is_own = request.given and request.figures != paths.FIGURES
-    output = paths.RUNS / ("own" if is_own else "") / request.name / f"{notebook.id}.ipynb"
-    figures = request.figures
+    is_own = profile.given and profile.figures != paths.FIGURES
+    output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
+    figures = profile.figures
     if is_own and notebook.paper == "own":  # nor one material's figures those of another
-        material = (parameters[name] for name in _MATERIALS if name in request.given)
+        material = (parameters[name] for name in _MATERIALS if name in profile.given)
         figures /= Path(str(next(material, ""))).name
-    return Job(notebook, request, parameters, output, figures, tuple(without))
+    return Job(notebook, profile, parameters, output, figures, tuple(without))
 
 
-def split_values(text: str, is_list: bool = False) -> list[str]:
+def settable(notebooks: Iterable[Notebook]) -> list[str]:
+    """The parameters of these notebooks that the command line and a profile may set."""
+    names = {name for notebook in notebooks for name in notebook.parameters}
+    return sorted(names - {"profile"})
+
+
+def split_values(text: str) -> list[str]:
     """The values of a text: at commas, but not inside quotes or brackets, and not after a
-    backslash. Brackets around a whole list (``is_list``) are not part of its values.
+    backslash.
     """
-    tokens = _TOKENS.findall(text := text.strip())
-    depths = [*accumulate(_DEPTH.get(token, 0) for token in tokens)]
-    if is_list and tokens[:1] == ["["] and 0 not in depths[:-1] and depths[-1] == 0:
-        return [value for value in split_values(text[1:-1]) if value]
-    if not depths or min(depths) < 0 or depths[-1]:  # a bracket without its other half is a letter
-        depths = [0] * len(tokens)
-    values = [""]
-    for token, depth in zip(tokens, depths, strict=True):
-        if token == "," and depth == 0:
-            values.append("")
-        else:
-            values[-1] += token
-    return [value.strip() for value in values]
+    whole = _PROTECTED.sub(lambda found: found[0].replace(",", "\0"), text)
+    return [value.replace("\0", ",").strip() for value in whole.split(",")]
 
 
 def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
@@ -440,52 +411,43 @@ def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
 
     An int fits a float, a list's items must fit its first item, and None accepts anything. Leading
     zeros mean nothing, 1e3 is a whole number, too, and only a parameter of type bool reads words
-    (``yes``). A text in double quotes is read as in JSON, one in single quotes as it stands.
+    (``yes``). A text in quotes is read as in YAML, and brackets around a list are not part of it.
     """
     if isinstance(declared, list):
-        items = split_values(value, is_list=True) if isinstance(value, str) else value
-        return [fitted((declared or [None])[0], item, what) for item in items if item != ""]
+        if isinstance(value, str):
+            value = split_values(re.sub(r"^\s*\[(.*)\]\s*$", r"\1", value))
+        return [fitted((declared or [None])[0], item, what) for item in value if item != ""]
     parsed = value
     with suppress(ValueError, yaml.YAMLError):
-        parsed = _parsed(declared, value)
+        if isinstance(value, str):
+            parsed = _parsed(declared, value)
+        elif isinstance(declared, float) and not isinstance(value, bool):
+            parsed = float(value)
     if declared is not None and type(parsed) is not type(declared):
         kind = type(declared).__name__
         raise UserError(f"{what} is of type {kind} (here {declared!r}), not {value!r}")
     return parsed
 
 
-def _parsed(declared: Any, value: Any) -> Any:
-    """A text as a value of this type. Raises ValueError if it is none."""
-    if isinstance(declared, float) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, str):
-        return value
-    if isinstance(declared, dict):
-        return yaml.load(value, yaml.BaseLoader)  # all texts: no numbers, no yes and no
-    word = value.strip().lower()
-    if isinstance(declared, bool) or (declared is None and word in ("true", "false")):
-        return _WORDS.get(word, value)
-    if isinstance(declared, int):
-        return _whole(value)
-    if declared is None:
-        for read in (_whole, float):
+def _parsed(declared: Any, text: str) -> Any:
+    """A text as a value of this type. Raises ValueError or YAMLError if it is none."""
+    match declared:
+        case bool():
+            return yaml.safe_load(text)
+        case int():
             with suppress(ValueError):
-                return read(value)
-    if _QUOTED.fullmatch(value):
-        with suppress(ValueError):
-            return json.loads(value)
-        value = value[1:-1]
-    return re.sub(r"\\([,\"'])", r"\1", value)
-
-
-def _whole(text: str) -> int:
-    """A whole number: ``010`` is ten, ``0o10`` eight, ``1e3`` a thousand. Raises ValueError."""
-    for base in (10, 0):
-        with suppress(ValueError):
-            return int(text, base)
-    if (number := float(text)).is_integer():
-        return int(number)
-    raise ValueError(f"{text} is no whole number")
+                return int(text)
+            return int(number) if (number := float(text)).is_integer() else number
+        case float():
+            return float(text)
+        case dict():
+            return yaml.load(text, yaml.BaseLoader)  # all texts: no numbers, no yes and no
+        case None:
+            with suppress(ValueError):
+                return json.loads(text)
+    if _QUOTED.fullmatch(text):
+        return yaml.load(text, yaml.BaseLoader)
+    return re.sub(r"\\([,\"'])", r"\1", text)
 
 
 def missing_key(model: str) -> str:
@@ -502,7 +464,7 @@ def problems(job: Job) -> Iterator[tuple[str, str]]:
     Whatever is fetched automatically is not missing. Does not use the network.
     """
     fetched = {source.path for source in from_network(job)}
-    steps = job.request.profile.steps
+    steps = job.profile.steps
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
     if problem := unknown_role(job.values.get("roles") or {}, papers):
         yield problem, ""

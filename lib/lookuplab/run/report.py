@@ -25,7 +25,7 @@ from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record, wall_seconds
 from lookuplab.results.claims import JudgedClaim
 from lookuplab.results.paper import titles
-from lookuplab.run.notebooks import Notebook, Request, all_notebooks, load_profile
+from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile
 
 _PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
@@ -65,7 +65,7 @@ def _page(template: str, **values: object) -> str:
     return TEMPLATES.get_template(template).render(values).rstrip()
 
 
-def build(request: Request, output: Path) -> Path:
+def build(profile: Profile, output: Path) -> Path:
     """Write the site of a profile's last run to the folder ``output``; returns the page to open.
 
     An existing site is replaced once the new one is complete.
@@ -75,7 +75,7 @@ def build(request: Request, output: Path) -> Path:
 
     with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
-        write_sources(request, sources)
+        write_sources(profile, sources)
         options = [*"-q -j auto -b html".split(), "-c", f"{sources}/docs", "-d", f"{folder}/cache"]
         if build_main([*options, str(sources), str(site)]):
             raise UserError("Sphinx could not build the report, for the reason above")
@@ -84,23 +84,23 @@ def build(request: Request, output: Path) -> Path:
     return output / "index.html"
 
 
-def write_sources(request: Request, sources: Path) -> None:
+def write_sources(profile: Profile, sources: Path) -> None:
     """Write everything that the site shows, each file at its place in the repository."""
-    run = Run(request)
+    run = Run(profile)
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
     for name in run.names:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
     for name in ("CITATION.cff", *(f"{document}.md" for document in _DOCUMENTS)):
         shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
     for notebook in all_notebooks():
-        write_notebook(notebook, request, sources / "notebooks" / f"{notebook.id}.ipynb")
+        write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
     docs = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
     folders = [f"notebooks/{paper.folder}/README" for paper in run.papers]
     readme = run.illustrated(paths.ROOT / "README.md")
     pages = {
         "index": _page("site_index.md.j2", readme=readme, pages=folders, docs=docs + _DOCUMENTS),
         "RESULTS": _page("site_results.md.j2", run=run),
-        "CLAIMS": claims_page(run.judged[request.name], request),
+        "CLAIMS": claims_page(run.judged[profile.name], profile),
     }
     for paper, name in zip(run.papers, folders, strict=True):
         pages[name] = _page("site_paper.md.j2", run=run, paper=paper)
@@ -108,9 +108,9 @@ def write_sources(request: Request, sources: Path) -> None:
         (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
 
 
-def uses_own_models(request: Request) -> bool:
+def uses_own_models(profile: Profile) -> bool:
     """Whether anything was run with the papers' own models."""
-    runs = {file.parents[1].name for file in (request.figures / "paper").rglob("*.csv")}
+    runs = {file.parents[1].name for file in (profile.figures / "paper").rglob("*.csv")}
     models = [name.replace("/", "--") for name in load_profile("paper").parameters["roles"]]
     return any(run == "paper" or any(model in run for model in models) for run in runs)
 
@@ -122,11 +122,11 @@ def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
     return _page("claims.txt.j2", judgements=judgements, details=details)
 
 
-def claims_page(judgements: list[JudgedClaim], request: Request) -> str:
+def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
     """The page CLAIMS.md: every claim with both verdicts, paper by paper, and the command that
     makes its artifact again, with the seconds that it took.
     """
-    folder = request.figures / request.name
+    folder = profile.figures / profile.name
     seconds = {
         artifact: wall_seconds(folder / id for id in notebook.artifacts)
         for notebook in all_notebooks()
@@ -134,18 +134,18 @@ def claims_page(judgements: list[JudgedClaim], request: Request) -> str:
     }
     return _page(
         "claims.md.j2",
-        request=request,
+        profile=profile,
         judgements=judgements,
         titles=titles(),
         artifact_seconds=seconds,
     )
 
 
-def results_page(request: Request) -> str:
+def results_page(profile: Profile) -> str:
     """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper
     by paper.
     """
-    return _page("results.md.j2", run=Run(request))
+    return _page("results.md.j2", run=Run(profile))
 
 
 class ShownArtifact(NamedTuple):
@@ -181,11 +181,11 @@ class Run:
     verdicts on all claims; ``papers`` are the folders of notebooks, those of papers first.
     """
 
-    def __init__(self, request: Request):
-        self.request, self.figures = request, request.figures
+    def __init__(self, profile: Profile):
+        self.profile, self.figures = profile, profile.figures
         folders = sorted({file.parents[1] for file in self.figures.rglob("*.csv")})
         others = [folder.relative_to(self.figures).as_posix() for folder in folders]
-        self.names = list(dict.fromkeys([request.name, *others]))
+        self.names = list(dict.fromkeys([profile.name, *others]))
         stated = claims.load()
         self.judged = {name: claims.judge_run(stated, self.figures / name) for name in self.names}
         judged = {claim.artifact_id for claim in stated}
@@ -201,7 +201,7 @@ class Run:
     def _paper(self, folder: str, notebooks: list[Notebook]) -> PaperPage:
         story = self.illustrated(paths.NOTEBOOKS / folder / "README.md")
         sections = [section for each in notebooks if (section := self._section(each)).artifacts]
-        own_run = self.judged[self.request.name]
+        own_run = self.judged[self.profile.name]
         judgements = [judged for judged in own_run if judged.claim.paper == folder]
         return PaperPage(folder, story, notebooks, sections, judgements)
 
@@ -231,7 +231,7 @@ class Run:
         """
         if not page.is_file():
             return f"# {page.parent.name.capitalize()}\n"
-        name = self.request.name
+        name = self.profile.name
 
         def picture(match: re.Match[str]) -> str:
             words, up, id = match.groups()
@@ -266,18 +266,18 @@ def sentence(place: Path) -> str:
     return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
 
-def write_notebook(notebook: Notebook, request: Request, page: Path) -> None:
+def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
     """The executed copy of the last run, or the notebook without outputs.
 
     Widgets are left out; lessons are shown without solutions and hidden tests.
     """
-    executed = paths.RUNS / request.name / f"{notebook.id}.ipynb"
+    executed = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
     if executed.is_file():
         source = executed
-        note = f"The executed copy of the last run under the profile {request.name}"
+        note = f"The executed copy of the last run under the profile {profile.name}"
     else:
         source = notebook.path
-        note = f"Not run here: `lookuplab run {notebook.id} --profile {request.name}`"
+        note = f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`"
     document = nbformat.read(source, as_version=4)
     document.metadata.pop("widgets", None)
     for cell in document.cells:

@@ -108,7 +108,7 @@ def environment(job: Job, threads: int) -> dict[str, str]:
     answers go.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    preset = {} if job.request.profile.threads else os.environ
+    preset = {} if job.profile.threads else os.environ
     # the kernel works in the notebook's folder, so that a relative path would be another one there
     own = {name: os.environ[name] for name in ("LOOKUPLAB_SOURCES",) if os.environ.get(name)}
     return {
@@ -198,7 +198,7 @@ def run_jobs(
             free = len(waiting) if cluster else parallel - len(running)
             for at in startable(waiting, [jobs[at] for at, *_ in running.values()])[:free]:
                 job = waiting.pop(at)
-                future = pool.submit(run_one, job, job.request.profile.threads or threads, host)
+                future = pool.submit(run_one, job, job.profile.threads or threads, host)
                 running[future] = at, fingerprint(job), time.monotonic()
                 del future  # Dask would recompute a result that is still referenced
             progress.refresh()
@@ -296,9 +296,7 @@ def fingerprint(job: Job) -> str:
         stats += [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     beside = sorted(job.notebook.path.parent.glob("*.py"))  # it may import them
     notebook = _hashes([job.notebook.path, *beside])
-    return digest(
-        canonical([surroundings(), notebook, job.values, job.request.profile.threads, stats])
-    )
+    return digest(canonical([surroundings(), notebook, job.values, job.profile.threads, stats]))
 
 
 @cache

@@ -20,11 +20,10 @@ import pandas as pd
 from lookuplab.benchmark import Benchmark, evaluate
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, load
-from lookuplab.models.names import mini_models
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
-from lookuplab.stackoverflow.grader import Grader, environment, verdicts
+from lookuplab.stackoverflow.grader import Grader, verdicts
 
 SPARE = 40  # snippets beyond those shown, because some may give the answer away
 TRIMS = ("description-first", "question-first")
@@ -169,16 +168,16 @@ class Ds1000Bench(Benchmark[Problem]):
         return self.judge_all([(task, completion)])[0]
 
     def judge_all(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[dict[str, Any]]:
-        """``library``; ``solution``, the code that ran; ``passed``; ``error``, in one line, "" if
-        it passed. If the prompts were made here, also ``prompt_tokens`` and the numbers of tokens
-        that the budget cut: ``description_lost``, ``code_lost`` and ``question_lost``.
-
-        Raises UserError if the reference solution of one of these problems does not pass here.
+        """``library``; ``solution``, the code that ran; ``passed``, None if that cannot be judged
+        here; ``error``, in one line, "" if it passed. If the prompts were made here, also
+        ``prompt_tokens`` and the numbers of tokens that the budget cut: ``description_lost``,
+        ``code_lost`` and ``question_lost``.
         """
         solutions = [(task, self.solution(task, completion.text)) for task, completion in pairs]
         rows = []
         for (task, code), outcome in zip(solutions, verdicts(solutions, self.grader), strict=True):
-            row = {"library": task.library, "solution": code, "passed": outcome.passed}
+            passed = outcome.passed if outcome.judged else None
+            row: dict[str, Any] = {"library": task.library, "solution": code, "passed": passed}
             row["error"] = outcome.error
             if trimmed := self._prompts.get(task.id):
                 row["prompt_tokens"] = trimmed.tokens
@@ -244,12 +243,15 @@ def object_of(snippet: Snippet) -> str:
     return snippet.id.rpartition("#")[0]
 
 
-def hits(matches: Matches, problems: Sequence[Problem], k: int) -> list[str]:
-    """For each problem, "hit" if one of its first ``k`` snippets is of its own object, else "miss";
-    "" without an object.
+def hits(matches: Matches, problems: Sequence[Problem], k: int) -> dict[str, str]:
+    """Problem id -> "hit" if one of its first ``k`` snippets is of its own object, else "miss"; ""
+    without an object.
     """
     shown = {one.id: [*map(object_of, matches[one.id][:k])] for one in problems}
-    return [one.object and ("hit" if one.object in shown[one.id] else "miss") for one in problems]
+    return {
+        one.id: one.object and ("hit" if one.object in shown[one.id] else "miss")
+        for one in problems
+    }
 
 
 def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
@@ -302,21 +304,20 @@ def evaluate_ways(
     ways: Mapping[str, Mapping[str, Any]],
     samples: int,
     max_new_tokens: int,
-    python: str = "",
-    sandbox: str = "",
+    grader: Grader,
 ) -> Trial:
-    """Ask each model in each way and run the solutions.
+    """Ask each model in each way and run the solutions; says how many could not be judged.
 
     ways: name -> fields of ``Ds1000Bench`` (``examples``, ``budget``, other ``matches`` ...).
-    python: as in ``grader.environment``. sandbox: as in ``execution.server.choose``; the kit's own
-        models may run without one.
     """
-    grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
     trial = Trial(grader, replace(DS1000_DECODING, n=samples, max_new_tokens=max_new_tokens))
     bench = Ds1000Bench(problems, grader, trial.decoding, matches)
     for name in models:  # one after the other: large models do not fit together
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, changes in ways.items():
-            trial.frames[model.name, way] = evaluate(model, replace(bench, **changes))
+            frame = evaluate(model, replace(bench, **changes))
+            if lost := frame.passed.isna().sum():
+                print(f"{model.name}, {way}: {lost} of {len(frame)} answers are not judged")
+            trial.frames[model.name, way] = frame
     return trial

@@ -9,6 +9,7 @@ field names for the same content. Files of queries have one ``{query, relevant_i
 import ast
 import hashlib
 import json
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UNPARSABLE, UserError
 
 CORPUS_FOLDER = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
@@ -157,18 +158,19 @@ def _functions(folder: Path) -> Iterator[Snippet]:
     """
     unread = 0
     for file in sorted(folder.rglob("*.py")):
+        place = os.fsencode(file.relative_to(folder)).decode("utf-8", "backslashreplace")
+        snippets = []
         try:
-            tree = ast.parse(paths.source_text(file))
-        except (OSError, ValueError, SyntaxError):
+            for node in ast.walk(ast.parse(paths.source_text(file))):
+                if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    continue
+                if doc := ast.get_docstring(node):
+                    node.body = node.body[1:] or [ast.Pass()]
+                    text, id = " ".join(doc.split("\n\n")[0].split()), f"{place}:{node.lineno}"
+                    snippets.append(Snippet(id, text, ast.unparse(node), place, ""))
+        except (OSError, *UNPARSABLE):
             unread += 1  # not valid in this version of Python: not worth showing
             continue
-        place = file.relative_to(folder).as_posix()
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            if doc := ast.get_docstring(node):
-                node.body = node.body[1:] or [ast.Pass()]
-                description = " ".join(doc.split("\n\n")[0].split())
-                yield Snippet(f"{place}:{node.lineno}", description, ast.unparse(node), place, "")
+        yield from snippets
     if unread:
-        print(f"{folder}: files that are not valid Python, left out: {unread}", file=sys.stderr)
+        print(f"{folder}: files that do not parse, left out: {unread}", file=sys.stderr)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UNPARSABLE, UserError, check_choice
 from lookuplab.execution.server import Program
 from lookuplab.models.completions import visible
 from lookuplab.models.store import hashed
@@ -176,7 +176,7 @@ def _parsed(text: str) -> list[ast.stmt] | None:
     """The statements of a text; None if it does not parse."""
     try:
         return ast.parse(text).body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except UNPARSABLE:
         return None
 
 

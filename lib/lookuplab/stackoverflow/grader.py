@@ -2,17 +2,21 @@
 in a forked process.
 
 DS-1000's reference solutions need the library versions of its time, not the kit's: ``lookuplab data
-get ds1000-grader`` makes a virtual environment with the pins of ``data/ds1000-grader.txt``. Before
-any answer is scored, the reference solution of every problem asked must pass here. If one does not,
-the library versions, the network or the grader are at fault, and a verdict would say nothing about
-the answer.
+get ds1000-grader`` makes a virtual environment with the pins of ``data/ds1000-grader.txt``. If the
+reference solution of a problem does not pass here, the library versions, the network or the grader
+are at fault, and a verdict would say nothing about an answer: the problem is left out, and said.
+
+Test and solution run in two processes, so that no solution reaches its verdict. Two kinds of
+programs are exceptions: those that look at figures (Matplotlib's), whose verdict counts although
+they run in one process, and answers that fail in two but pass in one, which are not judged.
 """
 
 import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -20,9 +24,18 @@ from typing import Literal
 
 from lookuplab.errors import UserError
 from lookuplab.execution import environments
-from lookuplab.execution.progress import Progress
-from lookuplab.execution.server import ForkServer, Limits, Outcome, Program, choose
+from lookuplab.execution.progress import Progress, watched
+from lookuplab.execution.server import (
+    CACHES,
+    NOT_JUDGED,
+    ForkServer,
+    Limits,
+    Outcome,
+    Program,
+    choose,
+)
 from lookuplab.execution.spread import Workers, check_seen, kept, spread
+from lookuplab.models.names import mini_models
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.stackoverflow.ds1000 import Problem, program
 
@@ -112,6 +125,8 @@ class Grader:
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
+        if one.draws:  # version 3 ran them in two processes and failed right answers
+            fields["processes"] = 1
         ending = elsewhere(self.sandbox != "none")
         return f"program {one.about} {digest(canonical(fields))}{ending}"
 
@@ -157,26 +172,83 @@ def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
 
 
 def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:
-    """The outcome of each problem's test on a solution. Raises UserError if the reference solution
-    of one of these problems does not pass here.
+    """The outcome of each problem's test on a solution; not judged if the problem's own reference
+    does not pass here.
     """
-    if failing := failing_references(list(dict.fromkeys(one for one, _ in solutions)), grader):
-        reasons = [f"{id} ({error})" for id, error in failing.items()]
-        if len(reasons) > 5:
-            reasons[5:] = ["..."]
-        raise UserError(
-            f"the reference solutions of {len(failing)} of these problems fail here: "
-            f"{'; '.join(reasons)}; to score the others with `lookuplab score`: --leave-out "
-            f"{','.join(failing)}"
-        )
-    return grader.outcomes([program(problem, code) for problem, code in solutions])
+    failing = failing_references(list(dict.fromkeys(one for one, _ in solutions)), grader)
+    left = [(one, code) for one, code in solutions if one.id not in failing]
+    outcomes = iter(grader.outcomes([program(one, code) for one, code in left]))
+    return [
+        Outcome(False, f"{NOT_JUDGED}: the reference fails here, too: {failing[one.id]}")
+        if one.id in failing
+        else next(outcomes)
+        for one, _ in solutions
+    ]
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
-    """Problem id -> error, for problems whose own reference does not pass. The next run tries them
-    again.
+    """Problem id -> error, for problems whose own reference does not pass. Those that pass run once
+    in an environment; the others are tried again each time.
     """
     programs = [program(one, one.reference) for one in problems]
-    outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
+    what = "checking references, once in this environment"
+    outcomes = grader.outcomes(programs, what, keep_failures=False)
     pairs = zip(problems, outcomes, strict=True)
     return {one.id: outcome.error for one, outcome in pairs if not outcome.passed}
+
+
+def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
+    """Pairs of a problem's id and an error as a line for each error, with the problems that have
+    it.
+    """
+    ids: dict[str, dict[str, None]] = defaultdict(dict)
+    for id, error in errors:
+        ids[error][id] = None
+    return [f"{', '.join(some)}: {error}" for error, some in ids.items()]
+
+
+def gradable(
+    problems: Sequence[Problem],
+    models: Sequence[str] = (),
+    python: str = "",
+    sandbox: str = "",
+    leave_out: str = "",
+) -> tuple[list[Problem], Grader]:
+    """The problems whose reference passes here, and what judges them; says which others there are,
+    and why.
+
+    models: those to be asked, since only programs of the kit's own may run without a sandbox.
+    python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out: ids to
+    leave out as well, parted by commas. Raises UserError if no problem is left.
+    """
+    grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
+    named = {*filter(None, leave_out.replace(" ", "").split(","))}
+    if unknown := named - {one.id for one in problems}:
+        raise UserError(f"leave_out: no problem {', '.join(sorted(unknown))}")
+    failing = failing_references([one for one in problems if one.id not in named], grader)
+    lines = [f"the reference fails here: {line}" for line in by_reason(failing.items())]
+    lines += [f"by name: {', '.join(sorted(named))}"] * bool(named)
+    for line in lines:
+        print(f"left out, {line}", file=sys.stderr)
+    left = [one for one in problems if one.id not in named | failing.keys()]
+    if not left:
+        raise UserError(f"no problem is left: {'; '.join(lines)}")
+    return left, grader
+
+
+def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str]]:
+    """Run those references that fail in the sandbox once outside of it, with the network, so that
+    the data sets which they load are kept (``CACHES``).
+
+    Returns how many pass in the sandbox since, and id -> error of those that do not.
+    """
+    grader = Grader(python)
+    failing = failing_references(problems, grader)
+    for place in CACHES.values():
+        place.mkdir(parents=True, exist_ok=True)
+    asked = [one for one in problems if one.id in failing]
+    with ForkServer("none", python) as server:
+        for one in watched(asked, "fetching", "references"):
+            server.run(program(one, one.reference))
+    left = failing_references(asked, Grader(python))
+    return len(failing) - len(left), left

@@ -8,6 +8,7 @@ without a byte order mark.
 import ast
 import functools
 import io
+import os
 import re
 import warnings
 from collections import Counter
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError
-from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
+from lookuplab.errors import UNPARSABLE, UserError
+from lookuplab.toolgen.insertion import DEFINITIONS, column_of, read_source
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token, cut_comments, whole_tokens
@@ -246,6 +247,8 @@ def lines_of(text: str) -> list[str]:
 
 def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
     """A file's lines and syntax tree."""
+    if os.fsencode(path) != str(path).encode("utf-8", "replace"):
+        raise LeftOut("its path is not UTF-8")
     if path.stat().st_size > MAX_BYTES:
         raise LeftOut(f"more than {MAX_BYTES} bytes")
     try:

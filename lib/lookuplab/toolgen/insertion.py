@@ -15,11 +15,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.toolgen.tokens import cut_comments, tokens
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
-UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.parse raises
 BLANK = r"[^\S\n]"
 FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 # Lines at the margin that begin with a capital letter and have no sign of code

@@ -40,8 +40,9 @@ from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
 from lookuplab import python_sources
+from lookuplab.errors import UNPARSABLE
 from lookuplab.toolgen.analysers import ask_worker, serve
-from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
+from lookuplab.toolgen.insertion import Inserted
 from lookuplab.toolgen.rules import PAPER_RULES, RULES, Rules
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable

@@ -1,5 +1,5 @@
-"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``merge``: outputs of earlier runs.
-Nothing is run.
+"""``lookuplab verify``, ``claims``, ``results``, ``report``, ``record`` and ``merge``: outputs of
+earlier runs. Nothing is run.
 """
 
 import sys
@@ -36,9 +36,9 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.results import verify as verifying
-    from lookuplab.run.notebooks import all_notebooks, request
+    from lookuplab.run.notebooks import all_notebooks, load_profile
 
-    folder = request(profile).name
+    folder = load_profile(profile).name
     makers = {id: one.id for one in all_notebooks() for id in (one.id, *one.artifacts)}
     old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
     differences = verifying.compare(old, new, makers, name)
@@ -79,9 +79,9 @@ def claims(
     """
     from lookuplab.results import claims as judging
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_request
+    from lookuplab.run.notebooks import made_profile
 
-    chosen = made_request(profile)
+    chosen = made_profile(profile)
     of_paper = [claim for claim in judging.load() if paper in (None, claim.paper)]
     if not of_paper:
         raise UserError(f"no claim about {paper}")
@@ -108,9 +108,9 @@ def results(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_request
+    from lookuplab.run.notebooks import made_profile
 
-    click.echo(building.results_page(made_request(profile)))
+    click.echo(building.results_page(made_profile(profile)))
 
 
 @command()
@@ -131,12 +131,35 @@ def report(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_request
+    from lookuplab.run.notebooks import made_profile
 
-    chosen = made_request(profile)
+    chosen = made_profile(profile)
     with Progress("site", None):
         front = building.build(chosen, paths.RUNS / "report" / chosen.name)
     click.echo(f"open {front}")
+
+
+@command()
+def record() -> None:
+    """Write data/mini/record from the stores of a cold run: every answer and judgement behind the
+    mini figures.
+
+    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. Commit
+    the record together with the figures of the same run.
+
+    \b
+    Example:
+      lookuplab reproduce --cold
+      lookuplab record
+    """
+    from lookuplab.models.record import folder
+    from lookuplab.run import audit
+
+    for store, kinds in audit.write(audit.cold()).items():
+        for kind, number in kinds.items():
+            click.echo(f"{number:>9,}  {store if kind == store else f'{store}: {kind}'}")
+    size = sum(file.stat().st_size for file in folder().glob("*.parquet"))
+    click.echo(f"{size / 1e6:.1f} MB in {folder()}")
 
 
 @command()
@@ -152,14 +175,9 @@ def merge(files: tuple[Path, ...]) -> None:
     Example:
       lookuplab merge from-the-cluster/*.sqlite
     """
-    from lookuplab.models.store import CompletionStore
     from lookuplab.models.store import merge as merge_file
-    from lookuplab.stackoverflow.grader import VerdictStore
-    from lookuplab.toolgen.analysers import JudgementStore
-    from lookuplab.toolgen.marking import Marks
+    from lookuplab.run.audit import STORES
 
     for file in files:
-        for name, new in merge_file(
-            file, [CompletionStore, JudgementStore, Marks, VerdictStore]
-        ).items():
+        for name, new in merge_file(file, STORES).items():
             click.echo(f"{file}: {name}: {new:,} new")

@@ -1,5 +1,5 @@
-"""``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: run notebooks under a
-profile.
+"""``lookuplab run``, ``reproduce``, ``audit``, ``sweep``, ``status`` and ``draw``: run notebooks
+under a profile.
 """
 
 import io
@@ -58,11 +58,11 @@ def run(
             (docs/cluster.md).
     """
     from lookuplab import paths
-    from lookuplab.run.notebooks import find, plan, request
+    from lookuplab.run.notebooks import find, load_profile, plan
     from lookuplab.run.runner import rank_and_count
 
     rank, _ = rank_and_count()
-    job = plan(find(notebook), request(profile), pairs(parameter))
+    job = plan(find(notebook), load_profile(profile), pairs(parameter))
     if rank:  # of several processes, only the first writes to the usual place
         own = paths.RUNS / "processes" / str(rank)
         job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
@@ -128,18 +128,17 @@ def reproduce(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.run import audit as auditing
-    from lookuplab.run.notebooks import all_notebooks, plan, request
+    from lookuplab.run.notebooks import all_notebooks, load_profile, plan, settable
     from lookuplab.run.runner import default_jobs, keep_answers
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
-    given, chosen = pairs(parameter), request(profile)
+    given, chosen = pairs(parameter), load_profile(profile)
     if given and not paper:
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
     notebooks = [notebook for notebook in all_notebooks(paper) if paper or not notebook.on_demand]
-    declared = {name for notebook in notebooks for name in notebook.parameters}
     for name in given:
-        check_choice(f"a parameter of {paper}", name, sorted(declared))
+        check_choice(f"a parameter of {paper}", name, settable(notebooks))
     chosen, jobs = replace(chosen, given={**chosen.given, **given}), jobs or default_jobs()
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
@@ -159,6 +158,60 @@ def reproduce(
         if begun:
             code = auditing.finish(begun, code)
     sys.exit(code)
+
+
+@command()
+def audit(
+    name: str | None = None,
+    *,
+    share: str = "2%",
+    jobs: int = 0,
+    scheduler: str | None = None,
+) -> None:
+    """Make a sample of the record's answers and judgements anew, and compare them one by one.
+
+    The notebooks of the mini profile, or only those of NAME (a paper, a notebook or an artifact),
+    are executed with the record, and figures stay as they are. Then the questions of the sample
+    that they asked are answered anew. Every token and verdict must be equal, and every
+    log-probability up to its last digits, which depend on the batch and on the processor; near ties
+    are listed. Judgements are compared only under the record's Python. The exit code is 1 if
+    something differs. An audit that was interrupted goes on where it was.
+
+    \b
+    Examples:
+      lookuplab audit
+      lookuplab audit table1_base_models --share 100%
+      lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
+
+    Args:
+        share: Share of the rows of each model and kind, at least 50 of each; the commit decides
+            which, so that over time other rows are tried.
+        jobs: Number of notebooks to run at once (default: the number of cores).
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
+    """
+    from lookuplab import paths
+    from lookuplab.run import audit as auditing
+    from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan
+
+    notebooks = [
+        notebook
+        for notebook in all_notebooks()
+        if name in (None, notebook.paper) and not notebook.on_demand
+    ]
+    if name and not notebooks:
+        notebooks = [find(name)]
+    begun, place = auditing.begin(share), paths.RUNS / "audit"
+    variables = auditing.audit_environment(begun)
+    planned = [
+        replace(
+            plan(notebook, load_profile("mini")),
+            output=place / f"{notebook.id}.ipynb",
+            figures=place / "figures",
+            environment=variables,
+        )
+        for notebook in notebooks
+    ]
+    sys.exit(auditing.finish(begun, execute(planned, jobs, scheduler, again=True)))
 
 
 @command()
@@ -194,9 +247,9 @@ def sweep(
     from lookuplab import paths
     from lookuplab.models.store import canonical, digest
     from lookuplab.results.artifact import read_csv, to_csv
-    from lookuplab.run.notebooks import find, plan, request, split_values
+    from lookuplab.run.notebooks import find, load_profile, plan, split_values
 
-    swept, chosen, grid = find(notebook), request(profile), pairs(parameter)
+    swept, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
     values = {name: split_values(text) for name, text in grid.items()}
     cases = [dict(zip(grid, case, strict=True)) for case in product(*values.values())]
@@ -236,10 +289,10 @@ def status(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.models.store import CompletionStore
-    from lookuplab.run.notebooks import all_notebooks, plan, request
+    from lookuplab.run.notebooks import all_notebooks, load_profile, plan
     from lookuplab.run.runner import state
 
-    chosen, place = request(profile), CompletionStore.default_path()
+    chosen, place = load_profile(profile), CompletionStore.default_path()
     for notebook in all_notebooks():
         artifacts = " ".join(id.split("/")[1] for id in notebook.artifacts)
         click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
@@ -267,15 +320,16 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.results.artifact import Artifact, read_record
-    from lookuplab.run.notebooks import all_notebooks, find, made_request
+    from lookuplab.run.notebooks import all_notebooks, find, made_profile
 
-    chosen = made_request(profile)
+    chosen = made_profile(profile)
     drawn: list[str] = []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
     for notebook in [find(artifact)] if artifact else all_notebooks():
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
         if places and all(place.with_suffix(".json").is_file() for place in places):
             recorded = read_record(places[0])["parameters"]
+            sys.path.insert(0, str(notebook.path.parent))  # it may import what lies beside it
             # outside a notebook, displaying a figure would only print its name
             with redirect_stdout(io.StringIO()):
                 exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
@@ -335,7 +389,7 @@ def execute(
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
     input found only while running).
     """
-    from lookuplab.run import audit
+    from lookuplab.models.record import RECORD_VARIABLE
     from lookuplab.run.cluster import joined
     from lookuplab.run.notebooks import check
     from lookuplab.run.runner import default_jobs, rank_and_count, run_jobs, state, uses
@@ -362,8 +416,11 @@ def execute(
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs()
-    if len(due) > 1 and audit.uses_record(due[0]):
-        click.echo("\n".join(audit.fit(jobs)), err=True)
+    if len(due) > 1 and due[0].profile.name == "mini":
+        from lookuplab.run import audit as auditing  # takes seconds
+
+        if {**os.environ, **due[0].environment}.get(RECORD_VARIABLE) != "off":
+            click.echo("\n".join(auditing.fit(jobs)), err=True)
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]
 Read = Callable[[Line], "tuple[Any, Completion] | None"]
+COMPLETION_FIELDS = {"candidate", "completion", "prediction", "solution", "code"}
 
 
 class Benchmarks(Group):
@@ -87,7 +88,9 @@ def judged_file(
 ) -> "tuple[list[Line], pd.DataFrame]":
     """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
     without the lines of which ``read`` makes None. Without ``samples``, an id counts once: lines
-    that repeat it are left out, and said. Raises UserError with file and line number.
+    that repeat it are left out, and said. A completion that is null is an empty one, and said. So
+    are tasks that no line answers and uneven numbers of samples. Raises UserError with file and
+    line number.
     """
     from lookuplab.benchmark import judged
     from lookuplab.paths import json_lines
@@ -97,7 +100,12 @@ def judged_file(
     lines: list[tuple[Line, Any]] = []
     first: dict[str, int] = {}
     repeated = 0
+    nulls = []
     for number, record in json_lines(file):
+        for name in COMPLETION_FIELDS & record.keys():
+            if record[name] is None:
+                nulls.append(number)
+                record[name] = ""
         try:
             pair = read(record)
         except UserError as error:
@@ -110,9 +118,17 @@ def judged_file(
         raise UserError(f"{file} holds no line")
     if repeated:
         click.echo(f"lines that repeat an id, left out: {repeated}", err=True)
+    if nulls:
+        which = f"{len(nulls)} (the first is line {nulls[0]})"
+        click.echo(f"lines whose completion is null, judged as empty: {which}", err=True)
     kept = [(record, pair) for record, pair in lines if pair]
     if not kept:
         raise UserError("--leave-out leaves no line to score")
+    times = Counter(str(task.id) for _, (task, _) in kept)
+    if missing := len(benchmark.tasks) - len(times) if benchmark.tasks else 0:
+        click.echo(f"tasks that are not scored: {missing} of {len(benchmark.tasks)}", err=True)
+    if samples and len(numbers := {*times.values()}) > 1:
+        click.echo(f"samples of a task: {min(numbers)} to {max(numbers)}", err=True)
     frame = judged(benchmark, [pair for _, pair in kept])
     return [record for record, _ in kept], frame.assign(model="")
 
@@ -331,19 +347,28 @@ def ds1000(
     The process that runs an answer has no access to the test, the expected result or the verdict.
 
     Each line has the fields problem_id and solution; several lines with the same problem_id are its
-    samples, in order. The reference solutions of these problems run first and must pass. If one
-    fails (because it needs the network, say), nothing is scored until its problem is excluded with
-    --leave-out. Verdicts are kept next to the completion store, so an interrupted run resumes where
-    it stopped.
+    samples, in order. The files of DS-1000's authors (data/*-answers.jsonl) are read as they are:
+    code in place of solution, a text or a list, of which the first text counts, and the id in
+    metadata, or id. Code is cut out of an answer as they do it (--variant).
 
-    For each answer, in input order, writes problem_id, sample, passed and error. The table shows
-    pass@1 (mean over problems) and passed (the average pass rate, mean over answers), with
-    intervals clustered by origin problem.
+    An answer is not judged if its problem's reference solution fails here (because it needs the
+    network, say: `lookuplab data fetch`), or if it passes only in one process with its test; these
+    answers are counted below the table, with every reason, and are part of no rate. The tests that
+    look at figures (Matplotlib's) always share a process with the answer, which could thus change
+    them if it meant to. References run once in an environment. Verdicts are kept next to the
+    completion store, so an interrupted run resumes where it stopped.
+
+    For each answer, in input order, writes problem_id, sample, passed (null if it is not judged)
+    and error. The table shows pass@1 (mean over problems) by library and by kind of perturbation,
+    how far perturbed problems are below those that they were made from, and, if problems differ in
+    their number of samples, passed (the average pass rate, mean over answers). Intervals are
+    clustered by origin problem.
 
     \b
     Examples:
       lookuplab data get ds1000-grader
       lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl
+      lookuplab score ds1000 --problems ds1000.jsonl.gz codex002-answers.jsonl -o verdicts.jsonl
 
     Args:
         problems: DS-1000 (`lookuplab data get ds1000`), or a file in the same format.
@@ -367,13 +392,41 @@ def ds1000(
         raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
-    read = of_tasks(bench, "problem", "problem_id", "solution", excluded)
+    read, more = of_tasks(bench, "problem", "problem_id", "solution", excluded), Counter[str]()
+
+    def answer(record: Line) -> "tuple[Any, Completion] | None":
+        more["texts"] += as_published(record)
+        return read(record)
+
     with joined(scheduler, runs.workers) as runs.cluster:
-        records, frame = judged_file(bench, file, output, read)
+        records, frame = judged_file(bench, file, output, answer)
     solved = scores.solved(tasks, frame, [1])
-    rows = scores.rows({("", "problems"): solved}, parts=[*solved.library.unique(), "all"])
-    rows += rate_rows(frame, bench.measures, bench.by)
+    parts = [*solved.library.unique(), *ds1000.PERTURBATIONS, "all"]
+    rows = scores.rows({("", "problems"): solved}, parts=parts)
+    if solved.samples.nunique() > 1:  # else this mean is pass@1
+        rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}"]
     if leave_out:
         notes.append(f"left out by name: {leave_out}")
+    if more["texts"]:
+        notes.append(f"further texts of lists, left out: {more['texts']}")
+    lost = frame[frame.passed.isna()]
+    if len(lost):
+        notes.append(f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons:")
+        notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
+
+
+def as_published(record: Line) -> int:
+    """Give the line of an answer the fields problem_id and solution; returns how many further texts
+    it holds.
+    """
+    about, text = record.get("metadata"), record.get("solution", record.get("code"))
+    inner = about.get("problem_id") if isinstance(about, dict) else None
+    ids = (record.get("problem_id"), inner, record.get("id"))
+    if (id := next((one for one in ids if one is not None), None)) is not None:
+        record["problem_id"] = id
+    texts = text if isinstance(text, list) and text else [text]
+    if texts[0] is not None:
+        record["solution"] = texts[0]
+    return len(texts) - 1

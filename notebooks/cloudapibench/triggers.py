@@ -1,14 +1,14 @@
-"""The rows of single figures (paper, Sections 2 and 4): perplexity, precision, calibration, and the
-value of a trigger.
+"""How well the confidence of a first pass tells which calls are valid, and what a trigger is worth
+(paper, Section 4.2): the rows of fig9_confidence and selective_retrieval.
 
 A trigger is an order of the tasks, beginning with the one that needs documentation most, and a
 point at which to stop. Orders by confidence or API frequency can be compared with a random order
 and with the best one without choosing a threshold; ``held_out_rows`` measures the value of a
-threshold that was chosen on other APIs. As in ``policies``, nothing here runs a model.
+threshold that was chosen on other APIs. Nothing here runs a model.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -25,92 +25,15 @@ from lookuplab.cloudapi.policies import (
     class_rows,
     compared_rows,
     curve,
-    expected,
     outcome,
-    policy_rows,
     rows_of,
 )
-from lookuplab.models import Completion
 from lookuplab.models.store import hashed
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import Rate, averages, bare_row, of_change, rate, shares
 
 BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
 TOLERATED = 1.0  # points: a threshold that is at most this far below the best is as good
-
-
-def perplexity_rows(
-    first: DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
-) -> Rows:
-    """Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
-
-    It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names.
-    scored: *base*, *hit* and *miss* -> each task's name as ``models.score`` gives it, in the order
-    of ``first``. *dag* is added: the mean is linear in the precision, so the mixture of hit and
-    miss is exact. ``log_perplexity_change`` is how much higher the logarithm is than the base
-    model's on the same names.
-    """
-    surprise = {
-        name: -np.array([math.fsum(one.token_logprobs or ()) for one in completions])
-        for name, completions in scored.items()
-    }
-    surprise["dag"] = expected(surprise["hit"], surprise["miss"], precision)
-    numbers = {("perplexity", name): values for name, values in surprise.items()}
-    for name in ("hit", "miss", "dag"):
-        numbers["log_perplexity_change", name] = surprise[name] - surprise["base"]
-    tokens, rates = np.array([[len(one.tokens)] for one in scored["base"]]), {}
-    for label, mask in by_class(first).items():
-        for (metric, name), values in numbers.items():
-            (mean,) = averages(values[mask, None], first.cluster[mask], tokens[mask])
-            value, low, high = mean.value, mean.low, mean.high
-            if metric == "perplexity":
-                value, low, high = math.exp(value), math.exp(low), math.exp(high)
-            number = Rate(value, low, high, int(mask.sum()), mean.clusters)
-            rates[f"{name}/{label}", metric] = number
-    return rows_of(first, rates)
-
-
-def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
-    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at
-    each precision in percent, and the paired change from the first precision to the last.
-    """
-    always, ways, rows = np.full(len(passes.first), True), {}, []
-    for x in precisions:
-        name = f"precision_{x:g}"
-        ways[name] = outcome(passes, always, x)
-        rows += policy_rows(passes, name, always, x, seed)
-    if names := list(ways):
-        rows += compared_rows(passes.first, ways, [(names[-1], names[0])])
-    return [line for line in rows if line["metric"] != "triggered_percent"]
-
-
-def break_even_rows(passes: Passes) -> Rows:
-    """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no
-    retrieval.
-
-    The expectation is a straight line from miss to hit, so its intersection with the base model is
-    exact, even outside
-    0 to 100: above 100 no retriever is good enough, below 0 any is. Values are cut at -100 and 300.
-    If the line does not rise, the value is -100 if hits are as good as the base model, and 300 if
-    they are not. The interval contains the precisions at which the interval of the paired change
-    from the base model contains 0.
-    """
-    first, rows, grid = passes.first, {}, np.arange(-100, 301)
-    base, miss, hit = (
-        frame.valid.to_numpy(dtype=float) for frame in (first, passes.miss, passes.hit)
-    )
-    lost, rise = base - miss, hit - miss
-    changes = np.outer(rise, grid) / 100 - lost[:, None]
-    for name, mask in by_class(first).items():
-        needed, gained = 100 * lost[mask].sum(), rise[mask].sum()
-        at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
-        at = min(max(at, -100), 300)
-        means = averages(changes[mask], first.cluster[mask], kind=of_change)
-        low = min([300, *grid[[mean.high >= 0 for mean in means]]])
-        high = min([300, *grid[[mean.low >= 0 for mean in means]]])
-        number = replace(means[0], value=at, low=min(at, low), high=max(at, high))
-        rows[f"break_even/{name}", "precision_percent"] = number
-    return rows_of(first, rows)
 
 
 def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:

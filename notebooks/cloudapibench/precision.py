@@ -1,0 +1,75 @@
+"""What a retriever of some precision gives (paper, Figures 1 and 7a): the rows that only
+fig1_perplexity and fig7a_retriever_precision have.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from pandas import DataFrame
+
+from lookuplab.cloudapi.dag import Passes
+from lookuplab.cloudapi.policies import Rows, by_class, expected, rows_of
+from lookuplab.models import Completion
+from lookuplab.scoring.rates import Rate, averages, of_change
+
+
+def perplexity_rows(
+    first: DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
+) -> Rows:
+    """Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
+
+    It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names.
+    scored: *base*, *hit* and *miss* -> each task's name as ``models.score`` gives it, in the order
+    of ``first``. *dag* is added: the mean is linear in the precision, so the mixture of hit and
+    miss is exact. ``log_perplexity_change`` is how much higher the logarithm is than the base
+    model's on the same names.
+    """
+    surprise = {
+        name: -np.array([math.fsum(one.token_logprobs or ()) for one in completions])
+        for name, completions in scored.items()
+    }
+    surprise["dag"] = expected(surprise["hit"], surprise["miss"], precision)
+    numbers = {("perplexity", name): values for name, values in surprise.items()}
+    for name in ("hit", "miss", "dag"):
+        numbers["log_perplexity_change", name] = surprise[name] - surprise["base"]
+    tokens, rates = np.array([[len(one.tokens)] for one in scored["base"]]), {}
+    for label, mask in by_class(first).items():
+        for (metric, name), values in numbers.items():
+            (mean,) = averages(values[mask, None], first.cluster[mask], tokens[mask])
+            value, low, high = mean.value, mean.low, mean.high
+            if metric == "perplexity":
+                value, low, high = math.exp(value), math.exp(low), math.exp(high)
+            number = Rate(value, low, high, int(mask.sum()), mean.clusters)
+            rates[f"{name}/{label}", metric] = number
+    return rows_of(first, rates)
+
+
+def break_even_rows(passes: Passes) -> Rows:
+    """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no
+    retrieval.
+
+    The expectation is a straight line from miss to hit, so its intersection with the base model is
+    exact, even outside
+    0 to 100: above 100 no retriever is good enough, below 0 any is. Values are cut at -100 and 300.
+    If the line does not rise, the value is -100 if hits are as good as the base model, and 300 if
+    they are not. The interval contains the precisions at which the interval of the paired change
+    from the base model contains 0.
+    """
+    first, rows, grid = passes.first, {}, np.arange(-100, 301)
+    base, miss, hit = (
+        frame.valid.to_numpy(dtype=float) for frame in (first, passes.miss, passes.hit)
+    )
+    lost, rise = base - miss, hit - miss
+    changes = np.outer(rise, grid) / 100 - lost[:, None]
+    for name, mask in by_class(first).items():
+        needed, gained = 100 * lost[mask].sum(), rise[mask].sum()
+        at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
+        at = min(max(at, -100), 300)
+        means = averages(changes[mask], first.cluster[mask], kind=of_change)
+        low = min([300, *grid[[mean.high >= 0 for mean in means]]])
+        high = min([300, *grid[[mean.low >= 0 for mean in means]]])
+        number = replace(means[0], value=at, low=min(at, low), high=max(at, high))
+        rows[f"break_even/{name}", "precision_percent"] = number
+    return rows_of(first, rows)

@@ -1,0 +1,31 @@
+"""The page on scoring answers: its examples, scored, print what it shows."""
+
+import re
+import shlex
+import sys
+
+import pytest
+
+from lookuplab import paths
+
+PAGE = (paths.ROOT / "docs" / "score.md").read_text(encoding="utf-8")
+GIVEN = "calls.jsonl", "answers.jsonl", "functions.jsonl"  # the fixture writes the file
+PARTS = re.split(r"^## .*$", PAGE, flags=re.MULTILINE)[1:]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=["cloudapi", "ds1000", "toolgen"])
+def test_the_examples_print_what_the_page_shows(part, score, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
+    for file in (text for kind, text in blocks if kind == "python"):
+        (tmp_path / "shop").mkdir()
+        (tmp_path / "shop" / "prices.py").write_text(file)
+    lines, command, shown = (
+        next(text for kind, text in blocks if kind == wanted) for wanted in ("json", "sh", "text")
+    )
+    assert lines.count("\n") == 3
+    _, _, what, *options = shlex.split(command.replace(".venv/bin/python", sys.executable))
+    options = [one for one in options if one not in GIVEN]
+    result = score(what, lines.splitlines(), *options)
+    printed = [*map(str.split, result.output.splitlines())]
+    assert all(line.split() in printed for line in shown.splitlines()), result.output

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UNPARSABLE, UserError
-from lookuplab.toolgen.insertion import DEFINITIONS, column_of, read_source
+from lookuplab.toolgen.insertion import DEFINITIONS, column_of, indented, read_source
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token, cut_comments, whole_tokens
@@ -81,7 +81,6 @@ class Function:
     indent: str
     body_line: int  # first line of body
     tokens: tuple[Token, ...] = field(repr=False, compare=False)  # of signature and body
-    kept: frozenset[int] = field(repr=False, compare=False)  # lines that keep their indentation
 
     def lines(self) -> list[str]:
         """The lines of the whole file, with their ends."""
@@ -304,19 +303,12 @@ def _function(
     if package and REFUSED_DOCSTRINGS.search(docstring.lower()):
         raise LeftOut("docstring that the package refuses")
     indent = lines[node.lineno - 1][: node.col_offset]  # white space
-    # Lines that keep their indentation: those inside strings, and those further to the left.
-    kept = {n for n in range(node.lineno, end[0] + 1) if not lines[n - 1].startswith(indent)}
-    for token in own:
-        kept.update(range(token.line + 1, token.line + 1 + token.text.count("\n")))
     # The signature ends with the last colon before the docstring.
     *_, colon = [t for t in own if t.text == ":" and t[:2] < (doc.lineno, doc.col_offset)]
 
     def text(first: int, stop: tuple[int, int]) -> str:
         whole = [*lines[first - 1 : stop[0] - 1], lines[stop[0] - 1][: stop[1]]]
-        return "".join(
-            line if number in kept else line[len(indent) :]
-            for number, line in enumerate(whole, first)
-        )
+        return indented("".join(whole), "", indent)
 
     file = path.relative_to(repository.root).as_posix()
     return Function(
@@ -334,7 +326,6 @@ def _function(
         indent=indent,
         body_line=body_line,
         tokens=tuple(code),
-        kept=frozenset(kept),
     )
 
 

@@ -128,11 +128,11 @@ def augmented(
     function: Function, positions: Sequence[Sequence[int]], rules: Rules = PAPER_RULES
 ) -> Pair:
     """The pair of docstring and augmented function: MARK before each marked token of the body."""
-    signature, lines = function.signature, function.body.split("\n")
+    signature, plain, file = function.signature, function.body.split("\n"), function.lines()
+    lines = plain[:]
     for line, column in sorted(map(tuple, positions), reverse=True):
         number = line - function.body_line
-        if line not in function.kept:
-            column -= len(function.indent)
+        column -= file[line - 1].index(plain[number])  # the indentation that the body lacks
         lines[number] = lines[number][:column] + MARK + lines[number][column:]
     body = "\n".join(lines)
     if not rules.comments_in_corpus:

@@ -4,7 +4,9 @@ import gc
 import json
 import os
 import shlex
+import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 from lookuplab import paths
 from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
+from lookuplab.run.notebooks import Notebook, Profile, plan
 
 PARAMETERS = """\
 profile = "mini"  # which world
@@ -53,6 +56,44 @@ def score(tmp_path, monkeypatch):
         texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
         file.write_text("".join(text + "\n" for text in texts))
         return CliRunner().invoke(cli, ["score", what, str(file), *map(str, options)])
+
+    return run
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A package index without a network: adds a wheel of version 1.0 with these files, and returns
+    its hash.
+    """
+    folder = paths.made(tmp_path / "wheels")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+
+    def add(name: str, files: dict[str, str | bytes]) -> str:
+        about, wheel = f"{name}-1.0.dist-info", folder / f"{name}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as content:
+            for place, text in files.items():
+                content.writestr(place, text)
+            content.writestr(
+                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+            )
+            content.writestr(
+                f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+        return paths.file_hash(wheel)
+
+    return add
+
+
+@pytest.fixture
+def executed(tmp_path, monkeypatch):
+    """Runs a notebook; its figures are in ``tmp_path``. ``store`` is where it finds answers."""
+
+    def run(notebook: Notebook, profile: Profile, store: Path = tmp_path) -> None:
+        monkeypatch.setenv("LOOKUPLAB_STORE", str(store / "completions.sqlite"))
+        job = plan(notebook, profile)
+        places = {"output": tmp_path / f"{notebook.name}.ipynb", "figures": tmp_path}
+        assert runner.run_jobs([replace(job, **places)]) == [None]
 
     return run
 

@@ -53,8 +53,12 @@ class Scripted:
             yield [Completion(prompt.id, sample, text, (), (), None, "eos", 4)]
 
 
-def test_a_model_is_asked_every_task_and_each_completion_is_judged():
-    frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
+@pytest.fixture
+def frame():
+    return evaluate(Scripted(), Doubling(), store=False, progress=False)
+
+
+def test_a_model_is_asked_every_task_and_each_completion_is_judged(frame):
     names = "model id cluster sample completion finish_reason decade right length"
     assert list(frame) == names.split()
     assert [*zip(frame.id, frame["sample"], frame.completion, frame.right, strict=True)] == [
@@ -69,8 +73,7 @@ def test_a_benchmark_is_put_to_a_model_in_the_models_own_form():
     assert model.read[0] == ("2 * 1 = ", "answer")
 
 
-def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered():
-    frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
+def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered(frame):
     numbers = {
         (one["condition"], one["metric"]): (one["value"], one["n"], one["clusters"])
         for one in rate_rows(frame, ["right", "length"], by="decade")
@@ -111,8 +114,7 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     assert "no benchmark shelf:Case" in score("shelf:Case", [right]).stderr
 
 
-def test_a_boolean_that_is_missing_somewhere_is_still_a_share():
-    frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
+def test_a_boolean_that_is_missing_somewhere_is_still_a_share(frame):
     frame["right"] = frame.right.astype(object).where(frame.completion != "22", None)
     ((right,)) = [row for row in rate_rows(frame) if row["metric"] == "right_percent"]
     assert (right["value"], right["n"]) == (40, 5)
@@ -135,7 +137,6 @@ def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, monkeypatc
 @pytest.mark.parametrize(
     ("columns", "by", "words"), [(["rihgt"], "", "right"), (None, "dekade", "decade")]
 )
-def test_a_column_that_no_judgement_has_is_refused(columns, by, words):
-    frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
+def test_a_column_that_no_judgement_has_is_refused(frame, columns, by, words):
     with pytest.raises(UserError, match=words):
         rate_rows(frame, columns, by)

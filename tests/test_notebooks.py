@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from lookuplab import paths
-from lookuplab.run.notebooks import all_notebooks, load_profile, plan, profile_names
-from lookuplab.run.runner import run_jobs
+from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan, profile_names
 
 ALL = all_notebooks()
 each = pytest.mark.parametrize("notebook", ALL, ids=[notebook.id for notebook in ALL])
@@ -21,14 +20,13 @@ RUN = [notebook for notebook in ALL if notebook.on_demand and notebook.paper != 
 
 
 @each
-def test_a_notebook_is_short_has_no_outputs_and_a_reason_for_each_parameter(notebook):
+def test_a_notebook_has_no_outputs_and_a_reason_for_each_parameter(notebook):
     cells = nbformat.read(notebook.path, as_version=4).cells
     cells = [cell for cell in cells if cell.cell_type == "code"]
     tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", ())]
-    assert len(cells) <= 20 and len(tagged) == 1
+    assert len(tagged) == 1
     for cell in cells:
         assert not cell.outputs and cell.execution_count is None, f"clear the outputs: {cell}"
-        assert len(cell.source.splitlines()) <= 15 or cell in tagged, f"too long a cell: {cell}"
     assert notebook.parameters.get("profile") == "mini", "the default is the mini profile"
     for line in tagged[0].source.splitlines():
         assert "#" in line, f"no reason at the end of: {line}"
@@ -41,25 +39,17 @@ def test_every_profile_fits_every_notebook(profile):
 
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
-def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, tmp_path, monkeypatch):
-    # what one notebook has asked, the next one finds
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
-    job = plan(notebook, load_profile("smoke"))
-    places = {"output": tmp_path / f"{notebook.name}.ipynb", "figures": tmp_path / "figures"}
-    assert run_jobs([replace(job, **places)]) == [None]
+def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, executed):
+    executed(notebook, load_profile("smoke"), shared)  # what one has asked, the next one finds
 
 
 @pytest.mark.parametrize("name", ["table1_base_models", "table4_failure_modes"])
-def test_a_class_without_tasks_costs_no_notebook(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
+def test_a_class_without_tasks_costs_no_notebook(name, tmp_path, executed):
     lines = (paths.MINI / "cloudapi" / "tasks.jsonl").read_text("utf-8").splitlines(True)
     medium = [line for line in lines if '"frequency": "medium"' in line]
     (tmp_path / "tasks.jsonl").write_text("".join(medium[:4]), "utf-8")
-    [notebook] = [one for one in ALL if one.name == name]
     given = {"tasks_file": str(tmp_path / "tasks.jsonl")}
-    job = plan(notebook, replace(load_profile("smoke"), given=given))
-    places = {"output": tmp_path / "made.ipynb", "figures": tmp_path / "figures"}
-    assert run_jobs([replace(job, **places)]) == [None]
+    executed(find(name), replace(load_profile("smoke"), given=given))
 
 
 def test_the_order_names_notebooks_that_exist():

@@ -10,7 +10,6 @@ too.
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,7 @@ from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import load
 from lookuplab.results.artifact import read_csv
 from lookuplab.run import downloads
-from lookuplab.run.notebooks import Profile, find, plan
-from lookuplab.run.runner import run_jobs
+from lookuplab.run.notebooks import Profile, find
 
 sys.path.insert(0, str(Path(__file__).parent / "models"))
 import tiny_architectures as tiny
@@ -58,21 +56,23 @@ def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
     assert papers <= {CAUSAL[name] for name in ARCHITECTURES}
 
 
-def run(name, models, tmp_path, monkeypatch) -> None:
-    """Run a notebook on three tasks; it writes a table."""
-    values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 4}
-    asked = Profile(Path("tiny.yaml"), parameters=values)
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    places = {"output": tmp_path / "run.ipynb", "figures": tmp_path}
-    assert run_jobs([replace(plan(find(name), asked), **places)]) == [None]
-    assert list((tmp_path / "tiny" / "cloudapibench").glob("*.csv"))
+@pytest.fixture
+def run(tmp_path, executed):
+    """Runs a notebook with these models on three tasks; returns the tables that it writes."""
+
+    def call(name: str, models: list[str]) -> list[Path]:
+        values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 4}
+        executed(find(name), Profile(Path("tiny.yaml"), parameters=values))
+        tables = [*(tmp_path / "tiny" / "cloudapibench").glob("*.csv")]
+        assert tables
+        return tables
+
+    return call
 
 
-def test_every_architecture_goes_through_table_1_one_of_them_in_bfloat16(
-    tiny_models, tmp_path, monkeypatch
-):
+def test_every_architecture_goes_through_table_1_one_of_them_in_bfloat16(tiny_models, run):
     models = [*tiny_models.values(), f"{tiny_models['starcoder2']}?dtype=bfloat16"]
-    run("table1_base_models", models, tmp_path, monkeypatch)
+    run("table1_base_models", models)
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,18 @@ def test_every_architecture_goes_through_table_1_one_of_them_in_bfloat16(
         ("constrained_invocation", ["gemma", "granite"]),  # chat is not constrained
     ],
 )
-def test_other_ways_of_asking_go_through(notebook, chosen, tiny_models, tmp_path, monkeypatch):
-    run(notebook, [tiny_models[name] for name in chosen], tmp_path, monkeypatch)
+def test_other_ways_of_asking_go_through(notebook, chosen, tiny_models, run):
+    run(notebook, [tiny_models[name] for name in chosen])
 
 
-def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(
-    tiny_models, tmp_path, monkeypatch
-):
+def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(tiny_models, run, monkeypatch):
     """DAG++ goes by the confidence, which an endpoint tells."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with TinyEndpoint(load("mini-small")) as server:
         served = f"{server.url}#tiny?tokenizer=mini-small"
         models = [tiny_models["chat"], tiny_models["gemma"], "mini-small", served]
-        run("table3_dag_plus_plus", models, tmp_path, monkeypatch)
-    rows = read_csv(tmp_path / "tiny" / "cloudapibench" / "table3_dag_plus_plus.csv")
+        tables = run("table3_dag_plus_plus", models)
+    [rows] = [read_csv(table) for table in tables if table.stem == "table3_dag_plus_plus"]
     local, remote = (
         rows[rows.model == name].drop(columns="model").reset_index(drop=True)
         for name in ("mini-small", "tiny")

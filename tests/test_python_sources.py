@@ -3,14 +3,12 @@ besides.
 """
 
 import os
-import zipfile
 
 import pytest
 from literal import fresh_messages
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
-from lookuplab.paths import file_hash
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import messages_of
 
@@ -69,29 +67,16 @@ def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_pat
 
 
 def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_wheel_is_refused(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, index
 ):
-    wheel = tmp_path / "wheels" / "thing-1.0-py3-none-any.whl"
-    wheel.parent.mkdir()
-    files = {
-        "thing.py": "answer = 42\n",
-        "thing.so": "machine code",
-        "thing-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n",
-        "thing-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
-        "Tag: py3-none-any\n",
-    }
-    with zipfile.ZipFile(wheel, "w") as content:
-        for name, text in files.items():
-            content.writestr(name, text)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    sha256 = index("thing", {"thing.py": "answer = 42\n", "thing.so": "machine code"})
     monkeypatch.setattr(python_sources, "PINS", tmp_path / "python-sources.txt")
     monkeypatch.setattr(python_sources.paths, "DOWNLOADS", tmp_path / "downloads")
     python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{'0' * 64}\n")
     with pytest.raises(UserError, match="pip does not bring the sources"):
         python_sources.get()
     assert not list((tmp_path / "downloads" / "python-sources").iterdir())
-    python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{file_hash(wheel)}\n")
+    python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{sha256}\n")
     names = {one.name for one in python_sources.get().iterdir()}
     assert names == {"thing-1.0.dist-info", "thing.py"}
     assert python_sources.distribution("thing").version == "1.0"

@@ -94,7 +94,7 @@ def needed(share, width):
         "size": [
             """
 def size(low, high, printed):
-    return claims.Comparison("", "", low, low, high, paper_value=printed).size""",
+    return claims.Comparison("", None, None, 0, 0, low, low, high, paper_value=printed).size""",
         ],
     },
     "lesson5_comparisons": {

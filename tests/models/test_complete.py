@@ -103,6 +103,22 @@ def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkey
     assert {file.name for file in tmp_path.iterdir()} == {"default.sqlite", "named.sqlite"}
 
 
+def test_answers_that_are_empty_or_cut_off_are_counted_once_for_each_model(monkeypatch):
+    monkeypatch.setattr(complete_module, "ENDED", {})
+    ends = [("", "eos"), ("<think>so", "eos"), ("x", "length"), ("<think>so</think>y", "eos")]
+    monkeypatch.setattr(ToyModel, "chat", True)
+    answer = ToyModel.answer
+
+    def ended(*asked):
+        text, reason = ends[asked[2]]
+        return replace(answer(*asked), text=text, finish_reason=reason)
+
+    monkeypatch.setattr(ToyModel, "answer", ended)
+    for _ in range(2):
+        ask(many_prompts(1), Decoding(n=4, temperature=1.0), False)
+    assert complete_module.unfinished() == ["toy: 2 of 4 answers empty, 1 cut off"]
+
+
 class Rule:
     name = "first_call"
 

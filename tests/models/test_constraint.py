@@ -8,6 +8,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
+from transformers import ByT5Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
@@ -35,8 +36,8 @@ PROMPTS = [
     for i in range(8)
 ]
 LONG = Decoding(max_new_tokens=30)  # the longest name has 24 letters
-TOKENIZERS = {"bytes": byte_tokenizer, "pieces": metaspace_tokenizer}
-KINDS = [("gpt2", "bytes"), ("llama", "pieces"), ("t5", "pieces")]
+TOKENIZERS = {"bytes": byte_tokenizer, "pieces": metaspace_tokenizer, "python": ByT5Tokenizer}
+KINDS = [("gpt2", "bytes"), ("llama", "pieces"), ("t5", "pieces"), ("llama", "python")]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids="-".join)

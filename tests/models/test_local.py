@@ -15,14 +15,20 @@ import pytest
 import torch
 from peft import LoraConfig
 from safetensors.torch import load_file, save_file
-from tiny_architectures import ARCHITECTURES, CONTEXT, metaspace_tokenizer, save
-from transformers import AutoModelForCausalLM
+from tiny_architectures import (
+    ARCHITECTURES,
+    CONTEXT,
+    byte_tokenizer,
+    metaspace_tokenizer,
+    save,
+)
+from transformers import AutoModelForCausalLM, ByT5Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import choose, distributions
 from lookuplab.models.local import LocalModel
-from lookuplab.models.tokens import decoded
+from lookuplab.models.tokens import decoded, located
 
 PROMPTS = [
     Prompt(
@@ -34,7 +40,7 @@ LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
 TOLERANCE = 1e-4
 
 
-@pytest.fixture(scope="module", params=ARCHITECTURES)
+@pytest.fixture(scope="module", params=[*ARCHITECTURES, "python-t5", "python-llama"])
 def model(request, checkpoint):
     return LocalModel(checkpoint(request.param), batch_size=7)
 
@@ -303,27 +309,52 @@ def test_an_empty_prompt_begins_with_the_begin_of_text_token(plain):
 
 
 CHAT = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
+DATED = "  {{ strftime_now('%-d %B %Y, %a') }}{% set form = '%y' %}{{ strftime_now(form) }}" + CHAT
+QUIET = CHAT + "{% if not (enable_thinking and thinking) and mood %}<{{ mood }}>{% endif %}"
 REFUSING = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('No system role') }}{% endif %}" + CHAT
 )
 
 
 @pytest.mark.parametrize(
-    ("template", "system", "spelled"),
+    ("options", "template", "system", "spelled"),
     [
-        (CHAT, "Be short.", "<system>Be short.<user>client.<assistant>"),
-        (CHAT, None, "<user>client.<assistant>"),
-        (REFUSING, "Be short.", "<user>Be short.\nclient.<assistant>"),
+        ("", CHAT, "Be short.", "<system>Be short.<user>client.<assistant>"),
+        ("", CHAT, None, "<user>client.<assistant>"),
+        ("", REFUSING, "Be short.", "<user>Be short.\nclient.<assistant>"),
+        ("", DATED, None, "  26 July 2024, Fri24<user>client.<assistant>"),
+        ('&thinking=false&extra={"mood":"calm"}', QUIET, None, "<user>client.<assistant><calm>"),
+        ("&thinking=true", QUIET, None, "<user>client.<assistant>"),
     ],
 )
-def test_a_chat_prompt_goes_through_the_template(llama, plain, template, system, spelled):
-    model = load(f"{llama}?chat=true")
+def test_a_chat_prompt_goes_through_the_template(llama, plain, options, template, system, spelled):
+    """On every day through the same."""
+    model = load(f"{llama}?chat=true{options}")
     model.tokenizer.chat_template = template
+    usual = plain.identity | {"chat": "always"}
+    assert (model.identity == usual) == (not options and template != DATED)
     asked = answer(model, Prompt("p", "client.", system), SHORT)
     same = answer(plain, Prompt("p", spelled), SHORT)
     assert (asked.token_ids, asked.prompt_tokens) == (same.token_ids, same.prompt_tokens)
     with pytest.raises(UserError, match="chat model cannot be held to given names"):
         answer(model, Prompt("p", "client.", choices=("a",)), SHORT)
+
+
+def test_thinking_has_tokens_of_its_own(llama, plain):
+    model = load(f"{llama}?chat=true&thinking=5")
+    model.tokenizer.chat_template = "{{ messages[0].content }}"
+    done = answer(model, PROMPTS[0], SHORT)
+    assert done.token_ids == answer(plain, PROMPTS[0], replace(SHORT, max_new_tokens=9)).token_ids
+    with pytest.raises(UserError, match="false, true or a number of tokens"):
+        load(f"{llama}?thinking=5")
+
+
+def test_where_tokens_lie_in_a_text_is_told_without_offsets_too():
+    text = "naïve 名前"
+    ids, spans = located(ByT5Tokenizer(), text)
+    assert ids == ByT5Tokenizer()(text, add_special_tokens=False)["input_ids"]
+    assert spans[:4] == [(0, 1), (1, 2), (2, 2), (2, 3)] and spans[-1] == (7, 8)
+    assert located(byte_tokenizer(), text)[1][-1][1] == 8
 
 
 def test_the_last_model_is_freed_before_the_next_one_is_read(llama, monkeypatch):
@@ -366,13 +397,28 @@ def test_a_model_over_two_devices_answers_as_on_one(llama, plain):
     assert set(spread.module.hf_device_map.values()) == {"cpu", "disk"}
 
 
+NO_CONTENT = """card.json README.md Thumbs.db .DS_Store .git/HEAD __pycache__/x.pyc
+runs/events.out.tfevents.1 events.out.tfevents.1 checkpoint-5/model.safetensors trainer_state.json
+training_args.bin optimizer.pt scheduler.pt rng_state_0.pth eval_results.json nohup.out notes.txt
+wandb/config.json original/consolidated.00.pth loss.png LICENSE slurm-12.out""".split()
+CONTENT = """tokenizer_config.json model.safetensors tokenizer.json config.json vocab.txt merges.txt
+tokenizer.model chat_template.jinja additional_chat_templates/tool.jinja own_tokenizer.py
+generation_config.json pytorch_model.bin model.safetensors.index.json""".split()
+
+
 def test_identity_is_the_content_of_the_folder_and_not_its_place(llama, plain, tmp_path):
     copy = shutil.copytree(llama, tmp_path / "a copy with spaces")
-    (copy / "card.json").write_text("says how it was made")
+    for name in NO_CONTENT:
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_text("no part of the model")
     assert load(str(copy)).identity == plain.identity
     assert load(f"{copy}?dtype=bfloat16").identity == plain.identity | {"dtype": "bfloat16"}
-    (copy / "tokenizer_config.json").write_text((copy / "tokenizer_config.json").read_text() + "\n")
-    assert load(str(copy)).identity != plain.identity
+    for name in CONTENT:
+        before = load(str(copy)).identity
+        (copy / name).parent.mkdir(exist_ok=True)
+        with (copy / name).open("a") as file:
+            file.write("\n")
+        assert load(str(copy)).identity != before, name
 
 
 def test_an_adapter_changes_answers_and_identity(llama, plain, tmp_path):
@@ -385,22 +431,91 @@ def test_an_adapter_changes_answers_and_identity(llama, plain, tmp_path):
     assert any(done[key].token_ids != expected[key].token_ids for key in done)
 
 
+def without(pattern):
+    def change(folder):
+        for file in folder.glob(pattern):
+            file.unlink()
+
+    return change
+
+
+def written(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def lost_link(folder):
+    (folder / "generation_config.json").unlink()
+    (folder / "generation_config.json").symlink_to("gone")
+
+
+def lacking_a_weight(folder):
+    weights = load_file(folder / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def lacking_a_shard(folder):
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="20KB")
+    (folder / "model-00002-of-00006.safetensors").unlink()
+
+
+def with_token(special, template=None):
+    def change(folder):
+        tokenizer = byte_tokenizer()
+        tokenizer.add_tokens(["<|x|>"], special_tokens=special)
+        tokenizer.chat_template = template
+        tokenizer.save_pretrained(folder)
+
+    return change
+
+
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"
+FAILING = "{{ messages[0].nothing.at_all }}"
+
+
 @pytest.mark.parametrize(
-    ("missing", "message"),
+    ("change", "asked", "message"),
     [
-        ("tokenizer*", "cannot load model"),
-        ("tokenizer.json", "no usable tokenizer|cannot load model"),
-        ("*.safetensors", "cannot load model"),
-        ("model.norm.weight", "lacks weights .model.norm.weight"),
+        (without("tokenizer*"), "x", "cannot load model"),
+        (without("tokenizer.json"), "x", "no usable tokenizer|cannot load model"),
+        (without("*.safetensors"), "x", "cannot load model"),
+        (without("config.json"), "x", "is no checkpoint: it has no config.json"),
+        (written("config.json", "[]"), "x", "cannot load model"),
+        (written("model.safetensors", LFS), "x", "pointer of Git LFS.*git lfs pull"),
+        (lost_link, "x", r"generation_config.json .a link to gone.: No such file"),
+        (lacking_a_weight, "x", "lacks weights .model.norm.weight"),
+        (lacking_a_shard, "x", "No such file.*model-00002-of-00006"),
+        (with_token(False), "x", r"token '<.x.>' .* id 388, but its embedding only 388 rows"),
+        (with_token(True), "<|x|>", r"token '<.x.>' .* id 388"),
+        (with_token(True, "<|x|>"), "chat", r"token '<.x.>' .* id 388"),
+        (written("chat_template.jinja", FAILING), "chat", "its chat template fails: .*nothing"),
+        (written("chat_template.jinja", "{% if %}"), "chat", "its chat template fails"),
     ],
 )
-def test_an_incomplete_checkpoint_is_one_clear_line(llama, tmp_path, missing, message):
-    copy = shutil.copytree(llama, tmp_path / "copy")
-    weights = load_file(copy / "model.safetensors")
-    weights.pop(missing, None)
-    save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
-    for file in copy.glob(missing):
-        file.unlink()
+def test_what_is_no_whole_checkpoint_is_one_clear_line(tmp_path, change, asked, message):
+    change(save(tmp_path, "llama", vocabulary=0))
     with pytest.raises(UserError, match=message) as raised:
-        answers(load(str(copy)), SHORT)
+        answer(load(str(tmp_path), chat=asked == "chat"), Prompt("p", asked), SHORT)
     assert "\n" not in str(raised.value)
+
+
+def test_a_special_token_without_a_row_does_no_harm_where_no_prompt_has_it(tmp_path):
+    """CodeLlama-Python's, which are for infilling, and Gemma 3's, which stands for pictures."""
+    with_token(True)(save(tmp_path, "llama", vocabulary=0))
+    assert answer(load(str(tmp_path)), PROMPTS[0], SHORT).text
+
+
+def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path):
+    save(tmp_path, "llama")
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "own.py").write_text(
+        "from transformers import ByT5Tokenizer\nclass Own(ByT5Tokenizer): pass\n"
+    )
+    (tmp_path / "tokenizer_config.json").write_text(
+        '{"auto_map": {"AutoTokenizer": ["own.Own", null]}}'
+    )
+    with pytest.raises(UserError, match=r"custom code .*trust_remote_code=true runs it"):
+        answer(load(str(tmp_path)), PROMPTS[0], SHORT)
+    assert answer(load(f"{tmp_path}?trust_remote_code=true"), PROMPTS[0], SHORT).token_ids

@@ -2,13 +2,13 @@
 log-probabilities.
 """
 
+import gzip
 import json
 import logging
 import sys
 from dataclasses import replace
 
 import pytest
-from openai.types.chat.chat_completion import Choice
 from tiny_architectures import save_chat
 from tiny_endpoint import KEY, TinyEndpoint
 
@@ -136,10 +136,7 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
 def test_what_is_no_model_or_no_endpoint_is_one_clear_line(endpoint):
     with pytest.raises(UserError, match=r"404.*`other` does not exist.*the names there: tiny"):
         complete(load(f"{endpoint.url}#other"), PROMPTS, SHORT, store=False)
-    endpoint.reply = "{}"
-    with pytest.raises(UserError, match="not answer as an OpenAI-compatible"):
-        ask(endpoint, PROMPTS[:1])
-    endpoint.reply, endpoint.seconds = None, 1.0
+    endpoint.seconds = 1.0
     with pytest.raises(UserError, match="timed out"):
         ask(endpoint, PROMPTS[:1], timeout=0.1)
 
@@ -162,7 +159,7 @@ def test_answers_that_came_before_a_failure_are_kept(endpoint, tmp_path):
 
 
 @pytest.mark.parametrize("chat", [False, True])
-@pytest.mark.parametrize("how", [{"gives_logprobs": False}, {"refuses_logprobs": True}], ids=str)
+@pytest.mark.parametrize("how", [{"gives_logprobs": False}, {"refused": ("logprobs",)}], ids=str)
 def test_an_endpoint_without_log_probabilities_answers_once_its_name_says_so(
     endpoint, how, chat, tmp_path
 ):
@@ -185,7 +182,6 @@ def test_an_endpoint_without_log_probabilities_answers_once_its_name_says_so(
 def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoint):
     """Also those that repeat the request, with the word "logprobs"."""
     endpoint.failures = [(503, []), (500, []), (429, [("retry-after", "0.05")])]
-    endpoint.repeats_request = True
     answers = ask(endpoint, parallel=1)
     endpoint.failures = [(503, [])] * 50
     with pytest.raises(UserError, match=r"503.*'logprobs': 1"):
@@ -194,59 +190,120 @@ def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoi
     assert all(body["logprobs"] == 1 for body in endpoint.bodies)
 
 
-def reply(text, finish="stop", logprobs=None, chat=False):
-    said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
-    return json.dumps({"choices": [{"finish_reason": finish, "logprobs": logprobs, **said}]})
+def reply(finish="stop", logprobs=None, **said):
+    """A completion's text, or a chat message's content."""
+    said = said if "text" in said else {"message": said}
+    choice = {"finish_reason": finish, "logprobs": logprobs, **said}
+    return 200, (), json.dumps({"choices": [choice]}).encode()
 
 
-def listed(pieces, number=-0.1):
+def listed(*pieces, number=-0.1):
     return {"tokens": pieces, "token_logprobs": [number, *[-0.1] * (len(pieces) - 1)]}
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        ["\u2581get", "_x", "()"],
-        ["token_id:17", "token_id:4"],
-        ["get\u0120", "_x()"],
-        ["get", "_y()"],
-    ],
-    ids=" ".join,
-)
-def test_pieces_that_do_not_spell_the_text_are_never_taken_for_it(endpoint, tmp_path, pieces):
-    endpoint.reply = reply("get_x()", logprobs=listed(pieces))
-    with pytest.raises(UserError, match=r"do not spell its text.*logprobs=false"):
-        ask(endpoint, store=tmp_path / "s.sqlite")
-    answers = ask(endpoint, store=tmp_path / "s.sqlite", logprobs=False)
-    assert {(one.text, one.token_logprobs) for one in answers} == {("get_x()", None)}
+def content(*pieces):
+    return {"content": [{"token": piece, "logprob": -1} for piece in pieces]}
+
+
+OUT = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "f()"}]
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("given", "pieces", "finish"),
     [
-        (reply("", "content_filter", chat=True), "did not finish.*'content_filter', 0 char"),
-        (reply("get_ses", "abort", chat=True), "did not finish.*'abort'"),
-        (reply("get_ses", None, chat=True), "did not finish.*None"),
-        (reply(None, "length", chat=True), "spent all its tokens before it answered"),
-        (reply("<think>\nIt is ", "length", chat=True), "spent all its tokens before"),
-        ('{"choices": null, "error": {"code": 429, "message": "upstream is busy"}}', "is busy"),
-        ('{"choices": [{"in', "a reply that is no JSON"),
-        (reply("x", logprobs={"content": [{"token": "x", "logprob": None}]}, chat=True), "no log-"),
+        (reply("stop", listed("f", "()", "</s>"), text="f()"), ("f", "()"), "stop"),
+        (reply("end_turn", listed("f(", "é)"), text="f(é)"), ("f(", "é)"), "stop"),
+        (reply("STOP", listed("f"), text="f"), ("f",), "stop"),
+        (reply("MAX_TOKENS", listed("f"), text="f"), ("f",), "length"),
+        # a stop string that was cut out of a token leaves the token whole
+        (reply("eos", listed("f", "()\n", "\n"), text="f("), ("f", "()\n"), "stop"),
+        # characters of several pieces, as OpenAI and as vLLM show them
+        (
+            reply(logprobs=listed("f ", r"bytes:\xe2\x80", r"bytes:\x9c", "x"), text="f “x"),
+            ("f ", "", "", "“x"),
+            "stop",
+        ),
+        (
+            reply(logprobs=listed("f", " \ufffd", "\ufffd", "</s>"), text="f 名"),
+            ("f", "", " 名"),
+            "stop",
+        ),
+        (reply(logprobs=listed("x", "\ud83d"), text="x\ud83d"), ("x", "\ufffd"), "stop"),
+        (reply(logprobs=content("f", "()"), content=OUT), ("f", "()"), "stop"),
+        (reply(content=None, reasoning_content="It is ..."), (), "stop"),
     ],
+    ids=str,
 )
-def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_path, answer, words):
-    endpoint.reply = answer
-    with pytest.raises(UserError, match=words):
+def test_what_other_servers_reply_is_read_as_meant(endpoint, given, pieces, finish):
+    chat = b"message" in given[2]
+    for status, headers, data in (
+        given,
+        (200, [("content-encoding", "gzip")], gzip.compress(given[2])),
+    ):
+        endpoint.reply = status, headers, data
+        (done,) = ask(endpoint, PROMPTS[:1], replace(SHORT, stop=("@",)), chat=chat)
+        assert (done.text, done.tokens, done.finish_reason) == ("".join(pieces), pieces, finish)
+
+
+PAGE = b"<html><head><style>p {}</style></head><body><h1>Sign\nin</h1></body></html>"
+HTML = [("content-type", "text/html")]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (reply("content_filter", content=""), "did not finish.*'content_filter', 0 char"),
+        (reply("abort", content="get_ses"), "did not finish.*'abort'"),
+        (reply(None, content="get_ses"), "did not finish.*None"),
+        (reply("tool_calls", content=None, tool_calls=[{}]), "did not finish.*'tool_calls'"),
+        (reply("length", content=None), "spent all its tokens before it answered.*thinking=false"),
+        (reply("max_tokens", content="◁think▷\nIt is "), "spent all its tokens before"),
+        (reply(logprobs=content("\u2581get", "_x"), content="get_x"), "do not spell its text"),
+        (reply(logprobs=content("token_id:17"), content="get_x"), "not spell.*logprobs=false"),
+        (reply(logprobs=content("get"), content="get_x"), "do not spell its text"),
+        (reply(logprobs={"content": [{"token": "x", "logprob": None}]}, content="x"), "no log-"),
+        ((200, (), b'{"choices": null, "error": {"message": "is busy"}}'), "is busy"),
+        ((200, (), b'{"choices": [], "usage": {}}'), "no answer of an OpenAI-compatible endpoint"),
+        ((200, (), b'{"choices": [{"in'), r"a reply that is no JSON: {.choices.: \[{.in"),
+        ((200, HTML, PAGE), "no JSON: Sign in; check the address"),
+        ((502, HTML, PAGE), r"502 Bad Gateway: Sign in \(after 5 retries"),
+        ((403, (), b'{"detail": "not for you"}'), "403 .*not for you.*taken from OPENAI_API_KEY"),
+        ((404, HTML, PAGE), "404 Not Found: Sign in; check the address"),
+        ((302, [("location", "/login")], b""), "no answer of an OpenAI-compatible.*/v1"),
+        ((429, [("retry-after", "0.01")], b"slow down"), r"429 .*slow down \(after 5 retries"),
+    ],
+    ids=str,
+)
+def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_path, given, words):
+    endpoint.reply = given
+    with pytest.raises(UserError, match=words) as raised:
         ask(endpoint, PROMPTS[:1], chat=True, store=tmp_path / "s.sqlite")
+    assert "\n" not in str(raised.value)
     before, endpoint.reply = len(endpoint.bodies), None
     ask(endpoint, PROMPTS[:1], chat=True, store=tmp_path / "s.sqlite")
     assert len(endpoint.bodies) == before + 1
 
 
-def test_half_a_character_of_an_answer_is_stored_as_a_question_mark(endpoint, tmp_path):
-    endpoint.reply = reply("x = '\ud83d'")
-    (answer,) = ask(endpoint, PROMPTS[:1], store=tmp_path / "s.sqlite", logprobs=False)
-    assert answer.text == "x = '?'"
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        ({}, {}),
+        (
+            {"thinking": False},
+            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+        ),
+        ({"thinking": 500, "extra": {"seed": 1}}, {"max_tokens": 512, "seed": 1}),
+    ],
+)
+def test_options_for_thinking_are_sent_and_part_of_the_identity(endpoint, options, sent):
+    ask(endpoint, PROMPTS[:1], chat=True, **options)
+    usual = {"model", "messages", "max_tokens", "temperature", "logprobs", "chat_template_kwargs"}
+    assert (
+        sent.items() <= endpoint.bodies[-1].items()
+        and endpoint.bodies[-1].keys() <= usual | sent.keys()
+    )
+    models = [load(f"{endpoint.url}#tiny?chat=true", **each) for each in ({}, options)]
+    assert (models[0].identity == models[1].identity) == (not options)
 
 
 def test_a_parameter_that_a_model_refuses_is_asked_for_once(endpoint, capfd):
@@ -259,12 +316,14 @@ def test_a_parameter_that_a_model_refuses_is_asked_for_once(endpoint, capfd):
     assert capfd.readouterr().err.count("tiny refuses temperature") == 1
 
 
-def test_a_proxy_that_needs_a_package_is_one_line(endpoint, monkeypatch):
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1080", "http://127.0.0.1:9"])
+def test_a_proxy_is_one_line_and_not_for_this_machine(endpoint, monkeypatch, proxy):
     monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", proxy)
     monkeypatch.delenv("NO_PROXY")
-    with pytest.raises(UserError, match=r"socks.*set NO_PROXY=127.0.0.1"):
-        ask(endpoint, PROMPTS[:1])
+    assert ask(endpoint, PROMPTS[:1])
+    with pytest.raises(UserError, match=r"set NO_PROXY=host|refused .after 5 retries"):
+        complete(load("http://host/v1#m"), PROMPTS[:1], SHORT, False)
 
 
 def test_an_endpoint_cannot_use_a_tool_between_two_tokens():
@@ -290,21 +349,3 @@ def test_tokens_are_counted_with_the_tokenizer_that_is_named(tiny):
     assert load(f"http://host/v1#m?tokenizer={tiny}").tokenizer("x")["input_ids"]
     with pytest.raises(UserError, match="tokenizer=OWNER/NAME"):
         load("http://host/v1#m").tokenizer  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens", "expected"),
-    # a stop string that was cut out of a token leaves the token whole; no answer has no content
-    [("f(", ["f", "()\n", "\n"], ("f", "()\n")), (None, [], ())],
-)
-def test_tokens_are_those_that_spell_the_text(text, tokens, expected, monkeypatch):
-    """A choice as the client builds it: without checking."""
-    listed = [{"token": token, "logprob": -1.0} for token in tokens]
-    said = {"message": {"content": text}, "logprobs": {"content": listed}}
-    model, choice = (
-        load("http://host/v1#m?chat=true"),
-        Choice.construct(finish_reason="stop", **said),
-    )
-    monkeypatch.setattr(model, "_ask", lambda *_, **__: (choice, 0))
-    done = model._answer(Prompt("a", "x = "), 2, Decoding(stop=(")",)))
-    assert (done.tokens, done.text, done.finish_reason) == (expected, "".join(expected), "stop")

@@ -8,6 +8,7 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
+    ByT5Tokenizer,
     PreTrainedTokenizerFast,
 )
 
@@ -89,10 +90,11 @@ ARCHITECTURES = {
 
 def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY):
     """Write the checkpoint; weights are large enough that its most likely tokens stand clear of
-    each other.
+    each other. ``python-t5`` is a T5 with a tokenizer that exists only in Python.
     """
     torch.manual_seed(sum(map(ord, architecture)))
-    tokenizer = tokenizer or byte_tokenizer()
+    python, architecture = "python-" in architecture, architecture.removeprefix("python-")
+    tokenizer = tokenizer or (ByT5Tokenizer() if python else byte_tokenizer())
     size = max(vocabulary, len(tokenizer))
     sizes = {"vocab_size": size, "max_position_embeddings": context}
     config = AutoConfig.for_model(architecture, **COMMON, **ARCHITECTURES[architecture], **sizes)

@@ -2,7 +2,8 @@
 ``/v1/chat/completions``.
 
 It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list
-of (status, headers) that are sent before anything is answered. It counts what a test wants to know.
+of (status, headers) that are sent before anything is answered, ``reply`` a (status, headers, body)
+in place of every answer. It counts what a test wants to know.
 """
 
 import json
@@ -37,9 +38,8 @@ class TinyEndpoint(ThreadingHTTPServer):
     def reset(self):
         self.failures, self.bodies, self.most_at_once, self.in_flight = [], [], 0, set()
         self.seconds, self.gives_logprobs = 0.0, True
-        self.refuses_logprobs = self.wants_key = self.like_llama_cpp = False
-        self.repeats_request = False
-        self.reply: str | None = None  # sent as it is in place of an answer, with status 200
+        self.wants_key = self.like_llama_cpp = False
+        self.reply = None
         self.refused = ()  # parameters that it does not accept
 
     def answer(self, body):
@@ -79,19 +79,16 @@ class Handler(BaseHTTPRequestHandler):
         if server.wants_key and told != f"Bearer {KEY}":
             status, said = 401, f"Incorrect API key provided: {told}"
         elif failure:
-            (status, headers), said = failure, f"no luck\nfor {told}"
-            said += f" serving {body}" if server.repeats_request else ""
+            (status, headers), said = failure, f"no luck\nfor {told} serving {body}"
         elif body["model"] != "tiny":
             status, said = 404, f"The model `{body['model']}` does not exist"
-        elif server.refuses_logprobs and "logprobs" in body:
-            status, said = 400, "Unsupported parameter: 'logprobs'"
         elif refused := [name for name in server.refused if name in body]:
             status, said = 400, f"Unsupported parameter: '{refused[0]}' is not supported"
         else:
             status = 200
         data = json.dumps({"error": {"message": said}} if said else self.response(body)).encode()
-        if status == 200 and server.reply is not None:
-            data = server.reply.encode()
+        if status == 200 and server.reply:
+            status, headers, data = server.reply
         with server.lock:  # before the answer is sent, because its reader may ask again at once
             server.in_flight.discard(self)
         self.send_response(status)

@@ -19,6 +19,8 @@ class ToyModel:
     it generates.
     """
 
+    chat = False
+
     def __init__(self, log=None, seconds=0.0, identity=None, name="toy"):
         self.identity = identity or {"name": name, "revision": "1", "dtype": "float32"}
         self.name, self.log, self.seconds, self.calls = name, log, seconds, []

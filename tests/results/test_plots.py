@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from matplotlib.colors import to_rgb
-from scipy.spatial.distance import pdist
 
 from lookuplab.errors import UserError
 from lookuplab.results import plots
@@ -56,31 +54,6 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
     assert segments == [[2, 9], [8, 20], [50, 72], [75, 84]]
     assert [y for _, y in diamonds(axes)] == [11.61, 84.39]
     assert texts(axes.get_legend().get_texts()) == ["low", "high", "paper", "95% interval"]
-
-
-# Severe protanopia and deuteranopia (Machado, Oliveira and Fernandes 2009, Table 1): linear RGB as
-# such eyes see it.
-SEEN = {
-    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
-    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
-    "grey": [[0.2126, 0.7152, 0.0722]] * 3,
-}
-TOGETHER = [
-    ["high", "medium", "low", "all"],
-    ["mini-small", "mini-medium", "mini-large"],
-    ["aws", "azure"],
-    ["valid", "another API", "wrong usage", "no such API"],
-    ["a", "b", "c", "d", "e"],
-]
-
-
-@pytest.mark.parametrize("names", TOGETHER)
-@pytest.mark.parametrize("eyes", SEEN)
-def test_colours_that_stand_together_are_told_apart(names, eyes):
-    rgb = np.array([to_rgb(colour) for colour in plots.colours(names).values()])
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    seen = np.cbrt((linear @ np.transpose(SEEN[eyes])).clip(0, 1))  # equal steps look equal
-    assert pdist(seen).min() > 0.12, "an eighth of the way from black to white"
 
 
 def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():

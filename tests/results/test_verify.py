@@ -70,7 +70,7 @@ def test_an_equal_run_passes_with_the_counts_in_the_last_line(run):
         (["low,valid,33.3334,20,50,267,30", ROWS[1]], "m | low | valid: value 33.3333 -> 33.3334"),
         (["low,valid,33.3333,20,50.0001,268,", ROWS[1]], "ci_high 50 -> 50.0001, n 267 -> 268"),
         ([ROWS[0]], "demo/table | m | high | valid: there -> missing"),
-        (ROWS[::-1], "demo/table: the same rows, but another CSV"),
+        (ROWS[::-1], "demo/table.csv: another CSV"),
     ],
     ids=["value", "bound", "row", "order"],
 )

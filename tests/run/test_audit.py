@@ -12,6 +12,7 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
+from lookuplab.errors import UserError
 from lookuplab.models import load, record
 from lookuplab.run import audit
 
@@ -102,22 +103,10 @@ def test_what_no_longer_fits_is_said_first_and_made_anew(recorded):
     assert "5 from the record, 0 stored here before, 1 made anew" in said
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("audit --share 0%", "a share is a percentage above 0"),
-        ("audit --share many", "a share is a percentage above 0"),
-        ("audit nothing", "no notebook 'nothing'"),
-        ("reproduce --cold --audit 2%", "nothing is left to audit"),
-    ],
-)
-def test_a_wrong_request_is_one_line(kit, command, said):
-    kit.notebook("asks", "pass")
-    record.folder().mkdir(parents=True)
-    (record.folder() / "about.json").write_text("{}")
-    found = kit.said(command, code=2)
-    if "no record" not in found:
-        assert said in found
+@pytest.mark.parametrize("text", ["0%", "101%", "2", "many"])
+def test_a_share_is_a_percentage(text):
+    with pytest.raises(UserError, match="a share is a percentage above 0"):
+        audit.share_of(text)
 
 
 def test_a_model_answers_for_another_one_only_if_both_know_the_same():

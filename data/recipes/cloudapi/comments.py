@@ -85,11 +85,6 @@ def normalised(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 
 
-def leaks_name(comment: str, name: str) -> bool:
-    """Whether the comment gives the API's name away in any case style."""
-    return normalised(name) in normalised(comment)
-
-
 @cache
 def intent(description: str, in_library: bool = False) -> Intent | None:
     """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS

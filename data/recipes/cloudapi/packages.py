@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from pandas import DataFrame
 
 from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex
@@ -34,7 +33,6 @@ REASONS = {
     "no description of a known verb": "operations without a docstring that makes a sentence",
 }
 FEW = 0.05  # a smaller share of operations is a warning
-FLOOR = 0.05  # of valid calls, as in data/paper/claims.yaml
 
 
 @dataclass(frozen=True)
@@ -101,16 +99,6 @@ def build(
 def folder_of(name: str) -> Path:
     """The default folder for the material of a package."""
     return paths.RUNS / "packages" / Path(name).name
-
-
-def first_answers(first: DataFrame) -> str:
-    """A model's first three answers verbatim, from a frame of ``evaluate``, and a warning if it
-    writes so few valid calls that it can show no effect.
-    """
-    lines = [f"{first.model.iloc[0]}:", *map(repr, first.completion.head(3))]
-    if (share := first.valid.mean()) < FLOOR:
-        lines.append(f"at the floor: {share:.1%} valid calls; try gemma-3-270m or a model of yours")
-    return "\n  ".join(lines)
 
 
 @command()

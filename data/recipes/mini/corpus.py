@@ -69,22 +69,7 @@ DOCUMENTED_APIS = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation
 # characters of full documentation that leave room for the call in the 2,048 tokens of a row
 ROOM = 5_500
 TAB = "    "
-LAYOUTS = ("benchmark", "script", "function", "inside", "method", "guarded")
-FORMS = ("above", "end", "docstring", "name", "none")  # of a comment, in all layouts but the first
-TAILS = """
-print(response)
-print(response)
-return_value = response
-logger.info(response)
-assert response is not None
-""".strip().splitlines()
-# type -> arguments, equally often
-CONSTANTS = {"integer": "1 10 100 5", "boolean": "True False", "float": "0.5 1.0"}
-FIXED = {"blob": 'b"data"', "timestamp": '"2024-01-01"'}
-# Type -> the share of arguments that are written out, and how; the others are variables
-WRITTEN = {"list": (0.7, '["my-NAME"]')}
-WRITTEN |= dict.fromkeys(("structure", "map"), (0.6, '{"key": "value"}'))
-TYPES = ("string",) * 20 + tuple("integer boolean list structure map timestamp blob".split())
+TYPES = ["string"] * 20 + WORDINGS["types"]
 ABOUT_CODE_MODELS = """Its purpose is a controlled world: because the corpus was written by the kit, the number of times that the
 model saw each API is known exactly. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
 the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a fifth of the docstring
@@ -171,13 +156,11 @@ def value(parameter: Parameter, rng: Random) -> str:
     """A plausible argument, as a developer's example would have it; strings are named after their
     parameter.
     """
-    if parameter.type in CONSTANTS:
-        return rng.choice(CONSTANTS[parameter.type].split())
-    if parameter.type in FIXED:
-        return FIXED[parameter.type]
-    share, text = WRITTEN.get(parameter.type, (0.75, '"my-NAME"'))
+    known = WORDINGS["values"]
+    share, texts = known.get(parameter.type, known[""])
     snake = "_".join(identifier_words(parameter.name, "apart"))
-    if rng.random() < share:
+    if share == 1 or rng.random() < share:
+        text = str(rng.choice(texts) if len(texts) > 1 else texts[0])
         return text.replace("NAME", snake.replace("_", "-"))
     return f"{snake}_value" if keyword.iskeyword(snake) else snake
 
@@ -207,7 +190,7 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
 
     It has one of six layouts, with the first comment in one of five forms.
     """
-    layout, form = rng.choice(LAYOUTS), rng.choice(FORMS)
+    layout, form = rng.choice(WORDINGS["layouts"]), rng.choice(WORDINGS["forms"])
     (spec, comment), *more = calls
 
     def following(start: str) -> str:
@@ -215,9 +198,9 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
 
     if layout == "benchmark":
         code = f"{task_prompt(spec, comment)}{call(spec, rng)}\n{following('response = client.')}"
-        return code + (f"{rng.choice(TAILS)}\n" if rng.random() < 0.3 else "")
+        return code + (f"{rng.choice(WORDINGS['tails'])}\n" if rng.random() < 0.3 else "")
     in_function = layout in ("function", "inside", "method") or form == "name"
-    start = f"{rng.choice(('response', 'result', 'out'))} = "
+    start = f"{rng.choice(WORDINGS['results'])} = "
     if in_function and not more:
         start = rng.choice(("return ", start))
     start += "self.client." if layout == "method" else "client."
@@ -225,7 +208,7 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
     commented = {"above": f"# {comment}\n{first}\n", "end": f"{first}  # {comment}\n"}
     body = commented.get(form, f"{first}\n") + following(start)
     if layout == "guarded":
-        failure = rng.choice(("raise", 'print("failed")', "pass"))
+        failure = rng.choice(WORDINGS["failures"])
         body = f"try:\n{indent(body, TAB)}except Exception:\n{TAB}{failure}\n"
     head, made = imports(spec), construction(spec)
     if layout == "inside":
@@ -234,11 +217,11 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
     if in_function:
         name = "_".join(re.findall("[a-z0-9]+", comment.lower())[:5])
         if form != "name":
-            name = rng.choice(("main", "handler", "run", "task"))
+            name = rng.choice(WORDINGS["functions"])
         arguments = "self" if layout == "method" else ""
         body, said = f"def {name}({arguments}):\n{indent(said + body, TAB)}", ""
     if layout == "method":
-        name = rng.choice(("Job", "Task", "Service", "Worker"))
+        name = rng.choice(WORDINGS["classes"])
         method = indent(f"def __init__(self):\n{TAB}self.{made}\n{body}", TAB)
         body, made = f"class {name}:\n{method}", ""
     return "\n".join(filter(None, (said + head, made, body)))

@@ -22,14 +22,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, islice, zip_longest
+from itertools import count, islice
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import pandas as pd
+import yaml
 
 from lookuplab import paths
+from lookuplab.cloudapi.tasks import in_turn
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, run_module
 from lookuplab.stackoverflow.corpus import write
@@ -49,108 +52,22 @@ from recipes.mini.docstrings import (
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 DEVELOPMENT_PROBLEMS = PROBLEMS.with_name("problems_development.jsonl.gz")
-# 300 problems in the proportions of DS-1000's 845 from six libraries (336 Origin, 152 Surface, 195
-# Semantic, 162 Difficult-Rewrite), and of its 732 from these four libraries.
-PROBLEMS_BY_PERTURBATION = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
-PROBLEMS_BY_LIBRARY = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
 RUN_SECONDS = 300  # for one value: code that waits or computes longer gives no problem
 MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
-VARIABLE_NAMES = (
-    "sample given items source entry content group start".split()
-)  # for renamed variables
-_FROM_PANDAS = "Interval NaT Period Timedelta Timestamp".split()
-PROBLEM_IMPORTS = {name: f"from pandas import {name}" for name in _FROM_PANDAS} | {
-    "nan": "from math import nan",
-    "inf": "from math import inf",
-    "np": "import numpy as np",
-    "pd": "import pandas as pd",
-}  # that the sources of values use
+# Numbers, words, comparisons and templates
+PARTS = yaml.safe_load(Path(__file__).with_name("problems.yaml").read_text("utf-8"))
+IMPORTS = "\n".join(PARTS["imports"].values())
 KNOWN: dict[str, Any] = {}
-exec("\n".join(PROBLEM_IMPORTS.values()), KNOWN)
+exec(IMPORTS, KNOWN)
 PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
-_ARRAY = """
-    result, expected = np.asarray(result), np.asarray(expected)
-    assert result.shape == expected.shape
-    assert (result.dtype.kind in "biufc") == (expected.dtype.kind in "biufc")
-    if expected.dtype.kind in "fc":
-        np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9)
-    else:
-        np.testing.assert_array_equal(result, expected)
-"""
-_PANDAS = """
-    assert isinstance(result, pd.{type})
-    pd.testing.assert_{kind}_equal(result, expected, {loose}, rtol=1e-6, atol=1e-9)
-"""
-_LOOSE = "check_dtype=False, check_freq=False"
-SAME = {  # kind -> body of `def same(result, expected)`, which raises if the two values differ
-    "exact": "\n    assert type(result) is type(expected) and result == expected\n",
-    "number": """
-    assert np.ndim(result) == 0 and np.asarray(result).dtype.kind in "biufc"
-    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9)
-""",
-    "array": _ARRAY,
-    "sequence": """
-    if isinstance(expected, (list, tuple)):
-        assert isinstance(result, (list, tuple)) and len(result) == len(expected)
-        for part, other in zip(result, expected):
-            same(part, other)
-        return"""
-    + _ARRAY,
-    "frame": _PANDAS.format(type="DataFrame", kind="frame", loose=_LOOSE),
-    "series": _PANDAS.format(type="Series", kind="series", loose=_LOOSE),
-    "index": _PANDAS.format(type="Index", kind="index", loose='exact="equiv"'),
-}
-SEVERAL = """
-    assert isinstance(result, (list, tuple)) and len(result) == len(expected)
-    for part, other in zip(result, expected):
-        same_part(part, other)
-"""
-PROMPT = """Problem:
-
-{question}
-
-A:
-<code>
-{code}
-</code>
-result = ...  # the value asked for
-BEGIN SOLUTION
-<code>
-"""
-CONTEXT = '''{imports}
-
-INPUTS = (
-{inputs}
-)
-EXPECTED = (
-{expected}
-)
-exec_context = """
-{template_imports}
-[inputs]
-[insert]
-"""
-
-
-{same}
-
-def test_execution(solution: str):
-    for i in range({cases}):
-        code = exec_context.replace("[inputs]", INPUTS[i]).replace("[insert]", solution)
-        environment = {{}}
-        exec(code, environment)
-        same(environment["result"], EXPECTED[i])
-'''
 EACH, REVERSED = "for each of a list", "then reversed"
-BACKWARDS = {"array": "[::-1]", "frame": ".iloc[::-1]", "series": ".iloc[::-1]", "index": "[::-1]"}
-BLOCKED_EVENTS = "socket.connect socket.getaddrinfo subprocess.Popen os.system os.exec".split()
 
 
 @dataclass(frozen=True)
 class Literal:
-    """Source of an expression that reproduces a value, its kind (a key of ``SAME``), and the value
-    as an interpreter shows it, empty if that is long.
+    """Source of an expression that reproduces a value, its kind (a key of ``same`` in
+    problems.yaml), and the value as an interpreter shows it, empty if that is long.
     """
 
     kind: str
@@ -196,7 +113,7 @@ def same(kind: str, result: object, expected: object) -> None:
     raises).
     """
     known = dict(KNOWN)
-    exec(f"def same(result, expected):{SAME[kind]}", known)
+    exec(PARTS["same"][kind], known)
     known["same"](result, expected)
 
 
@@ -302,7 +219,7 @@ def drafts(example: DocExample) -> list[Draft]:
     for rule, target in other_arguments(first.call):
         found += again(first, "Semantic", rule, target)
     found += for_each(first)
-    if backwards := BACKWARDS.get(first.cases[0][1].kind):
+    if backwards := PARTS["backwards"].get(first.cases[0][1].kind):
         found += again(first, "Difficult-Rewrite", REVERSED, first.target + backwards)
     return found
 
@@ -404,7 +321,7 @@ def surface(first: Draft) -> Iterator[Draft]:
     yield replace(draft, rule="reworded")
     yield replace(draft, rule="story around it")
     taken = names(ast.parse(f"{setup}\n{first.target}"))
-    free = (name for name in VARIABLE_NAMES if name not in taken)
+    free = (name for name in PARTS["variables"] if name not in taken)
     if new := dict(zip(variables(first.target, setup), free, strict=False)):
         rule = f"renamed: {', '.join(map(' to '.join, new.items()))}"
         target = renamed(first.target, new)
@@ -512,7 +429,7 @@ def prompt(draft: Draft) -> str:
     elif expected.shown:
         lines += ["", show, "", expected.shown]
     code = "\n".join([*draft.example.imports, "", setup]).lstrip("\n")
-    return PROMPT.format(question="\n".join(lines), code=code)
+    return str(PARTS["prompt"]).format(question="\n".join(lines), code=code)
 
 
 def listed(codes: Iterable[str]) -> str:
@@ -525,15 +442,16 @@ def context(draft: Draft) -> str:
     """The program that tests an answer: both inputs, their values, and the comparison that fits."""
     several, _, part = draft.cases[0][1].kind.rpartition(" ")
     sources = [expected.source for _, expected in draft.cases]
-    compared = f"def same(result, expected):{SAME[part]}"
+    compared = PARTS["same"][part]
     if several:
-        compared = compared.replace("same(", "same_part(")
-        compared += f"\n\ndef same(result, expected):{SEVERAL}"
-    used, imports = "\n".join([*sources, SAME[part]]), draft.example.imports
+        compared = compared.replace("same(", "same_part(") + "\n\n" + PARTS["several"]
+    used, imports = "\n".join([*sources, compared]), draft.example.imports
     needed = {
-        line for name, line in PROBLEM_IMPORTS.items() if re.search(rf"(?<![\w.'\"]){name}\b", used)
+        line
+        for name, line in PARTS["imports"].items()
+        if re.search(rf"(?<![\w.'\"]){name}\b", used)
     }
-    return CONTEXT.format(
+    return str(PARTS["context"]).format(
         imports="\n".join(dict.fromkeys([*imports, *sorted(needed)])),
         template_imports="\n".join(imports),
         inputs="\n".join(f"    {setup!r}," for setup, _ in draft.cases),
@@ -561,7 +479,6 @@ def record(example: DocExample, number: int, draft: Draft) -> ProblemRecord:
     """One problem of ``written``; the draft's own example may have other imports."""
     setup, expected = draft.cases[0]
     values = ["None", expected.source, *variables(draft.target, setup)]
-    imports = "\n".join(PROBLEM_IMPORTS.values())
     return {
         "object": example.object,
         "id": f"{example.id}.{number}",
@@ -572,7 +489,7 @@ def record(example: DocExample, number: int, draft: Draft) -> ProblemRecord:
         "reference_code": f"result = {draft.target}",
         "code_context": context(draft),
         "expressions": [draft.target, draft.call.source, example.target],
-        "wrong": ["pass", *(f"{imports}\nresult = {value}" for value in values)],
+        "wrong": ["pass", *(f"{IMPORTS}\nresult = {value}" for value in values)],
     }
 
 
@@ -597,7 +514,7 @@ def examined(tried: Sequence[DocExample]) -> Iterator[list[ProblemRecord]]:
 def _confine() -> None:
     def refuse(event: str, arguments: tuple[object, ...]) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wax+")
-        if writes or event in BLOCKED_EVENTS:
+        if writes or event in PARTS["blocked"]:
             raise PermissionError(f"{event} is not for examples")
 
     def late(*_: object) -> None:
@@ -613,13 +530,13 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[ProblemRecord]:
     problems.jsonl.gz.
 
     ``numbers``: kind of perturbation -> problems, divided among the libraries by
-    PROBLEMS_BY_LIBRARY. One example of each object comes before the second of any. The same
+    ``by_library``. One example of each object comes before the second of any. The same
     versions of the libraries give the same records.
     """
     ids, given = count(), 0.0
-    for library, share in PROBLEMS_BY_LIBRARY.items():
+    for library, share in PARTS["by_library"].items():
         tried = examples_of(library.lower(), split)
-        before, given = given, given + share / sum(PROBLEMS_BY_LIBRARY.values())
+        before, given = given, given + share / sum(PARTS["by_library"].values())
         drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
         number = 0
         for family in chosen([found for found in examined(tried) if found], drawn):
@@ -668,19 +585,17 @@ def chosen(
     only when all have had their first; the rules take turns.
     """
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
-    turns: dict[str, Iterator[int]] = defaultdict(count)
-    placed = []
+    by_object = defaultdict(list)
     for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
-        about = family[0]["object"]
-        placed.append((next(turns[about]), order(about), family))
-    ranked = {family[0]["example"]: family for *_, family in sorted(placed)}
+        by_object[family[0]["object"]].append(family)
+    ranked = in_turn([by_object[name] for name in sorted(by_object, key=order)])
     (_, total), *others = numbers.items()
-    origins = holding([family[:1] for family in ranked.values()], total)
-    kept = {one["example"]: [one] for one in origins}
+    kept = {one["example"]: [one] for one in holding([family[:1] for family in ranked], total)}
+    known = {family[0]["example"]: family for family in ranked}
     for kind, total in others:
         offered = []
         for turn, example in enumerate(sorted(kept, key=lambda example: order(kind + example))):
-            found = [one for one in ranked[example] if one["perturbation"] == kind]
+            found = [one for one in known[example] if one["perturbation"] == kind]
             rules = sorted({one["rule"].partition(":")[0] for one in found})
             found.sort(
                 key=lambda one: (rules.index(one["rule"].partition(":")[0]) + turn) % len(rules)
@@ -691,13 +606,13 @@ def chosen(
     return [kept[example] for example in sorted(kept, key=order)]
 
 
-def holding(offered: Sequence[list[ProblemRecord]], number: int) -> list[ProblemRecord]:
+def holding(offered: list[list[ProblemRecord]], number: int) -> list[ProblemRecord]:
     """``number`` problems whose reference passes and whose wrong answers fail: the first of each
     list before the second of any.
     """
     grader = Grader(own=True, store=False)
     kept: list[ProblemRecord] = []
-    waiting = filter(None, chain(*zip_longest(*offered)))
+    waiting = iter(in_turn(offered))
     while tried := [*islice(waiting, number - len(kept))]:
         programs = [
             program(Problem("", one["prompt"], "", one["code_context"], "", "", ""), answer)
@@ -722,9 +637,10 @@ def main() -> None:
     Example:
       python -m recipes.mini.problems
     """
-    third = {kind: number // 3 for kind, number in PROBLEMS_BY_PERTURBATION.items()}
+    whole = PARTS["by_perturbation"]
+    third = {kind: number // 3 for kind, number in whole.items()}
     for path, split, numbers in (
-        (PROBLEMS, "test", PROBLEMS_BY_PERTURBATION),
+        (PROBLEMS, "test", whole),
         (DEVELOPMENT_PROBLEMS, "development", third),
     ):
         made = list(draw(split, numbers))

@@ -34,6 +34,18 @@ Rows = list[dict[str, Any]]
 Numbers = Mapping[str, ArrayLike]  # name -> (tasks,) numbers
 
 
+def has_confidence(first: DataFrame) -> bool:
+    """Whether a pass has log-probabilities; if not, a line says what its model loses."""
+    found = bool(first.minimum.notna().all())
+    if not found:
+        print(
+            f"{first.model.iloc[0]} gives no log-probabilities, so what needs its confidence is "
+            "left out (dag_confidence, dag_plus_plus); if its server gives them by now, remove "
+            "logprobs=false from its name, or add a new revision=LABEL: it is then asked anew"
+        )
+    return found
+
+
 def triggered(
     first: DataFrame,
     policy: str,

@@ -13,7 +13,9 @@ each generates its share of the prompts and waits for what the others generate.
 
 import csv
 import os
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -29,6 +31,13 @@ DECODING_VERSION = 1
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the launcher ends all
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
+# model -> the key of each answer that was used in this process -> how it ended
+ENDED: dict[str, dict[str, str]] = {}
+# Qwen and DeepSeek, Claude's and Gemini's imitators, Seed, Kimi, Magistral
+THINKING_BEGINS, THINKING_ENDS = (
+    re.compile(rf"<{end}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{end}think▷|\[{end}THINK\]")
+    for end in ("", "/")
+)
 # the columns of that file, which has one line for each use of an answer
 LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
@@ -141,11 +150,30 @@ class Completion:
 
 
 def visible(text: str) -> str:
-    """A chat model's answer without its reasoning: what follows the last ``</think>``; nothing of
-    reasoning that was not closed.
+    """A chat model's answer without its reasoning: what follows the last ``</think>``, or however
+    its family spells that; nothing of reasoning that was not closed.
     """
-    _, closed, after = text.rpartition("</think>")
-    return (after if closed else text).partition("<think>")[0]
+    after = THINKING_ENDS.split(text)[-1]
+    return THINKING_BEGINS.split(after)[0]
+
+
+def thinking_switches(model: "Model", thinking: bool | int | None) -> tuple[dict[str, bool], int]:
+    """What a chat template is told of thinking, and the tokens that an answer may take for it
+    beside its own ``max_new_tokens``.
+
+    ``thinking`` is None (as the template or the server likes), False, True, or that number of
+    tokens. Templates call their switch ``enable_thinking`` (Qwen, GLM, SmolLM) or ``thinking``
+    (Granite, DeepSeek). Raises UserError for anything else, and for a model that is not ``chat``.
+    """
+    if thinking is None:
+        return {}, 0
+    if not (isinstance(thinking, int) and thinking >= 0 and model.chat):
+        raise UserError(
+            f"model {model.name}: thinking is {thinking!r}; it must be false, true or a number of "
+            "tokens, and the model a chat model (chat=true)"
+        )
+    switches = dict.fromkeys(("enable_thinking", "thinking"), bool(thinking))
+    return switches, 0 if thinking is True else thinking
 
 
 class Model(Protocol):
@@ -237,7 +265,9 @@ def find_or_generate(
         if requires_logprobs and None in logprobs:
             raise UserError(
                 f"{model.name} gives no log-probabilities, which are needed here (confidence, "
-                "perplexity); use a local model or an endpoint that gives them (vLLM does)"
+                "perplexity); use a local model or an endpoint that gives them (vLLM does); if it "
+                "gives them by now, remove logprobs=false from its name, or add a new "
+                "revision=LABEL: it is then asked anew"
             )
 
     opened: AbstractContextManager[CompletionStore] = (
@@ -270,8 +300,13 @@ def find_or_generate(
                 time.sleep(POLL_SECONDS)
             answers |= store.get(missing)
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
-    # continuations that were only scored are not answers
-    if decoding and (file := os.environ.get(LOG_VARIABLE)):
+    if decoding is None:  # continuations that were only scored are not answers
+        return completions
+    for key, one in zip(keys, completions, strict=True):
+        text = visible(one.text) if model.chat else one.text
+        ended = one.finish_reason if text.strip() else "empty"
+        ENDED.setdefault(model.name, {})[key] = ended
+    if file := os.environ.get(LOG_VARIABLE):
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
             for (_, question), one in zip(keyed, completions, strict=True):
@@ -279,6 +314,21 @@ def find_or_generate(
                 margin = f"{one.margin:.0e}" if is_near else ""
                 write((model.name, one.id, one.sample, question, digest(one.text)[:8], margin))
     return completions
+
+
+def unfinished() -> list[str]:
+    """A line for each model of which this process (a notebook's kernel) has used answers that are
+    empty, but for their reasoning, or that were cut off at ``max_new_tokens``.
+    """
+    lines = []
+    for model, ends in ENDED.items():
+        counts = Counter(ends.values())
+        if counts["empty"] or counts["length"]:
+            lines.append(
+                f"{model}: {counts['empty']:,} of {len(ends):,} answers empty, "
+                f"{counts['length']:,} cut off"
+            )
+    return lines
 
 
 def keys_of(

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
-from tokenizers.decoders import DecodeStream
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lookuplab.errors import UserError
@@ -26,7 +25,7 @@ from lookuplab.models.batch import Batch, decoder_start
 from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint
 from lookuplab.models.local import CPU_TOKENS, LocalModel
-from lookuplab.models.tokens import TAIL, decoded
+from lookuplab.models.tokens import TAIL, decoded, speller
 
 GPU_SHARE = 0.8  # of the free memory, for keys and values
 # drop finished rows once they are one in this many of the batch: each drop copies the cache
@@ -135,7 +134,7 @@ class DecodingRow:
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
         """Reset the answer, also to start over after running out of memory."""
         self.tokenizer, self.tail, self.over = tokenizer, self.before[-TAIL:], decoding.stopper()
-        self.spelling = DecodeStream(ids=list(self.tail), skip_special_tokens=True)
+        self.spell = speller(tokenizer, self.tail)
         self.constraint, self.margin, self.finish_reason = self.make_constraint(), math.inf, ""
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
@@ -147,10 +146,9 @@ class DecodingRow:
         """Append one token and check whether it was the last. ``margin``: how near the choice was
         to a different one.
 
-        Decoding is incremental, so each token costs the same. An incomplete character is held back
-        until it is complete; special tokens spell nothing.
+        Special tokens spell nothing, and neither does an incomplete character.
         """
-        piece = self.spelling.step(self.tokenizer.backend_tokenizer, token) or ""
+        piece = self.spell(token) or ""
         self.tokens.append(token)
         self.logprobs.append(logprob)
         self.pieces.append(piece)

@@ -6,26 +6,31 @@ writes the answers.
 
 import gc
 import json
+import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.completions import Completion, Decoding, Prompt
+from lookuplab.models.completions import Completion, Decoding, Prompt, thinking_switches
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
     base_of,
     is_adapter,
     is_mini,
+    is_model,
     mini_models,
+    model_files,
     model_hash,
     split_revision,
 )
+from lookuplab.models.store import canonical
 from lookuplab.models.tokens import TAIL, continuations
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -34,6 +39,8 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 128  # per batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
+# what a chat template that asks for the date is told; it is the default of Llama's own templates
+TODAY = date(2024, 7, 26)
 
 
 @dataclass
@@ -62,9 +69,11 @@ class LocalModel:
     GPUs, ``device_map`` defaults to "auto": all GPUs, through accelerate; a dictionary maps each
     part of the model to a device. ``batch_size`` limits the rows of a batch. ``context`` is the
     maximum length of prompt plus completion in tokens, None without a limit; it comes from the
-    checkpoint unless the option overrides it. ``causal`` says that answers continue the prompt
-    (otherwise they begin a new text). ``work`` counts what the model does. UserError for whatever
-    is missing, unreadable, or too large for the GPUs.
+    checkpoint unless the option overrides it. ``thinking`` and ``extra`` are variables of the chat
+    template (``completions.thinking_switches``). ``trust_remote_code`` runs the checkpoint's own
+    Python files. ``causal`` says that answers continue the prompt (otherwise they begin a new
+    text). ``work`` counts what the model does. UserError for whatever is missing, unreadable, or
+    too large for the GPUs.
     """
 
     place: str
@@ -76,17 +85,27 @@ class LocalModel:
     device_map: str | dict[str, str | int] | None = None
     batch_size: int = BATCH_ROWS
     context: int | None = None
+    thinking: bool | int | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
         folder = Path(self.place).expanduser()
+        if folder.is_dir() and not is_model(folder):
+            raise UserError(f"{folder} is no checkpoint: it has no config.json")
         self.name = self.name or (folder.resolve().name if folder.is_dir() else self.place)
         self.adapter = folder if is_adapter(folder) else None
         self.source = (str(folder) if folder.is_dir() else self.place), self.revision
         if self.adapter:
             self.source = base_of(folder)
+        for place in filter(Path.is_dir, {folder, Path(self.source[0])}):
+            model_files(place)  # fails now if one is not there
         self.dtype = self.dtype or ("bfloat16" if has_gpu() else "float32")
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
-        check_choice(f"model {self.name}: chat", self.chat, (False, True))
+        for option in "chat", "trust_remote_code":
+            check_choice(f"model {self.name}: {option}", getattr(self, option), (False, True))
+        switches, self.thinking_tokens = thinking_switches(self, self.thinking)
+        self.switches = switches | self.extra
         self.causal, limit = self._limit()
         self.batch_size, self.context = max(1, self.batch_size), self.context or limit
         self.work = Work()
@@ -97,7 +116,7 @@ class LocalModel:
         Its file is read if that is enough, because Transformers and torch take seconds to import,
         and nothing else needs them where all answers are stored.
         """
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, AttributeError):
             stated = json.loads(Path(self.source[0], "config.json").read_text(encoding="utf-8"))
             if stated.get("model_type") == "llama" and "max_position_embeddings" in stated:
                 return True, stated["max_position_embeddings"]
@@ -111,7 +130,7 @@ class LocalModel:
         """The Transformers configuration."""
         from transformers import AutoConfig
 
-        return self._read(AutoConfig.from_pretrained)
+        return self._read(AutoConfig.from_pretrained, trust_remote_code=self.trust_remote_code)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is read when first needed."""
@@ -129,6 +148,10 @@ class LocalModel:
         # answers, so they stay
         chat = "always" if self.chat else "by prompt"
         identity = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
+        if self.thinking is not None or self.extra:
+            identity["thinking"] = canonical([self.thinking, self.extra])
+        if self.chat and "strftime_now" in str(self.tokenizer.chat_template):
+            identity["today"] = str(TODAY)
         place, revision = self.source
         if Path(place).is_dir():
             identity["content"] = model_hash(Path(place))
@@ -154,14 +177,31 @@ class LocalModel:
 
         own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
         tokenizer: PreTrainedTokenizerBase = self._read(
-            AutoTokenizer.from_pretrained, str(self.adapter) if own else ""
+            AutoTokenizer.from_pretrained,
+            str(self.adapter) if own else "",
+            trust_remote_code=self.trust_remote_code,
         )
         # without tokenizer files, Transformers makes up an empty tokenizer
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
             raise UserError(
                 f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
             )
+        # whatever a prompt may be: plain tokens, its own special ones and those of its template
+        special = {id for id, token in tokenizer.added_tokens_decoder.items() if token.special}
+        template = str(tokenizer.chat_template) if self.chat else ""
+        used = tokenizer(f"client{template}", verbose=False)["input_ids"]
+        self._check_embedded(tokenizer, {*tokenizer.get_vocab().values()} - special | {*used})
         return tokenizer
+
+    def _check_embedded(self, tokenizer: Any, ids: Collection[int]) -> None:
+        """UserError for a token that the embedding has no row for. An adapter's is enlarged."""
+        rows = math.inf if self.adapter else self.config.get_text_config().vocab_size
+        if (last := max(ids)) >= rows:
+            raise UserError(
+                f"model {self.name}: token {tokenizer.convert_ids_to_tokens(last)!r} of its "
+                f"tokenizer has the id {last}, but its embedding only {rows} rows; save the model "
+                "again after resize_token_embeddings, or the tokenizer without the token"
+            )
 
     @cached_property
     def module(self) -> "PreTrainedModel":
@@ -174,6 +214,7 @@ class LocalModel:
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         module, report = self._read(
             kind.from_pretrained,
+            trust_remote_code=self.trust_remote_code,
             dtype=getattr(torch, self.dtype),
             device_map=self.device_map or ("auto" if has_gpu() else None),
             output_loading_info=True,
@@ -217,11 +258,13 @@ class LocalModel:
         # Transformers, PEFT, the hub client and safetensors raise a dozen kinds of exceptions
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise UserError(
-                f"cannot load model {self.name}: {said} (it must be a complete folder that "
-                "save_pretrained wrote, or the name of one on the hub that is cached or can be "
-                "reached; private ones: hf auth login)"
-            ) from error
+            advice = (
+                "the option trust_remote_code=true runs it"
+                if "custom code" in said
+                else "it must be a complete folder that save_pretrained wrote, or the name of one "
+                "on the hub that is cached or can be reached; private ones: hf auth login"
+            )
+            raise UserError(f"cannot load model {self.name}: {said} ({advice})") from error
 
     @cached_property
     def end_of_text(self) -> frozenset[int]:
@@ -253,13 +296,13 @@ class LocalModel:
         encoded = self.tokenizer(text, add_special_tokens=special, verbose=False)
         ids: list[int] = encoded["input_ids"]
         if self.causal and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
-            return ids[:-1]
-        if ids:
-            return ids
-        for start in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id):
-            if start is not None:
-                return [start]
-        raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
+            ids = ids[:-1]
+        starts = self.tokenizer.bos_token_id, self.tokenizer.eos_token_id
+        ids = ids or [start for start in starts if start is not None][:1]
+        if not ids:
+            raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
+        self._check_embedded(self.tokenizer, ids)
+        return ids
 
     def generate(
         self,
@@ -276,6 +319,8 @@ class LocalModel:
         """
         from lookuplab.models.decoding import DecodingRow, decode_rows
 
+        most = decoding.max_new_tokens + self.thinking_tokens
+        decoding = replace(decoding, max_new_tokens=most)
         asked = {prompt for prompt, _ in requests}
         encoded, rows = {prompt: self._encode(prompt) for prompt in asked}, []
         for prompt, sample in requests:
@@ -338,20 +383,37 @@ class LocalModel:
             return self.prompt_ids(prompt.text + answer)
         if not self.tokenizer.chat_template:
             raise UserError(f"{self.name} has no chat template: use it as a base model")
-        from jinja2.exceptions import TemplateError  # Transformers renders with jinja2
-
-        def read(*turns: tuple[str, str]) -> list[int]:
-            said = [{"role": role, "content": text} for role, text in turns]
-            text = self.tokenizer.apply_chat_template(
-                said, tokenize=False, add_generation_prompt=True
-            )
-            return self.prompt_ids(f"{text}{answer}", special=False)
-
         system = [("system", prompt.system)] if prompt.system else []
-        try:
-            return read(*system, ("user", prompt.text))
-        except TemplateError:
-            return read(("user", f"{prompt.system}\n{prompt.text}"))
+        attempts = [[*system, ("user", prompt.text)]]
+        if system:
+            attempts.append([("user", f"{prompt.system}\n{prompt.text}")])
+        for turns in attempts:
+            try:
+                text = self.tokenizer.apply_chat_template(
+                    [{"role": role, "content": text} for role, text in turns],
+                    chat_template=self._template,
+                    tokenize=False,
+                    add_generation_prompt=True,
+                    **self.switches,
+                )
+            except Exception as error:  # a template is a program
+                failure = error
+            else:
+                return self.prompt_ids(f"{text}{answer}", special=False)
+        raise UserError(f"{self.name}: its chat template fails: {failure}")
+
+    @property
+    def _template(self) -> str:
+        """The chat template, in which it is always ``TODAY``."""
+        template: str = self.tokenizer.get_chat_template()
+        if "strftime_now" not in template:
+            return template
+        names = [f"{dash}{letter}" for dash in ("", "-") for letter in "aAbBdmyYHIMSpjUwWcxXFDT"]
+        told = "".join(f".replace('%{name}', '{TODAY:%{name}}')" for name in names)
+        # Transformers' templates lose the line break after a tag
+        return (
+            f"{{% macro strftime_now(format) %}}{{{{ format{told} }}}}{{% endmacro %}}\n{template}"
+        )
 
     def _fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
         """The prompt, fitted into the context window.

@@ -3,6 +3,7 @@ Nothing is loaded here.
 """
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,17 @@ from lookuplab.errors import UserError
 
 OPENAI = "openai:"
 ADAPTER = "adapter_config.json"
-NOT_CONTENT = (".md", ".log", ".csv", "card.json")  # may be edited without changing the model
+# of a checkpoint's folder: what training, evaluation, desktops and people leave there, and weights
+# that Transformers does not read
+NOT_CONTENT = re.compile(
+    r"""(?ix) \. .* | card\.json | .* ( results? | metrics | state | args ) \.json
+    | ( training_args | optimizer | scheduler ) .* | rng_state .* | events\.out .* | latest
+    | ( license | notice | readme | use_policy | makefile ) .* | zero_to_fp32\.py
+    | (?! .* ( vocab | merges | dict ) ) .* \.txt
+    | .* \. ( md | log | csv | tsv | out | err | png | jpe?g | gif | svg | pdf | html | ipynb | toml
+    | ya?ml | sh | tmp | bak | orig | lock | db | ini | pth? | zip | gz | tar | parquet | npy | h5
+    | msgpack | ot | onnx | gguf )"""
+)
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
@@ -76,7 +87,8 @@ def table_name(name: str) -> str:
     name = split_revision(name)[0]
     folder = paths.located(Path(name).expanduser())
     # a name on the hub has one slash; a folder may be gone when its figures are drawn again
-    return folder.resolve().name if folder.is_dir() or name.count("/") > 1 else name
+    is_folder = folder.is_dir() or name.count("/") > 1
+    return os.path.basename(os.path.realpath(folder)) if is_folder else name
 
 
 def mini_models() -> dict[str, Path]:
@@ -93,7 +105,7 @@ def folder_of(name: str) -> Path:
     exists.
     """
     name = bare(name)
-    return mini_models().get(name) or paths.located(name).expanduser().resolve()
+    return mini_models().get(name) or Path(os.path.realpath(paths.located(name).expanduser()))
 
 
 def is_adapter(folder: Path) -> bool:
@@ -119,14 +131,34 @@ def base_of(folder: Path) -> tuple[str, str | None]:
 
 
 def model_hash(folder: Path) -> str:
-    """A hash of what makes a model: the names and bytes of its folder's files, without cards, logs
-    and hidden files.
+    """A hash of what makes a model: the names and bytes of ``model_files``."""
+    return paths.folder_hash(folder, model_files(folder), "content")
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files of a checkpoint or adapter that Transformers and PEFT may read: those that lie in
+    its folder, without ``NOT_CONTENT``, and its further chat templates. Other folders (``runs``,
+    ``checkpoint-500``, ``original``) hold nothing of it.
+
+    Raises UserError for a file that is not there (a link to nothing, a pointer of Git LFS) or
+    cannot be read.
     """
-    files = (
-        file
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-        and "/." not in f"/{file.relative_to(folder).as_posix()}"
-        and not file.name.endswith(NOT_CONTENT)
-    )
-    return paths.folder_hash(folder, files, "content")
+    places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*.jinja")]
+    files = []
+    for file in sorted(places):
+        if NOT_CONTENT.fullmatch(file.name) or not (file.is_file() or file.is_symlink()):
+            continue
+        if file.is_dir():  # a link
+            continue
+        try:
+            with file.open("rb") as stream:
+                is_pointer = stream.read(23) == b"version https://git-lfs"
+        except OSError as error:
+            link = f" (a link to {file.readlink()})" if file.is_symlink() else ""
+            raise UserError(f"cannot read {file}{link}: {error.strerror}") from None
+        if is_pointer:
+            raise UserError(
+                f"{file} is a pointer of Git LFS, without the content: run `git lfs pull` there"
+            )
+        files.append(file)
+    return files

@@ -7,7 +7,7 @@ explains failures.
 A completion's text is the server's. The pieces of its log-probabilities count only if they spell
 it, and a completion that the server did not finish is an error: neither is ever stored as what the
 model wrote. A parameter that a model refuses (``max_tokens``, ``temperature``, ``stop``) is left
-out or renamed from then on, and said.
+out or renamed from then on, and said. Requests to this machine go through no proxy.
 
 The key comes from the environment and is passed only to the client: it appears in no name,
 identity, store, log or message. Not covered: truncation of long prompts (endpoints refuse them);
@@ -22,17 +22,23 @@ import os
 import re
 import sys
 import threading
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lookuplab.errors import UserError, check_choice, needs
-from lookuplab.models.completions import Completion, Decoding, Prompt, visible
+from lookuplab.models.completions import (
+    Completion,
+    Decoding,
+    Prompt,
+    thinking_switches,
+    visible,
+)
 from lookuplab.models.names import OPENAI, split_options
+from lookuplab.models.store import canonical
+from lookuplab.models.tokens import UNFINISHED
 
 with needs("remote"):
     import openai
@@ -51,6 +57,16 @@ REFUSABLE = {  # parameters that some models refuse -> what is done instead
     "stop": "answers are cut here",
 }
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
+LOOPBACK = r"localhost|127\..*|::1"
+# how servers call an answer that has its end, and one that the limit of tokens cut off
+FINISHED = dict.fromkeys(
+    "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
+    "stop",
+) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
+HALVES = re.compile("[\ud800-\udfff]")  # of a character outside Unicode's first plane
+# pieces of a character: decoded alone, or as OpenAI writes them
+PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
+MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # of an error page
 
 
 class RemoteModel:
@@ -62,7 +78,9 @@ class RemoteModel:
     with the same tokens, for budgets in tokens. ``revision`` is any label of yours: change it when
     the same address serves new weights, so that no stored answers are reused. ``logprobs=False`` is
     for an endpoint that gives no log-probabilities: its answers have none, and are kept apart from
-    those that have them.
+    those that have them. ``thinking`` is passed on to the server's chat template
+    (``completions.thinking_switches``); ``extra`` are further fields of each request, such as
+    ``reasoning_effort``.
     """
 
     def __init__(
@@ -76,6 +94,8 @@ class RemoteModel:
         tokenizer: str = "",
         revision: str = "",
         logprobs: bool = True,
+        thinking: bool | int | None = None,
+        extra: dict[str, Any] | None = None,
     ) -> None:
         url, _, self.name = place.partition("#")
         if place.startswith(OPENAI):
@@ -91,6 +111,10 @@ class RemoteModel:
         self.base_url, self.chat, self.revision = url.rstrip("/"), chat, revision
         self.key_variable, self.timeout, self.parallel = key_variable, timeout, parallel
         self._tokenizer, self.logprobs = tokenizer, logprobs
+        switches, self.thinking_tokens = thinking_switches(self, thinking)
+        fields = {"chat_template_kwargs": switches} if switches else {}
+        self.fields = fields | (extra or {})  # of each request
+        self.thinking = thinking
         self._refused: set[str] = set()
         self._lock = threading.Lock()
 
@@ -104,7 +128,11 @@ class RemoteModel:
             "asked_as": "chat" if self.chat else "completions",
             "revision": self.revision,
         }
-        return identity if self.logprobs else identity | {"logprobs": "none"}
+        if not self.logprobs:
+            identity["logprobs"] = "none"
+        if self.fields:
+            identity["fields"] = canonical([self.fields, self.thinking])
+        return identity
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
@@ -156,55 +184,57 @@ class RemoteModel:
             raise UserError(
                 f"{self.name} needs a key: set the environment variable {self.key_variable}"
             )
+        host = urlsplit(self.base_url).hostname or ""
+        is_here = re.fullmatch(LOOPBACK, host) is not None
         try:
             return openai.OpenAI(
                 api_key=key or "no-key",  # local servers need none, but the client insists on one
                 base_url=self.base_url,
                 timeout=openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
                 max_retries=RETRIES,
+                http_client=openai.DefaultHttpxClient(trust_env=not is_here),
             )
         except (ImportError, ValueError) as error:  # a proxy that needs a package, or is no address
             raise UserError(
                 f"cannot use the proxy that the environment names: {error}; for a server that "
-                f"needs none, set NO_PROXY={urlsplit(self.base_url).hostname}"
+                f"needs none, set NO_PROXY={host}"
             ) from None
 
-    def _ask(self, create: Callable[..., Any], parameters: dict[str, Any]) -> tuple[Any, int]:
-        """Send one request, again without what the model refuses. UserError with the server's own
-        words in one line, the key masked.
+    def _ask(self, fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
+        """Send one request, again without what the model refuses; the reply's first choice and the
+        number of tokens read (0 if that is not told). UserError with the server's own words in one
+        line, the key masked.
         """
-        sent = self._accepted(parameters)
+        sent = {name: value for name, value in fields.items() if name not in self._refused}
+        if "max_tokens" in self._refused:
+            sent["max_completion_tokens"] = fields["max_tokens"]
+        path = "/chat/completions" if self.chat else "/completions"
         try:
-            response = create(model=self.name, **sent)
+            reply: Any = self._client.post(path, cast_to=object, body=sent)
+            reply = json.loads(reply) if isinstance(reply, str) else reply
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            if self.logprobs and "logprobs" in str(error):
+            words = error.response.text
+            if self.logprobs and "logprobs" in words:
                 raise self._without_logprobs("gives no log-probabilities") from None
-            if self._refuses(str(error), sent):
-                return self._ask(create, parameters)
+            if self._refuses(words, sent):
+                return self._ask(fields)
             raise self._failed(error) from None
         except (openai.APIError, ValueError) as error:  # ValueError: a reply that is no JSON
             raise self._failed(error) from None
+        match reply:
+            case {"choices": [dict() as choice, *_]}:
+                usage = reply.get("usage") or {}
+                return choice, usage.get("prompt_tokens") or 0
         # a router may answer with status 200 and an error in the body
-        if failure := getattr(response, "error", None):
-            raise self._failed(failure)
-        # the answer may be a web page, say: the client returns text unchanged
-        if not getattr(response, "choices", None):
-            raise UserError(
-                f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the "
-                "address (it usually ends with /v1)"
-            )
-        return response.choices[0], response.usage.prompt_tokens if response.usage else 0
-
-    def _accepted(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """The parameters without those that the model refuses."""
-        accepted = {name: value for name, value in parameters.items() if name not in self._refused}
-        if "max_tokens" in self._refused:
-            accepted["extra_body"] = {"max_completion_tokens": parameters["max_tokens"]}
-        return accepted
+        raise self._failed(reply)
 
     def _refuses(self, words: str, sent: dict[str, Any]) -> bool:
         """Remember and say what the model refuses of what was sent, by the server's words."""
-        if not re.search(r"(?i)unsupported|not support|only the default|not allowed", words):
+        if not re.search(
+            "(?i)unsupported|not (support|permit|allow)|only the default|unrecogni|unknown param"
+            "|deprecated",
+            words,
+        ):
             return False
         for name in REFUSABLE:
             if name in sent and re.search(rf"\b{name}\b", words):
@@ -217,19 +247,28 @@ class RemoteModel:
 
     def _failed(self, error: Any) -> UserError:
         """What failed, in the server's words, and what to do where that is known."""
-        status = getattr(error, "status_code", 0)
-        body = getattr(getattr(error, "response", None), "text", "")
-        words = str(error) if isinstance(error, Exception) else json.dumps(error, default=str)
-        if isinstance(error, ValueError):
-            words = f"a reply that is no JSON ({words})"
-        elif body and body not in words and not getattr(error, "body", None):
-            words = f"{words}: {body}"
-        advice = f" (after {RETRIES} retries at most)" if status in (408, 409, 429) else ""
-        if status >= 500 or isinstance(error, openai.APIConnectionError):
+        status, advice = getattr(error, "status_code", 0), ""
+        if status:
+            words = f"{status} {error.response.reason_phrase}: {error.response.text}"
+        elif isinstance(error, openai.APIError):
+            words = f"{error} {error.__cause__ or ''}"
+        elif isinstance(error, ValueError):
+            words = f"a reply that is no JSON: {getattr(error, 'doc', error)}"
+        else:
+            words = f"no answer of an OpenAI-compatible endpoint: {json.dumps(error)}"
+        words = " ".join(MARKUP.sub(" ", words).split()).replace(self._client.api_key, "***")
+        if (
+            status in (408, 409, 429)
+            or status >= 500
+            or isinstance(error, openai.APIConnectionError)
+        ):
             advice = f" (after {RETRIES} retries at most)"
-        if status in (400, 404) and (names := self._served()):
+        elif status in (401, 403):
+            advice = f"; the key is taken from {self.key_variable} (option key_variable)"
+        elif status in (400, 404) and (names := self._served()):
             advice = f"; the names there: {', '.join(names)}"
-        words = " ".join(words.split()).replace(self._client.api_key, "***")
+        elif status == 404 or not isinstance(error, openai.APIError):
+            advice = "; check the address (it usually ends with /v1)"
         return UserError(f"{self.name} at {self.base_url}: {words[:300]}{advice}")
 
     def _served(self) -> list[str]:
@@ -248,49 +287,35 @@ class RemoteModel:
 
     def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:
         stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
-        options: dict[str, Any] = {
-            "max_tokens": decoding.max_new_tokens,
+        asked: dict[str, Any] = {
+            "model": self.name,
+            "max_tokens": decoding.max_new_tokens + self.thinking_tokens,
             "temperature": decoding.temperature,
-            "stop": stop[:MAX_STOP_STRINGS] or openai.NOT_GIVEN,
         }
+        if stop:
+            asked["stop"] = stop[:MAX_STOP_STRINGS]
         # a seed is sent only where it matters: some endpoints refuse it
         if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
-            options |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
+            asked |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
         if self.chat:
             messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-            options["messages"] = [*messages, {"role": "user", "content": prompt.text}]
-            create: Callable[..., Any] = self._client.chat.completions.create
+            asked["messages"] = [*messages, {"role": "user", "content": prompt.text}]
         else:
-            options["prompt"] = prompt.text
-            create = self._client.completions.create
+            asked["prompt"] = prompt.text
         if self.logprobs:
-            options["logprobs"] = True if self.chat else 1
-        choice, read = self._ask(create, options)
-        text = (choice.message.content if self.chat else choice.text) or ""
-        text = text.encode("utf-8", "replace").decode()  # half a character cannot be stored
-        self._check_finished(choice, text)
-        given = choice.logprobs.model_dump() if self.logprobs and choice.logprobs else {}
-        # llama.cpp's server uses the chat format for completions, too
-        if content := given.get("content"):
-            told = [(piece["token"], piece["logprob"]) for piece in content]
-        else:
-            both = given.get("tokens") or (), given.get("token_logprobs") or ()
-            told = list(zip(*both, strict=False))
-        # after the text, some servers list the end-of-text token or the tokens of a removed stop
-        # string
-        ends = list(accumulate(len(piece) for piece, _ in told))
-        told = told[: bisect_left(ends, len(text)) + 1] if text else []
+            asked["logprobs"] = True if self.chat else 1
+        choice, read = self._ask(asked | self.fields)
+        said = (choice.get("message") or {}).get("content") if self.chat else choice.get("text")
+        if isinstance(said, list):  # of parts, some of which may be reasoning
+            said = "".join(part.get("text") or "" for part in said)
+        text = HALVES.sub(UNFINISHED, said or "")  # half a character cannot be stored
+        finish = self._finish(choice.get("finish_reason"), text)
+        told = self._log_probabilities(choice.get("logprobs") or {}, text)
         pieces = [piece for piece, _ in told]
-        if self.logprobs and text and (not told or any(number is None for _, number in told)):
-            raise self._without_logprobs("gives no log-probabilities")
-        if told and not "".join(pieces).startswith(text):
-            raise self._without_logprobs(
-                f"gives log-probabilities of pieces that do not spell its text ({pieces[0]!r} ...)"
-            )
         text = "".join(pieces) or text  # a stop string was cut out of a token: keep it whole
-        # the API does not distinguish a stop string from the model's own end
-        finish = "eos" if choice.finish_reason == "stop" and not stop else choice.finish_reason
+        if finish == "stop" and not stop:  # else the API does not tell it from the model's own end
+            finish = "eos"
         over = decoding.stopper()
         for end, piece in enumerate(pieces or text, 1):
             if over(piece):
@@ -299,18 +324,77 @@ class RemoteModel:
         tokens, logprobs = zip(*told, strict=True) if told else ((), () if self.logprobs else None)
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
-    def _check_finished(self, choice: Any, text: str) -> None:
-        """Raises UserError for a completion that is not one: cut short by the server, or all spent
-        on reasoning that is not shown.
+    def _finish(self, reason: object, text: str) -> str:
+        """``"stop"`` or ``"length"``. Raises UserError for a completion that is not one: cut short
+        by the server, or all spent on reasoning that is not shown.
         """
-        if choice.finish_reason not in ("stop", "length"):
+        finish = FINISHED.get(str(reason).lower(), "")
+        if not finish:
             raise UserError(
                 f"{self.name} at {self.base_url} did not finish its answer (finish_reason "
-                f"{choice.finish_reason!r}, {len(text)} characters): repeat the command, or leave "
-                "this task out if the server refuses it again"
+                f"{reason!r}, {len(text)} characters): repeat the command, or leave this task out "
+                "if the server refuses it again"
             )
-        if self.chat and choice.finish_reason == "length" and not visible(text).strip():
+        if self.chat and finish == "length" and not visible(text).strip():
             raise UserError(
                 f"{self.name} at {self.base_url} spent all its tokens before it answered, on "
-                "reasoning: set a higher max_new_tokens, or switch reasoning off at the server"
+                "reasoning: give it tokens for that (option thinking=2048) or switch it off "
+                "(thinking=false; docs/own.md)"
             )
+        return finish
+
+    def _log_probabilities(self, given: dict[str, Any], text: str) -> list[tuple[str, float]]:
+        """The pieces that spell the text, with their log-probabilities; [] if none are asked for.
+        Raises UserError if there are none.
+        """
+        if not (self.logprobs and text):
+            return []
+        # llama.cpp's server uses the chat format for completions, too
+        if content := given.get("content"):
+            told = [(piece.get("token"), piece.get("logprob")) for piece in content]
+        else:
+            both = given.get("tokens") or (), given.get("token_logprobs") or ()
+            told = list(zip(*both, strict=False))
+        if not told or any(None in pair for pair in told):
+            raise self._without_logprobs("gives no log-probabilities")
+        parts = spelled(text, [piece for piece, _ in told])
+        if not parts:
+            raise self._without_logprobs(
+                f"gives log-probabilities of pieces that do not spell its text ({told[0][0]!r} ...)"
+            )
+        return [(part, number) for part, (_, number) in zip(parts, told, strict=False)]
+
+
+def spelled(text: str, pieces: Sequence[str]) -> list[str]:
+    """What each piece stands for in the text; [] if they do not spell it.
+
+    A part of a character stands for nothing, and the piece after it for the character, too. After
+    the text, some servers list the end-of-text token or the tokens of a removed stop string: these
+    are left out. The last piece may be longer than the text.
+    """
+
+    def pattern(pieces: str) -> str:
+        return re.sub(f"{UNFINISHED}+", r"[^\\x00-\\x7f]+", re.escape(pieces))
+
+    parts: list[str] = []
+    at, held = 0, ""
+    for piece in pieces:
+        if at >= len(text):
+            break
+        held += PARTS.sub(UNFINISHED, piece)
+        if held.endswith(UNFINISHED):
+            parts.append("")
+        elif found := re.compile(pattern(held)).match(text, at):
+            parts.append(found[0])
+            at, held = found.end(), ""
+        elif held.startswith(text[at:]):
+            parts.append(held)
+            at = len(text)
+        else:
+            break
+    if at < len(text):  # it may end with a character of several pieces
+        last = "".join(held.rpartition(UNFINISHED)[:2])
+        if not re.fullmatch(pattern(last), text[at:]):
+            return []
+        parts[-1] = text[at:]
+    return parts

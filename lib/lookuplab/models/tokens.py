@@ -1,6 +1,8 @@
 """Converts texts that follow a prompt to tokens, and tokens to text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,8 +39,53 @@ def continuations(
     return found
 
 
+def speller(
+    tokenizer: "PreTrainedTokenizerBase", before: Sequence[int]
+) -> Callable[[int], str | None]:
+    """Reads the tokens that follow ``before`` one by one and returns the text that each adds.
+
+    An incomplete character is held back until it is complete. Takes the same time for each token,
+    except where a tokenizer exists only in Python: then the whole row is decoded again.
+    """
+    if tokenizer.is_fast:
+        from tokenizers.decoders import DecodeStream
+
+        stream = DecodeStream(ids=list(before), skip_special_tokens=True)
+        return partial(stream.step, tokenizer.backend_tokenizer)
+    ids, read = list(before), len(decoded(tokenizer, [list(before)])[0])
+
+    def step(token: int) -> str | None:
+        nonlocal read
+        ids.append(token)
+        text = decoded(tokenizer, [ids])[0]
+        if len(text) <= read or text.endswith(UNFINISHED):
+            return None
+        piece, read = text[read:], len(text)
+        return piece
+
+    return step
+
+
+def located(
+    tokenizer: "PreTrainedTokenizerBase", text: str, special: bool = False
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """A text's tokens, with the tokenizer's own ones if ``special``, and where each begins and ends
+    in it.
+    """
+    how = {"add_special_tokens": special, "verbose": False}
+    read = tokenizer(text, return_offsets_mapping=bool(tokenizer.is_fast), **how)
+    ids = read["input_ids"]
+    if tokenizer.is_fast:
+        return ids, read["offset_mapping"]
+    ends = accumulate(len(piece or "") for piece in map(speller(tokenizer, ()), ids))
+    return ids, [*pairwise([0, *ends])]
+
+
 def decoded(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
     """The text that each row of tokens spells."""
+    if not tokenizer.is_fast:  # one in Python fails at the ids that only a padded embedding has
+        known = len(tokenizer)
+        rows = [[token for token in row if token < known] for row in rows]
     texts: list[str] = tokenizer.batch_decode(
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
     )

@@ -60,7 +60,8 @@ class Artifact:
         parameters: Mapping[str, Any] | None = None,
         timed: bool = False,
     ) -> pd.DataFrame:
-        """Write ``<name>.csv`` and ``.json``; return the rows as written.
+        """Write ``<name>.csv`` and ``.json``; return the rows as written. Print how many of the
+        answers that this kernel used are empty or cut off.
 
         ``frame`` has one row per number: model, condition, metric, value and, if they exist,
         ci_low, ci_high, n,
@@ -72,6 +73,8 @@ class Artifact:
         UserError for an unknown or missing column, a duplicate row, or an interval whose ends are
         swapped.
         """
+        from lookuplab.models.completions import unfinished
+
         table = self._checked(frame)
         record = {
             "paper": self.paper,
@@ -86,6 +89,8 @@ class Artifact:
         paths.write_lines(self.place.with_suffix(".csv"), [to_csv(table).removesuffix("\n")])
         text = json.dumps(record, indent=1, sort_keys=True)
         paths.write_lines(self.place.with_suffix(".json"), [text])
+        for line in unfinished():
+            print(line)
         return table
 
     def read(self) -> pd.DataFrame:

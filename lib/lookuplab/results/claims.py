@@ -32,7 +32,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import inf, nan
@@ -138,19 +138,29 @@ class CellNumbers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Inequality:
-    """Does the number of ``first``, or its difference from that of ``second``, lie between two
-    bounds?
+class Comparison:
+    """Does the number of ``first``, or its difference from that of ``second``, lie between
+    ``least`` and ``most``? And the answer: NaN while it is open, or where a row is missing.
 
     Bounds of a difference are open, those of a single number closed. ``subject`` is the model, or
-    the family of sizes, concerned.
+    the family of sizes, concerned. ``n`` reads ``205 (124 clusters) + 267 (151 clusters)`` for two
+    independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``p_if_false`` is
+    the p value under the hypothesis that the claim is false, ``p_if_true`` that under the
+    hypothesis that it is true: one-sided, from the interval's half-width on that side.
     """
 
     subject: str
     first: Cell
     second: Cell | None
-    low: float
-    high: float
+    least: float
+    most: float
+    value: float = nan
+    low: float = nan
+    high: float = nan
+    n: str = ""
+    paper_value: float = nan
+    p_if_false: float = 1.0
+    p_if_true: float = 1.0
 
     @property
     def cells(self) -> list[Cell]:
@@ -162,37 +172,16 @@ class Inequality:
         if self.second:
             same_model = self.first.model == self.second.model
             names = [cell.condition if same_model else cell.model for cell in self.cells]
-            return f"{' - '.join(names)} > {self.low:g}"
-        if self.low == self.high:
-            bounds = f"== {self.low:g}"
-        elif self.low == -inf:
-            bounds = f"<= {self.high:g}"
-        elif self.high == inf:
-            bounds = f">= {self.low:g}"
+            return f"{' - '.join(names)} > {self.least:g}"
+        if self.least == self.most:
+            bounds = f"== {self.least:g}"
+        elif self.least == -inf:
+            bounds = f"<= {self.most:g}"
+        elif self.most == inf:
+            bounds = f">= {self.least:g}"
         else:
-            bounds = f"in {self.low:g} to {self.high:g}"
+            bounds = f"in {self.least:g} to {self.most:g}"
         return f"{self.first.condition} {bounds}"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The answer to a ``Inequality``: one of our numbers, or the difference of two.
-
-    ``model`` is its subject. ``n`` reads ``205 (124 clusters) + 267 (151 clusters)`` for two
-    independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``p_if_false`` is
-    the p value under the hypothesis that the claim is false, ``p_if_true`` that under the
-    hypothesis that it is true: one-sided, from the interval's half-width on that side.
-    """
-
-    model: str
-    quantity: str
-    value: float = nan
-    low: float = nan
-    high: float = nan
-    n: str = ""
-    paper_value: float = nan
-    p_if_false: float = 1.0
-    p_if_true: float = 1.0
 
     @property
     def direction(self) -> str:
@@ -210,7 +199,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """``mini-small high - low > 0: 86.31 [78.66, 92.88], n 205 + 267, paper 72.78``"""
-        text = f"{self.model} {self.quantity}: {number(self.value)}".strip()
+        text = f"{self.subject} {self.quantity}: {number(self.value)}".strip()
         if self.low < self.high:
             text += f" [{number(self.low)}, {number(self.high)}]"
         if self.n:
@@ -222,13 +211,11 @@ class Comparison:
 class JudgedClaim:
     """A claim's comparisons on our numbers.
 
-    ``note``: what is missing. ``at_floor``: all models are too weak for the claim. ``is_run``: the
-    artifact exists.
+    ``at_floor``: all models are too weak for the claim. ``is_run``: the artifact exists.
     """
 
     claim: Claim
     comparisons: tuple[Comparison, ...] = ()
-    note: str = ""
     at_floor: bool = False
     is_run: bool = True
 
@@ -344,9 +331,7 @@ def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> Judg
     """
     strong = frame[[not {*weak}.issuperset(str(name).split(" - ")) for name in frame.model]]
     at_floor = len(strong) < len(frame) and not strong.model.any()
-    comparisons = _comparisons(claim, frame if at_floor else strong)
-    note = "" if comparisons else f"no {claim.test['metric']} to compare"
-    return JudgedClaim(claim, comparisons, note, at_floor)
+    return JudgedClaim(claim, _comparisons(claim, frame if at_floor else strong), at_floor)
 
 
 def number(value: float) -> str:
@@ -356,7 +341,7 @@ def number(value: float) -> str:
     return f"{value:.1g}" if 0 < abs(value) < 0.005 else f"{value + 0:.2f}".removesuffix(".00")
 
 
-def inequalities(claim: Claim, models: list[str]) -> Iterator[Inequality]:
+def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
     """The comparisons of the claim's test, by model, or along the sizes if sizes are compared."""
     test, subjects = claim.test, models
     if claim.models == "largest":
@@ -366,18 +351,18 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Inequality]:
             is_rising = {"increasing": True, "decreasing": False}[test["direction"]]
             for subject, before, after in _steps(test["over"], models, subjects):
                 first, second = (after, before) if is_rising else (before, after)
-                yield Inequality(subject, first, second, 0, inf)
+                yield Comparison(subject, first, second, 0, inf)
         case "greater":
             left, right = (
                 [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
             )
             by = float(test.get("by", 0))
             for model, more, less in product(subjects, left, right):
-                yield Inequality(model, Cell(model, more), Cell(model, less), by, inf)
+                yield Comparison(model, Cell(model, more), Cell(model, less), by, inf)
         case "within":
             for model, (condition, (low, high)) in product(subjects, test["ranges"].items()):
                 low, high = -inf if low is None else low, inf if high is None else high
-                yield Inequality(model, Cell(model, condition), None, low, high)
+                yield Comparison(model, Cell(model, condition), None, low, high)
         case kind:
             raise ValueError(f"kind is {kind}, not greater, within or monotone")
 
@@ -446,11 +431,12 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     points, change = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
     frame = frame.reindex(columns=["metric", *Cell._fields, *CellNumbers._fields])
     frame = frame.fillna({"model": "", "condition": ""})
-    by_metric: dict[str, dict[Cell, CellNumbers]] = {metric: {}, points: {}, change: {}}
-    rows = frame[frame.metric.isin(by_metric)].itertuples(index=False, name=None)
-    for name, model, condition, *row in rows:
-        by_metric[name][Cell(model, condition)] = CellNumbers(*row)
-    numbers, changes = by_metric[metric], by_metric[points] | by_metric[change]
+
+    def numbers_of(*metrics: str) -> dict[Cell, CellNumbers]:
+        rows = frame[frame.metric.isin(metrics)].itertuples(index=False, name=None)
+        return {Cell(model, where): CellNumbers(*row) for _, model, where, *row in rows}
+
+    numbers, changes = numbers_of(metric), numbers_of(points, change)
     models = list(dict.fromkeys(cell.model for cell in numbers))
     # also a model that lacks the metric, unless it is one of pairs of models: not measured must not
     # decide the claim
@@ -464,32 +450,37 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
 
 
 def _compare(
-    asked: Inequality,
+    asked: Comparison,
     numbers: dict[Cell, CellNumbers],
     changes: dict[Cell, CellNumbers],
     printed: float | None,
 ) -> Comparison:
-    subject, quantity, second = asked.subject, asked.quantity, asked.second
-    rows = [numbers[cell] for cell in asked.cells if cell in numbers]
+    rows, second = [numbers[cell] for cell in asked.cells if cell in numbers], asked.second
     if len(rows) < len(asked.cells) or any(math.isnan(row.value) for row in rows):
-        return Comparison(subject, quantity)
+        return asked
     ours, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0].paper_value
     if second:
         theirs -= rows[1].paper_value
         independent = difference(ours, _rate(rows[1])), n
         ours, n = _paired(asked.first, second, changes) or independent
-    low, high, value = asked.low, asked.high, ours.value
-    if ours.low == ours.high or low == high:  # exact
-        is_true = low < value if second else low <= value <= high
-        chances = (0.0, 1.0) if is_true else (1.0, 0.0)
+    least, most, value = asked.least, asked.most, ours.value
+    if ours.low == ours.high or least == most:  # exact
+        is_true = least < value if second else least <= value <= most
+        if_false, if_true = float(not is_true), float(is_true)
     else:
         down, up = value - ours.low, ours.high - value
-        chances = (
-            max(_p_value(value - low, down), _p_value(high - value, up)),
-            min(_p_value(low - value, up), _p_value(value - high, down)),
-        )
-    theirs = theirs if printed is None else printed
-    return Comparison(subject, quantity, value, ours.low, ours.high, n, theirs, *chances)
+        if_false = max(_p_value(value - least, down), _p_value(most - value, up))
+        if_true = min(_p_value(least - value, up), _p_value(value - most, down))
+    return replace(
+        asked,
+        value=value,
+        low=ours.low,
+        high=ours.high,
+        n=n,
+        paper_value=theirs if printed is None else printed,
+        p_if_false=if_false,
+        p_if_true=if_true,
+    )
 
 
 def _p_value(distance: float, side: float) -> float:

@@ -22,22 +22,21 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.results.answers import ANSWERS_FILE, read_answers
 from lookuplab.results.artifact import ROW_KEY
 from lookuplab.results.provenance import relative
 
+ANSWERS_FILE = "answers.csv.gz"  # the answers behind the figures, which a run keeps beside them
 # CSVs hold six digits, and noise reaches the fifth; one task in 10,000 changes more
 RELATIVE = 1e-4
 # reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more
 ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
-DRAWN = {"svg": "picture", "png": "picture", "txt": "sentence"}
+CONTENTS = {"csv": "CSV", "svg": "picture", "png": "picture", "txt": "sentence"}
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, PROCESSORS
 _USE = ["notebook", "model", "prompt", "sample"]  # identify an answer in the log
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
-RowsByKey = Mapping[tuple[str, ...], Mapping[str, str]]  # of a CSV, by ROW_KEY
 
 
 class Differences:
@@ -90,58 +89,55 @@ class Differences:
             steady[notebook] = unchanged | families
         return steady
 
-    def compare_rows(
-        self,
-        name: str,
-        old: RowsByKey,
-        new: RowsByKey,
-        is_exact: bool | None,
-        steady: set[str] | None,
+    def compare_artifact(
+        self, name: str, old: Files, new: Files, is_exact: bool | None, steady: set[str] | None
     ) -> None:
-        """Compare two CSVs row by row.
+        """Compare an artifact row by row and, where its processor allows that, byte by byte.
 
         ``is_exact`` (no tolerance) is None for a timed artifact, whose rows must only exist.
         ``steady`` are the models whose answers are all unchanged; None if no near tie changed an
         answer of this notebook.
         """
-        for key in {**old, **new}:
-            _, _, *parts = key
-            line, was, now = " | ".join((name, *parts)), old.get(key), new.get(key)
-            if was is None or now is None:
-                self.differs(f"{line}: {_moved(now is None)}")
-                continue
-            if is_exact is None:
-                continue
-            changes = {}
-            for column in {**was, **now}:
-                before, after = was.get(column) or "none", now.get(column) or "none"
-                if before != after and (is_exact or not _is_near(column, before, after)):
-                    changes[column] = f"{column} {before} -> {after}"
-            if not changes:
-                self.equal["numbers"] += 1
-                continue
-            model = was["model"]
-            is_explained = steady is not None and model not in steady
-            outcome = EXPLAINED if is_explained and "paper_value" not in changes else DIFFERENT
-            self.texts[outcome].append(f"{line}: {', '.join(changes.values())}")
-
-    def compare_files(
-        self, name: str, old: Files, new: Files, is_exact: bool, has_equal_rows: bool
-    ) -> None:
-        """Compare an artifact's files byte by byte, where its processor allows that."""
-        if has_equal_rows:
-            self.equal["artifacts"] += 1
+        differing = len(self.texts[DIFFERENT])
+        before, after = (_rows(side[f"{name}.csv"]) for side in (old, new))
+        for key in {**before, **after}:
+            line = " | ".join((name, *key[2:]))
+            if key not in before or key not in after:
+                self.differs(f"{line}: {_moved(key in before)}")
+            elif is_exact is not None:
+                self._compare_numbers(line, before[key], after[key], is_exact, steady)
+        if is_exact is None:
+            return
+        self.equal["artifacts"] += differing == len(self.texts[DIFFERENT])
         if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it contains the run's wall time
             self.differs(f"{name}: was not run again; its provenance is the committed one")
-        files = {extension: f"{name}.{extension}" for extension in ("csv", *DRAWN)}
-        both = {extension for extension, file in files.items() if file in old and file in new}
-        changed = {each for each in both if is_exact and old[files[each]] != new[files[each]]}
-        if "csv" in changed and has_equal_rows:
-            self.differs(f"{name}: the same rows, but another CSV (their order, or a row twice)")
-        for extension in sorted(changed - {"csv"}):
-            self.differs(f"{files[extension]}: another {DRAWN[extension]}")
-        if "svg" in both and not changed & {"svg", "png"}:
-            self.equal["pictures"] += 1
+        for extension, content in CONTENTS.items():
+            file = f"{name}.{extension}"
+            if file in old and file in new:
+                if is_exact and old[file] != new[file]:
+                    self.differs(f"{file}: another {content}")
+                elif content == "picture":
+                    self.equal[extension] += 1
+
+    def _compare_numbers(
+        self,
+        line: str,
+        old: Mapping[str, str],
+        new: Mapping[str, str],
+        is_exact: bool,
+        steady: set[str] | None,
+    ) -> None:
+        changes = {}
+        for column in {**old, **new}:
+            before, after = old.get(column) or "none", new.get(column) or "none"
+            if before != after and (is_exact or not _is_near(column, before, after)):
+                changes[column] = f"{column} {before} -> {after}"
+        if changes:
+            is_explained = steady is not None and old["model"] not in steady
+            outcome = EXPLAINED if is_explained and "paper_value" not in changes else DIFFERENT
+            self.texts[outcome].append(f"{line}: {', '.join(changes.values())}")
+        else:
+            self.equal["numbers"] += 1
 
     @property
     def failed(self) -> bool:
@@ -155,7 +151,7 @@ class Differences:
             *(f"{name}: {line}" for name in OUTCOMES for line in dict.fromkeys(self.texts[name])),
             f"verify: {failed}{equal['numbers']:,} numbers in {equal['artifacts']} artifacts "
             f"equal, {count[DIFFERENT]} different, {count[EXPLAINED]} changed by "
-            f"{count[NEAR_TIE]} near ties; {equal['pictures']} pictures and "
+            f"{count[NEAR_TIE]} near ties; {equal['svg']} pictures and "
             f"{equal['answers']:,} answers equal; {count[TIMED]} artifacts timed, not judged",
         ]
 
@@ -188,6 +184,13 @@ def fresh(folder: Path) -> dict[str, bytes]:
     if not files:
         raise UserError(f"no figures below {folder}; `lookuplab reproduce` makes them")
     return files
+
+
+def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
+    """The rows of such a file, all as text: model, prompt, sample, question, answer and margin (as
+    ``models.completions`` logs them), and the notebook.
+    """
+    return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
 
 
 def compare(
@@ -228,20 +231,16 @@ def compare(
             exact[name] = result.compare_processors(*records)
     steady: dict[str, set[str]] = {}
     if ANSWERS_FILE in both:
-        before, after = (read_answers(side[ANSWERS_FILE]) for side in (old, new))
+        before, after = (
+            read_answers(io.BytesIO(side[ANSWERS_FILE]), compression="gzip") for side in (old, new)
+        )
         if only:
             notebooks = {makers[id] for id in chosen}
             before, after = (log[log.notebook.isin(notebooks)] for log in (before, after))
         steady = result.compare_answers(before, after, all(exact.values()))
     for name in names:
-        rows_before, rows_after = (_rows(side[f"{name}.csv"]) for side in (old, new))
-        differing = len(result.texts[DIFFERENT])
-        result.compare_rows(
-            name, rows_before, rows_after, exact.get(name), steady.get(makers.get(name, ""))
-        )
-        if name in exact:
-            is_equal = differing == len(result.texts[DIFFERENT])
-            result.compare_files(name, old, new, exact[name], is_equal)
+        notebook = makers.get(name, "")
+        result.compare_artifact(name, old, new, exact.get(name), steady.get(notebook))
     return result
 
 
@@ -249,7 +248,8 @@ def _moved(was_there: bool) -> str:
     return "there -> missing" if was_there else "missing -> there"
 
 
-def _rows(content: bytes) -> RowsByKey:
+def _rows(content: bytes) -> dict[tuple[str, ...], dict[str, str]]:
+    """The rows of a CSV by ROW_KEY, as text."""
     rows = csv.DictReader(io.StringIO(content.decode()))
     return {tuple(row[column] for column in ROW_KEY): row for row in rows}
 

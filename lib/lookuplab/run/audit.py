@@ -13,13 +13,13 @@ import pickle
 import platform
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from scipy.stats import hypergeom
 
 from lookuplab import paths, python_sources
@@ -236,15 +236,14 @@ def rounds(requests: Iterable[CompletionRequest]) -> list[list[CompletionRequest
     """The requests in as few lists as possible in which an id names one prompt and one
     continuation, as a call needs it.
     """
-    calls: list[tuple[dict[str, tuple[Prompt, str]], list[CompletionRequest]]] = []
+    named: dict[str, list[tuple[Prompt, str]]] = {}
+    calls: dict[int, list[CompletionRequest]] = {}
     for request in requests:
-        name, named = request[0].id, request[:2]
-        call = next((call for call in calls if call[0].get(name, named) == named), None)
-        if call is None:
-            calls.append(call := ({}, []))
-        call[0][name] = named
-        call[1].append(request)
-    return [call for _, call in calls]
+        known = named.setdefault(request[0].id, [])
+        if request[:2] not in known:
+            known.append(request[:2])
+        calls.setdefault(known.index(request[:2]), []).append(request)
+    return [*calls.values()]
 
 
 # 4. Auditing it
@@ -280,59 +279,11 @@ def finish(audit: record.Audit, code: int) -> int:
     notebooks.
     """
     code = answer_anew(audit) or code
-    outcome = report(audit)
-    print("\n".join(outcome.lines()))
+    lines, failed = report(audit)
+    print("\n".join(lines))
     if code == 0:  # complete: the next one begins anew
         (paths.RUNS / "audit" / "audit.json").unlink(missing_ok=True)
-    return code or int(bool(outcome.differing))
-
-
-@dataclass
-class Report:
-    """An audit's outcome: by (store, kind) the rows of the record, of the sample, made anew and
-    equal; what differs, and what near ties explain.
-    """
-
-    audit: record.Audit
-    counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    differing: list[str] = field(default_factory=list)
-    explained: list[str] = field(default_factory=list)
-
-    def lines(self) -> list[str]:
-        """What to print; the last line has the result."""
-        total = sum(self.counts.values(), Counter())
-        rows, made = total["rows"], total["made"]
-        if not made:
-            return ["audit: no notebook asked for a row of the sample; `lookuplab audit` runs all"]
-        share = f"{self.audit.share:.3%}".rstrip("0%").rstrip(".")
-        said = [
-            f"audit of {share}% of each kind, at least {record.LEAST_AUDITED} rows; "
-            f"seed {self.audit.seed}",
-            f"  {'':<44}{'rows':>9}{'sample':>9}{'made anew':>11}{'equal':>9}",
-        ]
-        for (store, kind), count in self.counts.items():
-            name = kind if kind == store else f"{store}: {kind}"
-            numbers = (f"{count[key]:>{width},}" for key, width in _WIDTHS.items())
-            said.append(f"  {name:<44}{''.join(numbers)}")
-        if missing := total["sample"] - made:
-            here, where = platform.python_version(), "notebooks that did not run now"
-            if elsewhere():
-                where += (
-                    f", or judgements, which are compared only under Python {PYTHON} (here {here})"
-                )
-            said.append(
-                f"  {missing:,} rows of the sample were not made anew: they belong to {where}"
-            )
-        said += [f"near tie: {line}" for line in self.explained]
-        said += [f"different: {line}" for line in self.differing]
-        result = f"{made:,} of {rows:,} rows made anew, {len(self.differing)} different"
-        result += f", {len(self.explained)} explained by near ties" if self.explained else ""
-        result += f"; had {ALTERED:.0%} of the rows been altered, this would have found one with "
-        verdict = "audit: FAILED: " if self.differing else "audit: "
-        return [*said, verdict + result + surely(rows, made)]
-
-
-_WIDTHS = {"rows": 9, "sample": 9, "made": 11, "equal": 9}
+    return code or int(failed)
 
 
 def surely(rows: int, made: int, altered: float = ALTERED) -> str:
@@ -345,27 +296,53 @@ def surely(rows: int, made: int, altered: float = ALTERED) -> str:
     return f"{math.floor(1000 * (1 - missed) + 1e-6) / 10:g}%"
 
 
-def report(audit: record.Audit) -> Report:
-    """Compare what an audit has made anew with the record, row by row."""
-    outcome = Report(audit)
+def report(audit: record.Audit) -> tuple[list[str], bool]:
+    """Compare what an audit has made anew with the record, row by row: what to print, the result in
+    its last line, and whether something differs.
+    """
+    counts: list[dict[str, Any]] = []
+    lines: dict[str, list[str]] = {"near tie": [], "different": []}
     for kind in STORES:
-        for of, keys in record.kinds(kind.name).items():
-            outcome.counts[kind.name, of] = Counter(rows=len(keys), sample=0, made=0, equal=0)
         sample = record.sampled(kind.name, audit.share, audit.seed)
         file = Path(audit.folder) / f"{kind.name}.sqlite"
         with kind(file if file.is_file() else False) as store:
             anew = store.get(sample)
-        recorded = record.rows(kind.name, anew)
-        for key, of in sorted(sample.items()):
-            count = outcome.counts[kind.name, of]
-            count["sample"] += 1
-            if key in anew:
-                said, near = record.differences(kind.name, recorded[key], anew[key])
-                count.update(made=1, equal=not said)
-                if said:
-                    line = f"{kind.name} | {_named(key, recorded[key])}: {'; '.join(said)}"
-                    (outcome.explained if near else outcome.differing).append(line)
-    return outcome
+        recorded, equal = record.rows(kind.name, anew), set()
+        for key in sorted(anew):
+            said, near = record.differences(kind.name, recorded[key], anew[key])
+            if said:
+                line = f"{kind.name} | {_named(key, recorded[key])}: {'; '.join(said)}"
+                lines["near tie" if near else "different"].append(line)
+            else:
+                equal.add(key)
+        for of, keys in record.kinds(kind.name).items():
+            sizes = {"rows": keys, "sample": sample, "made anew": anew, "equal": equal}
+            numbers = {name: len({*keys}.intersection(part)) for name, part in sizes.items()}
+            counts.append({"store": kind.name, "kind": of, **numbers})
+    table = pd.DataFrame(counts)
+    rows, sampled, made, _ = map(int, table.sum(numeric_only=True))
+    if not made:
+        said = ["audit: no notebook asked for a row of the sample; `lookuplab audit` runs all"]
+        return said, False
+    share = f"{audit.share:.3%}".rstrip("0%").rstrip(".")
+    said = [
+        f"audit of {share}% of each kind, at least {record.LEAST_AUDITED} rows; seed {audit.seed}",
+        table.to_string(index=False),
+    ]
+    if missing := sampled - made:
+        where = "notebooks that did not run now"
+        if elsewhere():
+            here = platform.python_version()
+            where += f", or judgements, which are compared only under Python {PYTHON} (here {here})"
+        said.append(f"{missing:,} rows of the sample were not made anew: they belong to {where}")
+    said += [f"{outcome}: {line}" for outcome, found in lines.items() for line in found]
+    ties, differing = map(len, lines.values())
+    return [
+        *said,
+        f"audit: {'FAILED: ' if differing else ''}{made:,} of {rows:,} rows made anew, {differing} "
+        f"different{f', {ties} explained by near ties' if ties else ''}; had {ALTERED:.0%} of the "
+        f"rows been altered, this would have found one with {surely(rows, made)}",
+    ], differing > 0
 
 
 def _named(key: str, answer: Any) -> str:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.execution import environments
 from lookuplab.paths import file_hash
 
@@ -95,9 +95,9 @@ def _parsed(file: Path, _changed: int) -> dict[str, Source]:
 
 def find(name: str) -> Source:
     """One source by name. Raises UserError for an unknown one."""
-    if source := load().get(name):
-        return source
-    raise UserError(f"no download {name!r}; `lookuplab data list` names them")
+    sources = load()
+    check_choice("the download", name, sources)
+    return sources[name]
 
 
 def pinned(name: str) -> str:
@@ -127,7 +127,7 @@ def is_fetched(source: Source) -> bool:
         case "file":
             return source.path.is_file()
     with suppress(Exception):  # the hub's client has many exceptions for what is missing
-        return bool(_snapshot(source, local_files_only=True))
+        return _snapshot(source, local_files_only=True).is_dir()
     return False
 
 
@@ -153,7 +153,7 @@ def get(source: Source) -> Path:
         )
     try:
         if source.kind != "file":
-            return Path(_snapshot(source))
+            return _snapshot(source)
         if source.path.is_file():
             return source.path
         part = paths.made(source.path.parent) / f"{source.path.name}.part"
@@ -176,10 +176,10 @@ def get(source: Source) -> Path:
     return _checked(source, part)
 
 
-def _snapshot(source: Source, **options: Any) -> str:
+def _snapshot(source: Source, **options: Any) -> Path:
     from huggingface_hub import snapshot_download
 
-    return str(
+    return Path(
         snapshot_download(
             source.address, repo_type=source.kind, revision=source.revision, **options
         )

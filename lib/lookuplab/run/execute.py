@@ -43,11 +43,18 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
 
     # papermill would read braces as placeholders
     places = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
-    kernel = {"kernel_name": "python3", "language": "python", "start_timeout": 300}
-    options = {"cwd": notebook.parent, "progress_bar": False, "log_output": True}
-    options["extra_arguments"] = [f"--IPKernelApp.exec_lines={PANDAS}"]
     try:
-        papermill.execute_notebook(*places, parameters, **kernel, **options)
+        papermill.execute_notebook(
+            *places,
+            parameters,
+            kernel_name="python3",
+            language="python",
+            start_timeout=300,
+            cwd=notebook.parent,
+            progress_bar=False,
+            log_output=True,
+            extra_arguments=[f"--IPKernelApp.exec_lines={PANDAS}"],
+        )
     except PapermillExecutionError as error:
         traceback = strip_color("\n".join(error.traceback))
         return Failure(error.exec_count, error.source, error.ename, error.evalue, traceback)
@@ -75,10 +82,10 @@ def end_with_the_runner() -> str:
 
 
 def main() -> None:
-    job = json.loads(end_with_the_runner())
+    *places, parameters = json.loads(end_with_the_runner())
+    notebook, copy = map(Path, places)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     logging.getLogger("papermill").setLevel(logging.INFO)
-    notebook, copy, parameters = Path(job["notebook"]), Path(job["copy"]), job["parameters"]
     for _ in range(STARTS):
         try:
             failure = execute(notebook, copy, parameters)
@@ -90,7 +97,7 @@ def main() -> None:
             failure = Failure(0, "", name, str(error), "")
             if type(error) is not RuntimeError:  # nbclient's, for a kernel that did not start
                 break
-    Path(job["result"]).write_text(json.dumps(failure), encoding="utf-8")
+    copy.with_suffix(".failure").write_text(json.dumps(failure), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -95,15 +95,17 @@ def write_sources(profile: Profile, sources: Path) -> None:
     for notebook in all_notebooks():
         write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
     docs = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
-    folders = [f"notebooks/{paper.folder}/README" for paper in run.papers]
+    folders = {folder: f"notebooks/{folder}/README" for folder in run.notebooks}
     readme = run.illustrated(paths.ROOT / "README.md")
     pages = {
-        "index": _page("site_index.md.j2", readme=readme, pages=folders, docs=docs + _DOCUMENTS),
+        "index": _page(
+            "site_index.md.j2", readme=readme, pages=[*folders.values()], docs=docs + _DOCUMENTS
+        ),
         "RESULTS": _page("site_results.md.j2", run=run),
         "CLAIMS": claims_page(run.judged[profile.name], profile),
     }
-    for paper, name in zip(run.papers, folders, strict=True):
-        pages[name] = _page("site_paper.md.j2", run=run, paper=paper)
+    for folder, name in folders.items():
+        pages[name] = _page("site_paper.md.j2", run=run, folder=folder)
     for name, text in pages.items():
         (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
 
@@ -164,21 +166,11 @@ class Section(NamedTuple):
     judgements: list[list[tuple[str, JudgedClaim]]]
 
 
-class PaperPage(NamedTuple):
-    """A folder of notebooks: its story, its results, and the verdicts of the profile's own run."""
-
-    folder: str
-    story: str
-    notebooks: list[Notebook]
-    sections: list[Section]
-    judgements: list[JudgedClaim]
-
-
 class Run:
     """A profile's last run, and the other runs in the same figures folder.
 
     ``names`` are those of the runs, the profile's own first; ``judged`` maps each run to the
-    verdicts on all claims; ``papers`` are the folders of notebooks, those of papers first.
+    verdicts on all claims; ``notebooks`` maps each folder, those of papers first, to its notebooks.
     """
 
     def __init__(self, profile: Profile):
@@ -193,17 +185,23 @@ class Run:
         def position(notebook: Notebook) -> tuple[bool, bool]:
             return notebook.order != "first", judged.isdisjoint(notebook.artifacts)
 
-        folders_of: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
+        self.notebooks: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
         for notebook in sorted(all_notebooks(), key=position):
-            folders_of.setdefault(notebook.paper, []).append(notebook)
-        self.papers = [self._paper(folder, of) for folder, of in folders_of.items()]
+            self.notebooks.setdefault(notebook.paper, []).append(notebook)
 
-    def _paper(self, folder: str, notebooks: list[Notebook]) -> PaperPage:
-        story = self.illustrated(paths.NOTEBOOKS / folder / "README.md")
-        sections = [section for each in notebooks if (section := self._section(each)).artifacts]
-        own_run = self.judged[self.profile.name]
-        judgements = [judged for judged in own_run if judged.claim.paper == folder]
-        return PaperPage(folder, story, notebooks, sections, judgements)
+    def judgements(self, folder: str) -> list[JudgedClaim]:
+        """The verdicts of the profile's own run on a paper's claims."""
+        return [judged for judged in self.judged[self.profile.name] if judged.claim.paper == folder]
+
+    def sections(self, folder: str) -> list[Section]:
+        """Of each of the folder's notebooks that have an artifact in one of the runs."""
+        sections = map(self._section, self.notebooks[folder])
+        return [section for section in sections if section.artifacts]
+
+    def story(self, folder: str) -> str:
+        """The folder's own page; without one, a heading with its name."""
+        page = paths.NOTEBOOKS / folder / "README.md"
+        return self.illustrated(page) if page.is_file() else f"# {folder.capitalize()}\n"
 
     def _section(self, notebook: Notebook) -> Section:
         artifacts = [
@@ -213,24 +211,17 @@ class Run:
             if (self.figures / name / f"{id}.csv").is_file()
         ]
         there = {(shown.run, shown.id) for shown in artifacts}
-        by_claim = [
-            [
-                (name, judged)
-                for name, judged in zip(self.names, judgements, strict=True)
-                if (name, judged.claim.artifact_id) in there
-            ]
-            for judgements in zip(*self.judged.values(), strict=True)
-        ]
-        return Section(notebook, artifacts, [*filter(None, by_claim)])
+        by_claim: dict[str, list[tuple[str, JudgedClaim]]] = {}
+        for name, judgements in self.judged.items():
+            for judged in judgements:
+                if (name, judged.claim.artifact_id) in there:
+                    by_claim.setdefault(judged.claim.id, []).append((name, judged))
+        return Section(notebook, artifacts, [*by_claim.values()])
 
     def illustrated(self, page: Path) -> str:
         """A page of the repository with this run's pictures, the result below each, and the verdict
         after each claim.
-
-        A folder of notebooks without a page gives a heading with its name.
         """
-        if not page.is_file():
-            return f"# {page.parent.name.capitalize()}\n"
         name = self.profile.name
 
         def picture(match: re.Match[str]) -> str:

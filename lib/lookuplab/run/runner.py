@@ -29,7 +29,7 @@ from lookuplab.execution.progress import RESUMED, Progress
 from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE, SHARE_VARIABLE
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
-from lookuplab.results.answers import ANSWERS_FILE, read_answers, texts
+from lookuplab.results.verify import ANSWERS_FILE, read_answers
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import Job, all_notebooks, folder_of
@@ -58,14 +58,9 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     paths.made(job.output.parent)
     for suffix in (".ran", ".answers.csv", ".uses", ".failure"):  # from an earlier run
         job.beside(suffix).unlink(missing_ok=True)
-    described = {
-        "notebook": str(job.notebook.path),
-        "copy": str(job.output),
-        "parameters": job.parameters,
-        "result": str(job.beside(".failure")),
-    }
+    told = str(job.notebook.path), str(job.output), job.parameters
     with job.beside(".log").open("wb") as log:
-        run_module("lookuplab.run.execute", described, environment(job, threads), log)
+        run_module("lookuplab.run.execute", told, environment(job, threads), log)
     with suppress(OSError):
         failure = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
         job.beside(".failure").unlink()
@@ -110,7 +105,7 @@ def environment(job: Job, threads: int) -> dict[str, str]:
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     preset = {} if job.profile.threads else os.environ
     # the kernel works in the notebook's folder, so that a relative path would be another one there
-    own = {name: os.environ[name] for name in ("LOOKUPLAB_SOURCES",) if os.environ.get(name)}
+    sources = os.environ.get("LOOKUPLAB_SOURCES")
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **_launch_environment(*rank_and_count()),
@@ -121,7 +116,7 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         "JUPYTER_PREFER_ENV_PATH": "1",
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-        **{name: str(Path(place).expanduser().absolute()) for name, place in own.items()},
+        "LOOKUPLAB_SOURCES": str(Path(sources).expanduser().absolute()) if sources else "",
         "LOOKUPLAB_HOME": str(paths.ROOT),
         STORE_VARIABLE: str(CompletionStore.default_path()),
         USES_VARIABLE: str(job.beside(".uses")),
@@ -290,10 +285,11 @@ def fingerprint(job: Job) -> str:
 
     For files named in its parameters, size and modification time stand for the content.
     """
-    stats = []
-    for place in (folder_of(named.text) for named in job.named()):
-        files = (place, *sorted(place.rglob("*"))) if place.exists() else ()
-        stats += [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    places = [folder_of(named.text) for named in job.named()]
+    files = [file for place in places for file in (place, *sorted(place.rglob("*")))]
+    stats = [
+        (str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()
+    ]
     beside = sorted(job.notebook.path.parent.glob("*.py"))  # it may import them
     notebook = _hashes([job.notebook.path, *beside])
     return digest(canonical([surroundings(), notebook, job.values, job.profile.threads, stats]))
@@ -303,9 +299,10 @@ def fingerprint(job: Job) -> str:
 def surroundings() -> str:
     """A digest of what all notebooks depend on."""
     made = {paths.DOWNLOADS, *paths.DATA.rglob("__pycache__")}
-    files = (file for file in paths.DATA.rglob("*") if made.isdisjoint(file.parents))
-    own = provenance.library_hash(), provenance.package_versions()
-    return digest(canonical([_hashes(sorted(files)), *own]))
+    files = sorted(file for file in paths.DATA.rglob("*") if made.isdisjoint(file.parents))
+    return digest(
+        canonical([_hashes(files), provenance.library_hash(), provenance.package_versions()])
+    )
 
 
 def _record(job: Job, ran_with: str) -> str:
@@ -330,14 +327,14 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
-    target = jobs[0].place.parent / ANSWERS_FILE
+    target, columns = jobs[0].place.parent / ANSWERS_FILE, [*LOG_COLUMNS, "notebook"]
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
-    frames = [pd.DataFrame(columns=[*LOG_COLUMNS, "notebook"])]
+    frames = [pd.DataFrame(columns=columns)]
     if target.is_file():
-        kept = read_answers(target.read_bytes())
+        kept = read_answers(target)
         frames.append(kept[kept.notebook.isin(others)])
     for id, job in chosen.items():
         if (log := job.beside(".answers.csv")).is_file():
-            frames.append(texts(log, names=LOG_COLUMNS).assign(notebook=id))
-    rows = pd.concat(frames).drop_duplicates().sort_values([*LOG_COLUMNS, "notebook"])
+            frames.append(read_answers(log, names=LOG_COLUMNS).assign(notebook=id))
+    rows = pd.concat(frames).drop_duplicates().sort_values(columns)
     paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])

@@ -20,6 +20,7 @@ import pandas as pd
 from lookuplab.benchmark import Benchmark, evaluate
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, load
+from lookuplab.models.tokens import located
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
@@ -94,12 +95,11 @@ def trimmed_prompt(
 
     if shortened:
         room = min(room, tokens(*((step, "") for step in order if step[0] == "description")))
-    how = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
     for step in order:
         whole = parts[step]
         if tokens() <= room:
             break
-        spans = tokenizer(whole, **how)["offset_mapping"]
+        _, spans = located(tokenizer, whole)
         if step == question:  # its last tokens, one at least
             shorter = [whole[begin:] for begin, _ in spans[:0:-1]]
         else:

@@ -27,7 +27,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.tokens import TAIL, continuations, decoded
+from lookuplab.models.tokens import TAIL, continuations, decoded, located
 from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
@@ -157,7 +157,8 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
     """
     text = mark_of(tokenizer)
     known = tokenizer.get_added_vocab().get(text)
-    if known is not None and not tokenizer.added_tokens_decoder[known].special:
+    plain = known is not None and not tokenizer.added_tokens_decoder[known].special
+    if plain and tokenizer.is_fast:
         state = json.loads(tokenizer.backend_tokenizer.to_str())  # else a plain token stays plain
         for token in state["added_tokens"]:
             token["normalized"] &= token["content"] != text
@@ -180,9 +181,8 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[EncodedPair
     examples = []
     for pair in pairs:
         bare, tail = pair.unmarked(), []
-        read = tokenizer(pair.prompt(kind), verbose=False, return_offsets_mapping=True)
-        prompt = read["input_ids"]
-        signature = sum(start < len(bare.signature) for start, _ in read["offset_mapping"])
+        prompt, spans = located(tokenizer, pair.prompt(kind), special=True)
+        signature = sum(start < len(bare.signature) for start, _ in spans)
         if kind == "decoder":
             if len(prompt) > 1 and prompt[-1] == end:
                 prompt.pop()

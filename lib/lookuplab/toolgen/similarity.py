@@ -260,7 +260,7 @@ def _flow(root: Node) -> Iterator[tuple]:
     edges: list[Edge] = []
     try:
         _follow(root, {}, edges)
-    except Exception:  # a broken tree; the package, too, takes it for one without a flow
+    except Exception:  # a broken or very deep tree, which the package cannot follow either
         return
     edges.sort(key=itemgetter(0))
     linked = {span for edge in edges if edge[2] for span in (edge[0], *edge[2])}

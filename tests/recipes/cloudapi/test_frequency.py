@@ -176,60 +176,42 @@ def test_any_text_is_counted_without_failing(text):
 # The owner of a repository makes no file specific to a provider: it is no part of the path.
 ROWS = [
     {"path": "boto/a", "content": "f.encrypt()"},
-    {"content": "g()", "repo_name": "aws-samples/b"},
+    {"content": "\ufeffg()", "repo_name": "aws-samples/b"},
+    {"path": "c", "content": None},
 ]
 
 
-@pytest.mark.parametrize("kind", ["py", "jsonl.gz", "parquet"])
-def test_the_same_files_come_from_every_kind_of_place(tmp_path, kind):
-    place = tmp_path
-    if kind == "py":
-        (place / "boto").mkdir()
-        for name, text in {"boto/a": "f.encrypt()", "b": "g()"}.items():
-            (place / f"{name}.py").write_text(text)
-    elif kind == "parquet":
-        pandas.DataFrame(ROWS).to_parquet(place / "rows.parquet")
-    else:
-        place /= "rows.jsonl.gz"
-        place.write_bytes(gzip.compress("\n".join(map(json.dumps, ROWS)).encode()))
-    found = {(path.removesuffix(".py"), text) for path, text in source_files(str(place))}
-    assert found == {("boto/a", "f.encrypt()"), ("b", "g()")}
+@pytest.mark.parametrize("kind", ["jsonl.gz", "parquet"])
+def test_rows_of_a_file_are_read_and_those_without_text_reported(tmp_path, capfd, kind):
+    place, lines = tmp_path / f"rows.{kind}", "\n".join(map(json.dumps, ROWS)).encode()
+    place.write_bytes(gzip.compress(lines))
+    if kind == "parquet":
+        pandas.DataFrame(ROWS).to_parquet(place)
+        place = tmp_path
+    assert [*source_files(str(place))] == [("boto/a", "f.encrypt()"), ("b", "g()")]
+    assert "rows without text, left out: 1" in capfd.readouterr().err
 
 
-def test_the_code_cells_of_notebooks_are_read(tmp_path):
+def test_scripts_and_the_code_cells_of_notebooks_are_read(tmp_path, monkeypatch):
     cells = [
         {"cell_type": "markdown", "source": ["f.encrypt()"]},
         {"cell_type": "code", "source": ["!pip install boto3\n", "import boto3\n", "f.encrypt()"]},
         {"cell_type": "code", "source": "%%bash\naws s3 ls"},
     ]
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
-    (tmp_path / "b.ipynb").write_text("no notebook")
-    frame, fates = count(source_files(str(tmp_path)), INDEX)
-    assert frame.count_name["aws/kms.kms.encrypt"] == 1
-    assert fates == {"read": 2, "aws": 1, "other": 1}
-
-
-def test_marks_and_rows_without_text_lose_no_file_and_paths_may_be_relative(
-    tmp_path, monkeypatch, capfd
-):
+    texts = {"a.ipynb": json.dumps({"cells": cells}), "b.ipynb": "no notebook", "c.py": "\ufeffg()"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    rows = [{"content": "\ufefff()", "path": "a.py"}, {"content": None, "path": "b.py"}]
-    (tmp_path / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert [text for _, text in source_files("c.jsonl")] == ["f()"]
-    assert "c.jsonl: rows without text, left out: 1" in capfd.readouterr().err
-    (tmp_path / "d.py").write_bytes(b"\xef\xbb\xbfg()")
-    assert [text for _, text in source_files(".")] == ["g()"]
+    found = {"a.ipynb": "pass\nimport boto3\nf.encrypt()", "b.ipynb": "", "c.py": "g()"}
+    assert dict(source_files(".")) == found
 
 
-@pytest.mark.parametrize(
-    ("source", "asked"),
-    [("a/b", {}), ("a/b?name=c&data_dir=data/python", {"name": "c", "data_dir": "data/python"})],
-)
-def test_a_data_set_on_the_hub_takes_options(monkeypatch, source, asked):
+def test_a_data_set_on_the_hub_takes_options(monkeypatch):
     calls = []
     monkeypatch.setattr("datasets.load_dataset", lambda **options: calls.append(options) or [])
-    asked = {"path": "a/b", "split": "train", "streaming": True} | asked
-    assert list(source_files(source)) == [] and calls == [asked]
+    assert [*source_files("a/b?name=c&data_dir=data/python")] == []
+    more = {"name": "c", "data_dir": "data/python", "split": "train", "streaming": True}
+    assert calls == [{"path": "a/b"} | more]
 
 
 @pytest.mark.parametrize(

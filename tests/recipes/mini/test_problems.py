@@ -2,8 +2,6 @@
 models learn.
 """
 
-import contextlib
-from collections import defaultdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +11,9 @@ import pytest
 from lookuplab.paths import json_lines
 from lookuplab.stackoverflow import ds1000
 from recipes.mini import problems, questions
-from recipes.mini.docstrings import DocExample, Documented, examples, examples_of, options_of
+from recipes.mini.docstrings import DocExample, Documented, examples, examples_of
 from recipes.mini.packages import example_split
-from recipes.mini.problems import Literal, drafts, examined, literal, prompt
+from recipes.mini.problems import drafts, examined, literal
 
 # what the libraries themselves call old, in the examples of their docstrings
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -29,6 +27,13 @@ def test_execution(solution):
     assert known["result"] == 3
 """
 ARRAY = ("a = np.array([[10, 7, 4], [3, 2, 1]])",)
+# Together they take every rule, every comparison of values and every form of their sources.
+CHOSEN = """
+    numpy.polynomial.hermite_e.hermepow#1 numpy.linalg.matmul#12 pandas.MultiIndex.truncate#2
+    pandas.core.groupby.GroupBy.first#4 pandas.api.typing.Expanding.rank#3
+    pandas.arrays.DatetimeArray.std#2 pandas.MultiIndex.get_level_values#5
+    pandas.MultiIndex.sortlevel#2 numpy.degrees#2
+""".split()
 MEDIAN = DocExample("numpy.median", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
 
 
@@ -37,50 +42,28 @@ def committed():
     return [record for _, record in json_lines(problems.PROBLEMS)]
 
 
-def passes(context, answer):
-    """Whether a problem's own program takes an answer."""
-    exec(context, known := {})
-    with contextlib.suppress(Exception):
-        known["test_execution"](answer)
-        return True
+def test_every_problem_is_of_a_held_out_object(committed):
+    number = sum(problems.PARTS["by_perturbation"].values())
+    assert len(ds1000.load_problems(problems.PROBLEMS)) == len(committed) == number
+    objects = {record["metadata"]["object"] for record in committed} - {""}
+    assert {*map(example_split, objects)} == {"test"}
 
 
-def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
-    counts = problems.PROBLEMS_BY_PERTURBATION
-    assert len(ds1000.load_problems(problems.PROBLEMS)) == len(committed) == sum(counts.values())
-    facts = pd.DataFrame(record["metadata"] for record in committed)
-    is_origin = facts.library_problem_id == facts.perturbation_origin_id
-    assert is_origin.equals(facts.perturbation_type == "Origin")
-    assert is_origin.equals(facts.rule == "")
-    assert set(facts.groupby(["library", "perturbation_origin_id"]).object.nunique()) == {1}
-    assert {example_split(name) for name in facts.object if name} == {"test"}
-
-
-def test_references_pass_and_nothing_and_none_fail(committed):
-    quick = [r for r in committed if r["metadata"]["library"] in ("Numpy", "Pandas")]
-    for record in quick[::8]:
-        answers = record["reference_code"], "pass", "result = None"
-        passed = [passes(record["code_context"], answer) for answer in answers]
-        assert passed == [True, None, None]
+def rule(record):
+    return record["metadata"]["rule"].partition(":")[0]
 
 
 def test_the_committed_problems_come_out_of_the_installed_examples(committed):
-    """Of the six examples of numpy with the most problems: every perturbation is among them."""
-    families = defaultdict(list)
-    for record in committed:
-        facts = record["metadata"]
-        if facts["library"] == "Numpy" and facts["object"]:
-            families[f"{facts['object']}#{facts['example']}"].append(record)
-    chosen = sorted(families, key=lambda name: (-len(families[name]), name))[:6]
-    tried = [example for example in examples_of("numpy", "test") if example.id in chosen]
-    made = {record["prompt"]: record for family in examined(tried) for record in family}
-    perturbations = set()
-    for record in [record for name in chosen for record in families[name]]:
-        facts, fresh = record["metadata"], made[record["prompt"]]
-        perturbations.add(fresh["perturbation"])
+    found = [one for name in ("numpy", "pandas") for one in examples_of(name, "test")]
+    tried = [one for one in found if one.id in CHOSEN]
+    made = {fresh["prompt"]: fresh for family in examined(tried) for fresh in family}
+    names = [f"{one['metadata']['object']}#{one['metadata']['example']}" for one in committed]
+    compared = [one for name, one in zip(names, committed, strict=True) if name in CHOSEN]
+    for record in compared:
+        fresh = made[record["prompt"]]
         assert all(record[name] == fresh[name] for name in ("reference_code", "code_context"))
-        assert all(facts[name] == fresh[name] for name in ("rule", "expressions", "object"))
-    assert perturbations == problems.PROBLEMS_BY_PERTURBATION.keys()
+        assert all(record["metadata"][name] == fresh[name] for name in ("rule", "expressions"))
+    assert {*map(rule, compared)} == {*map(rule, committed)}
 
 
 @pytest.mark.parametrize(
@@ -112,17 +95,6 @@ def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_ho
     assert sorted(one[0]["object"] for one in drawn) == ["numpy.a", "numpy.a", "numpy.b"]
 
 
-def test_no_prompt_names_the_callable_or_a_parameter(committed):
-    for record in committed:
-        question, _, code = record["prompt"].partition("\nA:\n")
-        last = problems.called(record["metadata"]["expressions"][1]).rpartition(".")[2]
-        assert f".{last}(" not in question and f"`{last}`" not in question
-        assert f"import {last}\n" not in code and f".{last}(" not in code
-    flag = DocExample("numpy.sum", 0, IMPORT, ARRAY, "np.sum(a, axis=0, keepdims=True)")
-    asked = prompt(problems.origin(flag))
-    assert "`True`" in asked and "keepdims" not in asked and "axis" not in asked.partition("A:")[2]
-
-
 def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
     lines = ("from scipy.special import comb, factorial",)
     first = DocExample("scipy.special.comb", 0, lines, (), "comb(5, 2)")
@@ -137,26 +109,17 @@ def test_an_example_keeps_the_statements_that_its_value_needs():
     >>> import numpy as np
     >>> unused = 3
     >>> a = np.ones(3)
-    >>> a[0] = 5
+    >>> a.sort()
     >>> shown(a)
     7.0
     >>> other(a)
     1
     >>> shown(np.random.rand(3))
     0.1
-    >>> print(shown(a))
-    7.0
     """
-    setup = ("a = np.ones(3)", "a[0] = 5")
-    found = list(examples(Documented(("numpy.shown",), text)))
+    setup = ("a = np.ones(3)", "a.sort()")
+    found = [*examples(Documented(("numpy.shown",), text))]
     assert found == [DocExample("numpy.shown", 4, IMPORT, setup, "shown(a)")]
-
-
-def test_constants_become_variables_and_the_second_input_gives_another_value():
-    draft = problems.origin(DocExample("numpy.average", 0, IMPORT, (), "np.average([1, 2, 6])"))
-    (first, value), (second, other) = draft.cases
-    assert draft.target == "np.average(data)" and first == "data = [1, 2, 6]"
-    assert value == Literal("number", "3.0") and second.startswith(first) and other != value
 
 
 @pytest.mark.parametrize(
@@ -180,49 +143,12 @@ def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
     assert [bool(found) for found in examined(tried)] == [False, False, True]
 
 
-def test_variables_are_renamed_and_options_are_those_of_the_parameter():
-    assert problems.renamed("f(a, a=a.a, b='a')", {"a": "x"}) == "f(x, a=x.a, b='a')"
-    document = "Parameters\n----------\nmode : {'full', 'same'}, optional\n    What.\nother : int\n"
-    assert options_of(document, "mode") == ["full", "same"] and options_of(document, "other") == []
-
-
-LEVELS = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(0.1, float("nan"), 2 + 1j, "a", {"a": 1}, [0.5, [1, 2]], (np.arange(2), 1.0)),
-        *(np.array(["a", "bc"]), np.array(["2020-01-01"], dtype="M8[D]")),
-        pd.date_range("2020", periods=2),
-        pd.Series([True, False], dtype="boolean", index=LEVELS),
-        pd.DataFrame([[1, 2.5]], columns=["a", "a"]),
-    ],
-)
-def test_a_value_written_as_source_is_the_same_value(value):
-    found = literal(value)
-    problems.same(found.kind, eval(found.source, dict(problems.KNOWN)), value)
-
-
-@pytest.mark.parametrize(
-    "value", [None, len, np.ma.array([1]), np.arange(10_000), "", pd.DataFrame()]
-)
-def test_a_value_without_a_short_source_has_none(value):
-    assert literal(value) is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "result", "expected"),
-    [
-        *(("number", 1.1, 1.0), ("array", np.ones(2), np.ones(3))),
-        *(("sequence", (1.0,), (1.0, 2.0)), ("exact", ["a"], ("a",))),
-        ("series", pd.Series([1]).to_frame(), pd.Series([1])),
-        ("frame", pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
-    ],
-)
-def test_another_value_is_told_apart(kind, result, expected):
-    with pytest.raises(AssertionError):
-        problems.same(kind, result, expected)
+def test_every_kind_of_value_has_a_source_but_long_empty_and_strange_ones_have_none():
+    """A source that gives another value is none."""
+    levels = pd.MultiIndex.from_tuples([("a", 1)])
+    known = float("nan"), np.array(["2020-01-01"], "M8[D]"), pd.Series([True], levels, "boolean")
+    others = None, len, np.ma.array([1]), np.arange(10_000), "", pd.DataFrame()
+    assert all(map(literal, known)) and not any(map(literal, others))
 
 
 def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypatch):

@@ -4,79 +4,23 @@ its rankers.
 
 from lookuplab.stackoverflow import corpus
 from recipes.mini import snippets
-from recipes.mini.docstrings import Documented, sections, sessions
+from recipes.mini.docstrings import Documented, documented
 from recipes.mini.packages import example_split
-from recipes.prose import opening_sentence, plain, prose_sentences
 
-DOC = """Add numbers.
-
-The sum is taken over the given axis. See [1]_ for `numpy.add`:
-
-    an indented block is no prose
-
-Returns
--------
-total : float
-    The sum of all elements.
-
-Examples
---------
->>> a = np.array([1, 2])
->>> b = 5
->>> add(a)  # doctest: +SKIP
-3
-
-With an axis that counts from the end:
-
->>> b = 7
->>> a[0] = 9
->>> for x in a:
-...     print(x + b)
-16
-9
-"""
 HELD = next(f"numpy.f{n}" for n in range(100) if example_split(f"numpy.f{n}") == "test")
 
 
-def test_each_example_stands_alone_behind_what_it_needs():
-    before = "import numpy as np\na = np.array([1, 2])\n"
-    loop = "a[0] = 9\nfor x in a:\n    print(x + b)"
-    assert sessions(DOC) == [
-        ("", f"{before}b = 5\nadd(a)"),
-        ("With an axis that counts from the end:", f"{before}b = 7\n{loop}"),
-    ]
-    assert sessions(">>> f(\n3\n") == sessions(">>>f()\n") == sessions("no session") == []
-
-
-def test_sentences_are_prose_without_markup():
-    assert list(sections(DOC)) == ["", "returns", "examples"]
-    assert prose_sentences(sections(DOC)[""]) == ["The sum is taken over the given axis."]
-    text = (
-        "Use i.e. ``this`` one here. No more.\n\n- a list of more words\n\n.. note:: one two three"
-    )
-    assert prose_sentences(text) == ["Use i.e. this one here."]
-    marked = ":func:`~a.b` of `x`, :ref:`the guide <guide>`\n and **bold** [2]_"
-    assert plain(marked) == "a.b of x, the guide and bold"
-
-
-def test_no_two_snippets_have_the_same_code():
-    codes = [snippets._key(one.code) for one in corpus.load_snippets("mini")]
-    assert len(codes) > 5000 and len(set(codes)) == len(codes)
-
-
-def test_a_phrasing_neither_repeats_the_summary_nor_names_the_object_in_code():
-    text = (
-        "Sort an array.\n\nSort an array. The order is that of the elements. Call np.order(x) "
-        "for it.\n"
-        "See the guide for more of it.\n\nReturns\n-------\nout : array\n    The array in its "
-        "new order.\n"
-    )
-    item = Documented(("numpy.order",), text)
-    assert opening_sentence(sections(item.text)[""]) == "Sort an array."
-    assert snippets.phrasings(item) == [
-        "The order is that of the elements.",
-        "The array in its new order.",
-    ]
+def test_the_committed_corpus_comes_out_of_the_docstrings_of_numpy():
+    committed = {one.id: one for one in corpus.load_snippets("mini")}
+    codes = {snippets._key(one.code) for one in committed.values()}
+    asked = {one.text for one in corpus.queries("mini", "test")}
+    assert len(codes) == len(committed) > 5000, "no two have the same code"
+    for item in documented("numpy"):
+        found = [*snippets._snippets("numpy", item)]
+        assert codes.issuperset(snippets._key(one.code) for one in found)
+        assert all(committed.get(one.id, one) == one for one in found)
+        if snippets.split_of(item) == "test" and found and (others := snippets.phrasings(item)):
+            assert others[0] in asked
 
 
 def test_the_encoder_does_not_learn_from_held_out_objects():

@@ -4,11 +4,12 @@ import textwrap
 import zipfile
 
 import pytest
+import releases
 from pandas import DataFrame
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from recipes.cloudapi import offered, releases
+from recipes.cloudapi import offered
 
 OLD = '''
     def open_the_shop(key):

@@ -262,7 +262,7 @@ HTML = [("content-type", "text/html")]
         (reply(logprobs=content("token_id:17"), content="get_x"), "not spell.*logprobs=false"),
         (reply(logprobs=content("get"), content="get_x"), "do not spell its text"),
         (reply(logprobs={"content": [{"token": "x", "logprob": None}]}, content="x"), "no log-"),
-        ((200, (), b'{"choices": null, "error": {"message": "is busy"}}'), "is busy"),
+        ((200, (), b'{"choices": null, "error": {"message": "is busy"}}'), "is busy'}$"),
         ((200, (), b'{"choices": [], "usage": {}}'), "no answer of an OpenAI-compatible endpoint"),
         ((200, (), b'{"choices": [{"in'), r"a reply that is no JSON: {.choices.: \[{.in"),
         ((200, HTML, PAGE), "no JSON: Sign in; check the address"),

@@ -98,7 +98,7 @@ class LocalModel:
         self.source = (str(folder) if folder.is_dir() else self.place), self.revision
         if self.adapter:
             self.source = base_of(folder)
-        for place in filter(Path.is_dir, {folder, Path(self.source[0])}):
+        for place in filter(Path.is_dir, (folder, Path(self.source[0]))):
             model_files(place)  # fails now if one is not there
         self.dtype = self.dtype or ("bfloat16" if has_gpu() else "float32")
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
@@ -130,7 +130,7 @@ class LocalModel:
         """The Transformers configuration."""
         from transformers import AutoConfig
 
-        return self._read(AutoConfig.from_pretrained, trust_remote_code=self.trust_remote_code)
+        return self._read(AutoConfig.from_pretrained)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is read when first needed."""
@@ -177,9 +177,7 @@ class LocalModel:
 
         own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
         tokenizer: PreTrainedTokenizerBase = self._read(
-            AutoTokenizer.from_pretrained,
-            str(self.adapter) if own else "",
-            trust_remote_code=self.trust_remote_code,
+            AutoTokenizer.from_pretrained, str(self.adapter) if own else ""
         )
         # without tokenizer files, Transformers makes up an empty tokenizer
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
@@ -214,7 +212,6 @@ class LocalModel:
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         module, report = self._read(
             kind.from_pretrained,
-            trust_remote_code=self.trust_remote_code,
             dtype=getattr(torch, self.dtype),
             device_map=self.device_map or ("auto" if has_gpu() else None),
             output_loading_info=True,
@@ -238,7 +235,9 @@ class LocalModel:
                 module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
             with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
                 warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
-                adapted = self._read(partial(PeftModel.from_pretrained, module), str(self.adapter))
+                adapted = self._read(
+                    lambda place, **_: PeftModel.from_pretrained(module, place), str(self.adapter)
+                )
             if self.dtype == "float32":
                 adapted.merge_and_unload()
         head = module.get_output_embeddings()
@@ -254,7 +253,9 @@ class LocalModel:
         """``load`` a part of the model; UserError with the error's first line if that fails."""
         name, revision = (place, None) if place else self.source
         try:
-            return load(name, revision=revision, **options)
+            return load(
+                name, revision=revision, trust_remote_code=self.trust_remote_code, **options
+            )
         # Transformers, PEFT, the hub client and safetensors raise a dozen kinds of exceptions
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]

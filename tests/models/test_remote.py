@@ -265,6 +265,8 @@ HTML = [("content-type", "text/html")]
         ((200, (), b'{"choices": null, "error": {"message": "is busy"}}'), "is busy'}$"),
         ((200, (), b'{"choices": [], "usage": {}}'), "no answer of an OpenAI-compatible endpoint"),
         ((200, (), b'{"choices": [{"in'), r"a reply that is no JSON: {.choices.: \[{.in"),
+        (reply(content=5), "a reply of an unknown form"),
+        (reply(logprobs=[1], content="x"), "a reply of an unknown form"),
         ((200, HTML, PAGE), "no JSON: Sign in; check the address"),
         ((502, HTML, PAGE), r"502 Bad Gateway: Sign in \(after 5 retries"),
         ((403, (), b'{"detail": "not for you"}'), "403 .*not for you.*taken from OPENAI_API_KEY"),

@@ -150,6 +150,8 @@ class LocalModel:
         identity = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         if self.thinking is not None or self.extra:
             identity["thinking"] = canonical([self.thinking, self.extra])
+        if self.trust_remote_code:
+            identity["code"] = "its own"
         if self.chat and "strftime_now" in str(self.tokenizer.chat_template):
             identity["today"] = str(TODAY)
         place, revision = self.source
@@ -193,7 +195,11 @@ class LocalModel:
 
     def _check_embedded(self, tokenizer: Any, ids: Collection[int]) -> None:
         """UserError for a token that the embedding has no row for. An adapter's is enlarged."""
-        rows = math.inf if self.adapter else self.config.get_text_config().vocab_size
+        rows = (
+            math.inf
+            if self.adapter
+            else getattr(self.config.get_text_config(), "vocab_size", math.inf)
+        )
         if (last := max(ids)) >= rows:
             raise UserError(
                 f"model {self.name}: token {tokenizer.convert_ids_to_tokens(last)!r} of its "

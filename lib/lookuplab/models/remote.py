@@ -56,7 +56,7 @@ REFUSABLE = {  # parameters that some models refuse -> what is done instead
     "stop": "answers are cut here",
 }
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
-LOOPBACK = r"localhost|127\..*|::1"
+LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"
 # how servers call an answer that has its end, and one that the limit of tokens cut off
 FINISHED = dict.fromkeys(
     "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
@@ -163,7 +163,10 @@ class RemoteModel:
                 return [] if failures else [self._answer(*request, decoding)]
             except UserError as error:
                 failures.append(error)
-                return []
+            except (AttributeError, KeyError, TypeError) as error:
+                form = f"{self.name} at {self.base_url}: a reply of an unknown form ({error})"
+                failures.append(UserError(form))
+            return []
 
         with ThreadPool(self.parallel) as pool:
             yield from filter(None, pool.imap_unordered(ask, requests))

@@ -412,7 +412,10 @@ def ds1000(
         notes.append(f"further texts of lists, left out: {more['texts']}")
     lost = frame[frame.passed.isna()]
     if len(lost):
-        notes.append(f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons:")
+        notes.append(
+            f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons "
+            "(`lookuplab data fetch` gets what needs a network):"
+        )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
 

@@ -17,7 +17,7 @@ from lookuplab.benchmark import Benchmark, judged, written
 from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
 from lookuplab.models import Completion, Prompt
-from lookuplab.models.loading import load_tokenizer
+from lookuplab.models.loading import load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
@@ -114,7 +114,7 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
     The test functions are then short enough for each of them. A function's code has no marks, so
     the mark in a vocabulary changes no number.
     """
-    tokenizers = [load_tokenizer(name) for name in models]
+    tokenizers = [load(name).tokenizer for name in models]
     return lambda text: max(
         len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers
     )

@@ -27,8 +27,8 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, decoded
 from lookuplab.toolgen.evaluation import Original, inserted
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import ToolAnswer, ask_tool, suggestions
-from lookuplab.toolgen.jedi_worker import forget
+from lookuplab.toolgen.jedi_tool import ask_tool, suggestions
+from lookuplab.toolgen.jedi_worker import ToolAnswer, forget
 from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.success import CHECKS, CRASHES, Message, verdict

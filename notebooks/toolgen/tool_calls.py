@@ -5,6 +5,7 @@ Rows are dictionaries as ``scoring.rates.row`` makes them.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,14 +15,55 @@ import pandas as pd
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, of_number, rate, row
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.generation import Generations
+from lookuplab.toolgen.generation import Generations, asked_questions
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
+from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import METRICS, Metric, metric_rows, repository_rows
 from lookuplab.toolgen.tool_use import ToolUse
 
 Row = dict[str, Any]
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number)
+COLUMNS = "id repository probability failure names chosen offered right".split()
 Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
+
+
+def questions_of(made: Generations) -> pd.DataFrame:
+    """One row for each question to the tool, as recorded while the answers were written.
+
+    Columns: ``id``, ``repository``; ``probability`` of the token that triggered the question;
+    ``failure`` of the call, or ""; ``names``, how many suggestions begin with what was already
+    written; ``chosen``, the name that the answer has there, "" for none; ``offered``, whether
+    that name was offered, or the answer was not constrained (no suggestion begins that way, or
+    none can be spelled in the model's tokens); ``right``, whether the original's body contains
+    that name anywhere, since positions cannot be compared once the two differ.
+    """
+    rows = []
+    for function in made.model.functions:
+        completion, original = made.completions.get(function.id), identifiers(function.body)
+        if completion is None:
+            continue
+        logprobs = completion.token_logprobs or ()  # a local model always has them
+        for question in asked_questions(completion):
+            start = len("".join(completion.tokens[: question.step + 1]))
+            rest = _word(completion.text[start:])
+            chosen = question.begun + rest
+            begun = [name for name in question.offered if name.startswith(question.begun)]
+            names = list(map(_word, begun))  # without the = of ``name=``
+            is_cut = start + len(rest) == len(completion.text)
+            if is_cut and completion.finish_reason == "length":
+                is_offered = any(name.startswith(chosen) for name in names)
+            else:
+                is_offered = chosen in names
+            own = function.id, function.repository, math.exp(logprobs[question.step])
+            offered = is_offered or not question.choices
+            right = chosen in original
+            rows.append((*own, question.failure, len(names), chosen, offered, right))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _word(text: str) -> str:
+    """The word that ``text`` begins with, "" if it begins with none."""
+    return re.split(r"\W", text, maxsplit=1)[0]
 
 
 def call_rows(written: Written) -> list[Row]:
@@ -66,7 +108,7 @@ def _with_tool(
     written: Written,
 ) -> list[tuple[tuple[str, str], Sequence[Function], pd.DataFrame]]:
     return [
-        (key, made.model.functions, made.questions)
+        (key, made.model.functions, questions_of(made))
         for key, made in written.items()
         if made.model.use.trigger
     ]
@@ -89,7 +131,7 @@ def threshold_rows(
     ``calls_percent`` of the calls at the first threshold.
 
     ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from
-    ``Generations.questions``. Conditions are ``gate_<number>``, and ``gate_<number> -
+    ``questions_of``. Conditions are ``gate_<number>``, and ``gate_<number> -
     gate_<first>`` for changes from the first threshold, over the same functions.
     """
     names = {threshold: f"gate_{threshold:g}" for threshold in frames}

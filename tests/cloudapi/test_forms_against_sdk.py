@@ -8,10 +8,12 @@ call ends; everything else follows.
 
 import inspect
 import re
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import boto3
 import pytest
+import yaml
 from botocore.exceptions import ParamValidationError
 
 from lookuplab.cloudapi.specs import load_index
@@ -35,26 +37,8 @@ AZURE_APIS = """
     eventhub.EventHubProducerClient.send_batch
     blob.ContainerClient.delete_blobs
 """.split()
-CODE_BEHIND = """
-print(response)
-
-response = client.delete_everything(Bogus=1)
-for x in response:
-    print(x("""
-PROSE_BEHIND = "\n```\n\nThis calls the API (it's the right one). Don't use client.foo()."
-HARD_VALUES = {
-    "str_parens": '''"a) # (not a comment), b='c' )("''',
-    "fstring": '''f"{prefix}-{fmt('x', n=(1))}-{{lit)}}"''',
-    "triple_quoted": '''"""line 1)\nline (2\n'"quoted"' , z=1"""''',
-    "raw_bytes_concat": r"""r'a\(b' "c)" 'd\'(e' """,
-    "nested_call_arg": 'os.path.join(get_root(1, (2)), "x", *parts, sep=")")',
-    "nested_client_call": 'client.update_field(Q=1)["Id"]',
-    "lambda_ternary_compr": (
-        "[f(x) for x in (1, 2)] if flag else (lambda *a, **k: {'k': (a, k)})(1, z=2)"
-    ),
-    "nested_dict_list": '{"a": [{"b": ("c)", ["d", {"e": 1}])}], "name": "x=1, y=2"}',
-    "unicode_arg": '"名前（仮）— “q”"',  # noqa: RUF001
-}
+# form -> the first call, None if none is complete, and the rest
+FORMS = yaml.safe_load(Path(__file__).with_name("forms.yaml").read_text("utf-8"))
 
 
 def camel(name, first=str.lower):
@@ -67,85 +51,35 @@ def forms(name, required, optional, other):
     argument names.
     """
     arguments = [f'{argument}="my-value"' for argument in required]
-    call = f"{name}({', '.join(arguments)})"
-    more = f'{optional[0]}="x"' if optional else ""
-    lines = "".join(f"    {argument},\n" for argument in arguments)
-    plain = {
-        "oneline": call,
-        "oneline_opt": f"{name}({', '.join(filter(None, [*arguments, more]))})",
-        "multiline": f"{name}(\n{lines})",
-        "multiline_comments": f'{name}(  # see (docs :)\n    # don\'t forget, e.g. "x(" \n{lines})',
-        "weird_layout": f"{name}(\r\n\t"
-        + ",\r\n\t".join(a.replace("=", " = ") for a in arguments)
-        + "\r\n)",
-        "backslash_cont": f"{name} \\\n    ({', '.join(arguments)})",
-        "splat_literal": f"{name}(**{{{', '.join(f'{a!r}: 1' for a in required)}}})",
-        "star_literal": f"{name}(*[{', '.join('1' for _ in required)}])",
-        "splat_var_only": f"{name}(**params)",
-        "splat_plus_explicit": f"{name}({', '.join([*arguments, '**params'])})",
-        "star_var": f"{name}(*args)",
-        "positional_all": f"{name}({', '.join('1' for _ in required)})",
-        "positional_first": f"{name}({', '.join(['1', *arguments[1:]])})",
-        "too_many_positional": f"{name}({', '.join(map(str, range(40)))})",
-        "kw_duplicate": f"{name}({', '.join([*arguments, 'b=1', 'b=2'])})",
-        "pos_kw_duplicate": f"{name}({', '.join(['1', *arguments])})",
-        "splat_duplicate": f"{name}({', '.join([*arguments, 'b=1', '**dict_b'])})".replace(
-            "dict_b", '{"b": 1}'
-        ),
-        "wrong_arg_name": f"{name}({', '.join(camel(a) for a in arguments)})",
-        "typo_arg_name": f"{name}({', '.join(a.replace('=', 's=') for a in arguments)})",
-        "missing_required": f"{name}({', '.join(arguments[:-1])})",
-        "no_args": f"{name}()",
-        "space_before_paren": f"{name} ({', '.join(arguments)})",
-        "extra_arg": f"{name}({', '.join([*arguments, 'BogusToken=1'])})",
-        "opt_only": f"{name}({more})",
-        "alias": f"{name}({', '.join([*arguments, 'Filters=[]'])})",
-        "name_pascal": camel(call, str.upper),
-        "name_camel": camel(call),
-        "name_upper": call.replace(name, name.upper()),
-        "other_existing": call.replace(name, other),
-        "near_existing": f"{other}(\n{lines})",
-        "foreign_method": call.replace(name, "create_load_balancer_listeners"),
-        "nonexist_synonym": f"do_{call}",
-        "nonexist_async": call.replace(name, f"{name}_async"),
-        "presigned": f'generate_presigned_url("{name}", Params={{}})',
-        "sub_attr_method": f"operations.{call}",
-        "target_attr": f"{name}.retry({', '.join(arguments)})",
-        "bad_syntax": f"{name}(a b)",
-        "empty_argument": f"{name}(,)",
+    given = ", ".join(arguments)
+    option = f'{optional[0]}="x"' if optional else ""
+    fields = {
+        "name": name,
+        "upper": name.upper(),
+        "other": other,
+        "call": f"{name}({given})",
+        "given": given,
+        "option": option,
+        "all": ", ".join(filter(None, [given, option])),
+        "first": [*required, *optional, "data"][0],
+        "given_and": "".join(f"{one}, " for one in arguments),
+        "and_given": "".join(f", {one}" for one in arguments),
+        "others": "".join(f", {one}" for one in arguments[1:]),
+        "but_last": ", ".join(arguments[:-1]),
+        "lines": "".join(f"    {one},\n" for one in arguments),
+        "spread": ",\r\n\t".join(arguments).replace("=", " = "),
+        "pairs": ", ".join(f"{one!r}: 1" for one in required),
+        "ones": ", ".join("1" * len(required)),
+        "numbers": ", ".join(map(str, range(40))),
+        "misspelled": given.replace("=", "s="),
+        "camel_given": ", ".join(map(camel, arguments)),
+        "camel_call": camel(f"{name}({given})"),
+        "pascal_call": camel(f"{name}({given})", str.upper),
     }
-    first = [*required, *optional, "data"][0]
-    for form, value in HARD_VALUES.items():
-        plain[form] = f"{name}({', '.join([f'{first}={value}', *arguments[1:]])})"
-    behind = {
-        "trailing_code": (call, CODE_BEHIND),
-        "trailing_prose": (call, PROSE_BEHIND),
-        "trailing_same_line": (call, '; print("done (ok)")  # trailing )'),
-        "trailing_second_wrong": (f"{name}()", f"\nresponse = client.{call}"),
-        "chained_get": (call, '.get("Items", [])[0]["Name"]'),
-        "chained_result": (call, ".result(timeout=30)\n"),
-        "paginator": (f'get_paginator("{name}")', ".paginate(X=1)"),
-        "waiter": (f'get_waiter("{name}")', ".wait(X=1)"),
-        "end_of_text": (call, "<|endoftext|>"),
+    return {
+        form: (call and call.format(**fields), rest.format(**fields))
+        for form, (call, rest) in FORMS.items()
     }
-    unfinished = {
-        "truncated_mid_args": f'{call[:-1]}, other="m',
-        "truncated_open": f"{name}(",
-        "truncated_in_string": f'{name}(x="abc(def)',
-        "truncated_repeat": f"{call[:-1]}, Tags=" + '[{"Key": "k"}, ' * 20,
-        "attr_no_call": f"{name}\n",
-        "attr_other": "__class__.__name__\n",
-        "newline_before_paren": f"{name}\n()",
-        "empty": "\n\n",
-        "leading_newline": f"\n    {call}",
-        "generic_subscript": f'{name}["x"]({", ".join(arguments)})',
-        "comment_first": f"# call it\n{call}",
-        "fence_first": f"```python\nclient.{call}\n```",
-        "nothing": "",
-        "wrong_bracket": f"{name}(]{call}",
-    }
-    rows = {form: (text, "") for form, text in plain.items()} | behind
-    return rows | {form: (None, text) for form, text in unfinished.items()}
 
 
 class Names(dict):

@@ -24,10 +24,6 @@ def test_a_count_decides_the_class():
 
 def test_the_committed_tasks_are_of_the_papers_numbers_and_kinds(tasks):
     assert Counter(task.frequency for task in tasks) == COMPOSITION
-    for name in COMPOSITION:
-        of_class = [task for task in tasks if task.frequency == name]
-        assert {task.provider for task in of_class} == {"aws", "azure"}
-        assert {0, 1, 2, 3, 4} <= {task.n_required for task in of_class}
     assert max(Counter(task.target for task in tasks).values()) == 3
     assert len({task.prompt for task in tasks}) == len({task.id for task in tasks}) == 622
     assert {api for task in tasks for api in task.targets} <= load_index().by_id.keys()

@@ -148,16 +148,16 @@ pickle.dump = lambda reply, file: dump((*reply[:2], {{{name!r}: b'mine'}}), file
     assert server.run(Program(text.format(solution=solution))).error == ""
 
 
-def test_a_test_that_looks_at_figures_is_not_passed_by_leaving_early(server):
-    line = "import matplotlib.pyplot as plt"
-    for leave in (
-        "import os\nos._exit(0)",
-        "raise SystemExit",
-        "import sys\nsys.exit(0)",
-        "ended = 1",
-    ):
-        one = Program(f"{line}\nexec({leave!r}, {{}})\nassert plt.gca().lines", (line,))
-        assert not server.run(one).passed
+# what a solution in its test's own process can do: bring its own equality, read the test
+BESIDE = {name for name in FORGED if "equals everything" in name or "always right" in name}
+BESIDE |= {"look for the test in its memory map"}
+
+
+@pytest.mark.parametrize("name", sorted(FORGED.keys() - BESIDE))
+def test_of_a_test_that_looks_at_figures_no_verdict_is_forged_from_outside_it(
+    name, server, foreign
+):
+    failed(server, FORGED[name], foreign, "import matplotlib.pyplot as plt")
 
 
 def test_what_passes_only_beside_its_test_is_not_judged(server):

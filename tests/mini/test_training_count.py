@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas
-import pytest
 from scipy.special import expit
 from training_count import half, meeting, training_count_rows
 
@@ -43,13 +42,8 @@ def test_a_curve_that_never_crosses_is_cut_at_the_ends_of_the_range():
     assert [found[key]["value"] for key in keys] == [600, 0, 600]
 
 
-@pytest.mark.parametrize(
-    ("curve", "at"), [((-2, 1), 2), ((1, 2), -0.5), ((-1, -1), np.inf), ((1, 0), -np.inf)]
-)
-def test_half_is_where_the_odds_are_even(curve, at):
-    assert half(curve) == at
-
-
-def test_documentation_helps_up_to_where_the_curves_meet():
-    assert meeting((-4, 1), (0, 0.5)) == 8
-    assert meeting((0, 1), (-1, 1)) == -np.inf and meeting((-1, 1), (0, 1)) == np.inf
+def test_half_is_where_the_odds_are_even_and_curves_meet_where_they_cross():
+    curves = (-2, 1), (-1, -1), (1, 0)
+    assert [half(curve) for curve in curves] == [2, np.inf, -np.inf]
+    pairs = ((-4, 1), (0, 0.5)), ((0, 1), (-1, 1)), ((-1, 1), (0, 1))
+    assert [meeting(*pair) for pair in pairs] == [8, -np.inf, np.inf]

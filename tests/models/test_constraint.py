@@ -7,8 +7,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
-from transformers import ByT5Tokenizer
+from tiny_architectures import TOKENIZERS, byte_tokenizer, metaspace_tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
@@ -36,20 +35,16 @@ PROMPTS = [
     for i in range(8)
 ]
 LONG = Decoding(max_new_tokens=30)  # the longest name has 24 letters
-TOKENIZERS = {"bytes": byte_tokenizer, "pieces": metaspace_tokenizer, "python": ByT5Tokenizer}
-KINDS = [("gpt2", "bytes"), ("llama", "pieces"), ("t5", "pieces"), ("llama", "python")]
 
 
-@pytest.fixture(scope="module", params=KINDS, ids="-".join)
-def model(request, tmp_path_factory):
-    architecture, kind = request.param
-    folder = save(tmp_path_factory.mktemp(architecture), architecture, TOKENIZERS[kind]())
-    return LocalModel(folder, batch_size=8)
+@pytest.fixture(scope="module", params=["gpt2", "pieces-llama", "pieces-t5", "python-llama"])
+def model(request, checkpoint):
+    return LocalModel(checkpoint(request.param), batch_size=8)
 
 
 @pytest.fixture(scope="module")
-def llama(tmp_path_factory):
-    return LocalModel(save(tmp_path_factory.mktemp("llama"), "llama"), batch_size=8)
+def llama(checkpoint):
+    return LocalModel(checkpoint("llama"), batch_size=8)
 
 
 def answers(model, decoding=LONG, prompts=PROMPTS):

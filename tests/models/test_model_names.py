@@ -8,7 +8,7 @@ import pytest
 from tiny_architectures import save_chat
 
 from lookuplab.errors import UserError
-from lookuplab.models.loading import load, load_tokenizer
+from lookuplab.models.loading import load
 from lookuplab.models.names import split_revision, table_name
 from lookuplab.run.notebooks import Notebook, check, load_profile, plan
 
@@ -118,4 +118,4 @@ def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, m
     monkeypatch.setattr("lookuplab.paths.ROOT", tmp_path / "checkout")
     monkeypatch.chdir(tmp_path)
     save_chat(tmp_path / "checkout" / "data" / "tiny")
-    assert load_tokenizer("data/tiny").get_vocab()
+    assert load("data/tiny").tokenizer.get_vocab()

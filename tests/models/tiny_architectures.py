@@ -65,6 +65,8 @@ def _trained(tokenizer, corpus, vocabulary, special, **options) -> PreTrainedTok
     )
 
 
+# ByT5's exists only in Python
+TOKENIZERS = {"": byte_tokenizer, "pieces": metaspace_tokenizer, "python": ByT5Tokenizer}
 COMMON = {
     "bos_token_id": 0,
     "eos_token_id": 1,
@@ -90,11 +92,11 @@ ARCHITECTURES = {
 
 def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY):
     """Write the checkpoint; weights are large enough that its most likely tokens stand clear of
-    each other. ``python-t5`` is a T5 with a tokenizer that exists only in Python.
+    each other. ``pieces-t5`` is a T5 with another tokenizer than that of bytes.
     """
     torch.manual_seed(sum(map(ord, architecture)))
-    python, architecture = "python-" in architecture, architecture.removeprefix("python-")
-    tokenizer = tokenizer or (ByT5Tokenizer() if python else byte_tokenizer())
+    kind, _, architecture = architecture.rpartition("-")
+    tokenizer = tokenizer or TOKENIZERS[kind]()
     size = max(vocabulary, len(tokenizer))
     sizes = {"vocab_size": size, "max_position_embeddings": context}
     config = AutoConfig.for_model(architecture, **COMMON, **ARCHITECTURES[architecture], **sizes)

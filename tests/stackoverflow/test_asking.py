@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from further_rows import trim_rows
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -14,7 +15,6 @@ from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import trimmed_prompt
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import load_problems
-from lookuplab.stackoverflow.scores import trim_rows
 
 PROBLEM = "p1 p2 p3 p4 answer"  # 5 tokens
 

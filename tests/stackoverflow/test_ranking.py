@@ -73,6 +73,25 @@ class Given(Ranker):
         return np.array([[-int(query) - self.late, -0.5, -1.5, -2.5, -3.5] for query in queries])
 
 
+def test_a_question_for_which_all_scores_are_equal_is_said_and_named(capsys):
+    two = ranking.rankers(SNIPPETS[:2], *PLACES, ["bm25-description", "description"])
+    asked = ["mean of a column", "an unseen xyzzy"]
+    assert ranking.undecided(two, asked) == {"bm25-description": {*asked}, "description": set()}
+    said = "bm25-description gave every snippet the score 0 for 2 of 2 questions: "
+    assert capsys.readouterr().out.startswith(said)
+    three = ranking.rankers(SNIPPETS, *PLACES, ["bm25-description"])
+    assert ranking.undecided(three, asked) == {"bm25-description": {asked[1]}}
+    assert ranking.undecided({"one": Alone()}, asked) == {"one": set()}
+
+
+class Alone(Ranker):
+    def __init__(self):
+        self.ids = ["a"]
+
+    def scores_of(self, queries):
+        return np.zeros((len(queries), 1))
+
+
 def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():
     values = measured({"good": Given(0), "bad": Given(1)}, QUERIES)
     rows = quality_rows(values, "tiny", [("good", "bad")]).set_index(["condition", "metric"])

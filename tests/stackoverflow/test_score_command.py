@@ -82,7 +82,7 @@ def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
     result = score("ds1000", answers, *given)
     passed = [json.loads(line)["passed"] for line in result.stdout.splitlines()]
     assert passed == [True, None, None], result.output
-    assert "not judged: 2 of 3 answers; problems and reasons:" in result.stderr
+    assert "not judged: 2 of 3 answers; problems and reasons (" in result.stderr
     assert "2: not judged: the reference fails here, too: AssertionError:" in result.stderr
     assert "3: not judged: the reference fails here, too: not judged: passes only" in result.stderr
 

@@ -6,6 +6,7 @@ import near_misses as nearness
 import pandas as pd
 import pytest
 import written_problems as written
+from further_rows import greatest
 from rapidfuzz.distance import Levenshtein
 
 from lookuplab.benchmark import judged
@@ -117,12 +118,12 @@ def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
         one | {"value": 4.0, "ci_low": 2.0, "ci_high": 6.0},
         one | {"model": "b", "value": 5.0, "ci_low": -5.0, "ci_high": 15.0},
     ]
-    found = scores.greatest(rows)
+    found = greatest(rows)
     # 2.5% shared by two lower ends: 2.2414 standard errors in place of 1.96
     assert found["ci_low"] == pytest.approx(4 - 2 * 2.2414 / 1.96, abs=1e-4)
     assert (found["value"], found["ci_high"], found["model"]) == (5, 15, "")
     assert found["metric"] == "pass_at_5_maximum_change_points"
-    assert scores.greatest(rows[:1])["ci_low"] == 2
+    assert greatest(rows[:1])["ci_low"] == 2
 
 
 @pytest.mark.parametrize(

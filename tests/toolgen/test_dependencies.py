@@ -1,6 +1,5 @@
 """Dependency coverage: what Jedi traces into the repository, and what a prediction has of it."""
 
-import json
 import os
 
 import pytest
@@ -88,14 +87,15 @@ def test_only_definitions_of_the_repository_outside_the_function_count_whatever_
 
 
 EARLIER = """
-import json, parso
-from lookuplab.toolgen.dependencies import _answer
-from lookuplab.toolgen.jedi_worker import environment, make_repeatable
+import parso
+from lookuplab.toolgen.dependencies import expressions
+from lookuplab.toolgen.jedi_worker import environment, install, own_keys
 
-make_repeatable()
+install()
 earlier = {Path(f"{n}.py"): SimpleNamespace(last_used=math.inf) for n in range(600)}
 parso.cache.parser_cache[environment().get_grammar()._hashed] = earlier
-print(_answer(json.loads(sys.argv[1])))
+root, text = Path(sys.argv[1]), sys.argv[2]
+print(own_keys(root, "user.py", text, expressions(text), range(0)))
 """
 
 
@@ -103,9 +103,7 @@ def test_earlier_questions_take_no_tree_away_from_this_one(root, run_python):
     """By itself, parso drops the trees of old files as soon as it has 600."""
     for file in root.iterdir():
         os.utime(file, (0, 0))
-    lines = [PLACE.line, PLACE.body_line, PLACE.end_line]
-    question = {"root": str(root), "file": "user.py", "text": USER, "lines": lines}
-    assert "self.size" in run_python(EARLIER, json.dumps(question))
+    assert "self.size" in run_python(EARLIER, root, USER)
 
 
 def test_a_module_s_own_attributes_are_no_dependencies(tmp_path):

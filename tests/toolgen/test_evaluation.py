@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from paper_tables import listed_functions
 from scripted_model import END, wanting
 
 from lookuplab.benchmark import evaluate, judged, written
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation, tables
 from lookuplab.toolgen.analysers import WorkerLost
-from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all, listed_functions
+from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
 from lookuplab.toolgen.functions import Repository
 from lookuplab.toolgen.generation import ToolModel
 from lookuplab.toolgen.rules import PAPER_RULES
@@ -92,24 +93,23 @@ def frame(predictions):
     return judgements(predictions, workers=1)
 
 
-def test_a_limit_is_spread_over_the_repositories_and_a_larger_one_only_adds(repositories):
-    everything, taken = held_out_functions(repositories), set()
-    for limit, shares in [(2, (1, 1)), (6, (4, 2)), (12, (10, 2)), (24, (22, 2)), (None, (22, 2))]:
-        found = held_out_functions(repositories, limit=limit)
-        assert tuple(Counter(one.repository for one in found).values()) == shares
-        ids = {one.id for one in found}
-        assert found == [one for one in everything if one.id in ids] and taken <= ids
-        taken = ids
-
-
-def test_beyond_the_least_number_the_shares_are_proportional():
+def test_a_limit_is_spread_in_proportion_but_for_the_least_and_a_larger_one_only_adds():
     sizes = {"a": 285, "b": 86, "c": 85, "d": 82, "e": 14, "f": 192}
     found = {
         name: [SimpleNamespace(id=f"{name}{i}") for i in range(size)]
         for name, size in sizes.items()
     }
-    shares = Counter(one.id[0] for one in evaluation.sample(found, 300))
-    assert shares == {"a": 115, "b": 35, "c": 34, "d": 33, "e": 5, "f": 78}
+    taken = []
+    for limit, shares in {
+        6: [1] * 6,
+        30: [5] * 6,
+        300: [115, 35, 34, 33, 5, 78],
+        None: [*sizes.values()],
+    }.items():
+        ids = [one.id for one in evaluation.sample(found, limit)]
+        assert [*Counter(id[0] for id in ids).values()] == shares and {*taken} <= {*ids}
+        taken = ids
+    assert taken == [one.id for own in found.values() for one in own]
 
 
 def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):

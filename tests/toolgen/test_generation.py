@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from scripted_model import BASE, CONTAINER, END, scripted, wanting
-from tool_calls import call_rows, offer_rows, removal_rows, with_threshold
+from tool_calls import call_rows, offer_rows, questions_of, removal_rows, with_threshold
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding
@@ -15,7 +15,8 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.generation import Generations, generate
-from lookuplab.toolgen.jedi_tool import JediTool, ToolAnswer, suggestions, unsaved
+from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved
+from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import NEVER, PACKAGE_RULES, PAPER_RULES, RULES
 from lookuplab.toolgen.tool_use import ToolUse
@@ -48,7 +49,7 @@ def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_
     done = write(wanting(tmp_path, functions[0], *loop, *call, *last), functions[:1], tool)
     lines = "    for update in updates:", "        self._registered_updates.add(update)"
     assert text_of(done) == "\n".join(lines)
-    asked = done.questions
+    asked = questions_of(done)
     assert list(asked.chosen) == ["updates", "_registered_updates", "add", "update"]
     # the original: None if updates else self
     assert list(asked.right) == [True, False, False, False]
@@ -67,7 +68,7 @@ def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
     ]
     [(id, own)] = done.completions.items()
     changed = Generations(done.model, {id: replace(own, text="    self.nothere")})
-    assert list(changed.questions.chosen) == ["self", "nothere"]
+    assert list(questions_of(changed).chosen) == ["self", "nothere"]
     assert call_rows({("m", "x"): changed})[2]["value"] == 1
     free = {("m", "base"): write(model, functions[:1], tool, ToolUse(None))}
     assert call_rows(free) == offer_rows(free) == []
@@ -80,7 +81,7 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
     answers = [ToolAnswer(failure="error in Jedi: KeyError"), ToolAnswer(failure="timed out")]
     monkeypatch.setattr(JediTool, "complete", lambda *_: answers.pop(0))
     done = write(model, functions[:1], JediTool(1))
-    assert list(done.questions.failure) == ["error in Jedi: KeyError"]
+    assert list(questions_of(done).failure) == ["error in Jedi: KeyError"]
     assert text_of(done) == "    self.nothere"
     with pytest.raises(UserError, match="timed out twice"):
         write(model, functions[:1], JediTool(1))
@@ -107,7 +108,7 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
         theirs = module.generate(ids, max_new_tokens=16, do_sample=False, suppress_tokens=marks)
         expected = theirs[0, 1 if module.config.is_encoder_decoder else ids.shape[1] :].tolist()
         assert [list(done.completions[prompt.id].token_ids) for done in answers] == [expected] * 3
-    assert answers[0].questions.empty
+    assert questions_of(answers[0]).empty
 
 
 def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered(
@@ -123,8 +124,8 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
         assert [one.token_ids for one in together.completions.values()] == [
             alone.completions[id].token_ids for id in together.completions
         ]
-        asked, mark = together.questions, together.model.vocabulary.mark
-        pd.testing.assert_frame_equal(asked, alone.questions, rtol=1e-4)
+        asked, mark = questions_of(together), together.model.vocabulary.mark
+        pd.testing.assert_frame_equal(asked, questions_of(alone), rtol=1e-4)
         assert asked.offered.all()
         assert ((asked.chosen != "") & (asked.names > 0)).sum() > 3
         for one in together.completions.values():
@@ -206,7 +207,7 @@ def test_names_that_begin_as_what_is_written_are_counted_once(tmp_path, tool):
     one = repository(tmp_path / "boxes", BOX)
     tokens = "    ", "by", ".", "x", " + ", "self", ".gr", "ow", END
     done = write(wanting(tmp_path, one[0], *tokens, mark=False), one, tool, ToolUse("dot"))
-    assert list(done.questions.names) == [0, 1]
+    assert list(questions_of(done).names) == [0, 1]
     assert [(row["metric"], row["value"], row["n"]) for row in offer_rows({("m", "x"): done})] == [
         ("answered_percent", 50, 2),
         ("names_per_call", 1, 1),

@@ -31,8 +31,8 @@ def test_each_line_is_judged_and_the_table_goes_to_stdout(score, tmp_path):
     result = score("toolgen", [GOOD, "", wrong], "-o", "out.jsonl")
     assert result.exit_code == 0, result.output
     first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
-    kept = """id exact_match edit_similarity dependencies covered passed lost messages
-        next_identifier identifier_sequence prefix"""
+    kept = """id edit_similarity exact_match next_identifier identifier_sequence prefix
+        dependencies covered passed lost messages"""
     assert list(first) == kept.split()
     found = [[one[name] for name in ("id", "covered", "passed")] for one in (first, second)]
     assert found == [["a", 1, True], [2, 0, False]] and first["dependencies"] == 1

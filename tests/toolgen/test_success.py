@@ -7,10 +7,10 @@ import shutil
 import pytest
 from literal import fresh_messages
 
-from lookuplab.toolgen import success
+from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.insertion import Inserted, insert, location_of
-from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.success import messages_of, verdict
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
@@ -34,7 +34,7 @@ CASES = [
     ("return nothere", "E0602"),
     ("return self.zzz", "E1101"),
     ("return not_installed_anywhere.thing(x)", None),
-    ("return foo(x", "E0001"),
+    ("return foo(x", "E0001"),  # in the next line
     ("Other().late = 1\n        return x", None),
 ]
 
@@ -46,11 +46,11 @@ def replaced(line, body, text=USER):
     return insert(text, location_of(text, line), body)
 
 
-def against(root, inserted, rules=PAPER_RULES):
+def against(root, inserted):
     """What pylint has against an inserted function: nothing, it passes."""
     lines = inserted.line, inserted.end_line
     found = messages_of(root, "user.py", inserted.text, lines)
-    return verdict(found, inserted, rules)
+    return verdict(found, inserted)
 
 
 @pytest.fixture(scope="module")
@@ -113,38 +113,33 @@ def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(t
     assert [bool(messages) for messages in found] == [False, True, False]
 
 
-def test_a_syntax_error_reported_behind_the_function_fails_unless_it_is_behind_the_packages_window(
-    repository,
-):
-    """Line 12 is the first that shows that the function has no body: three behind its last."""
-    inserted = replaced(9, "def g(self):")
-    assert against(repository, inserted) and not against(repository, inserted, PACKAGE_RULES)
-    nearer = Inserted(inserted.text, inserted.line, inserted.end_line + 1)
-    assert against(repository, nearer, PACKAGE_RULES)
-
-
-def test_the_paper_counts_messages_in_the_function_and_the_package_two_lines_more():
+def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_package_looks_two_lines_further():
+    """``def g(self):`` before blank lines is reported behind the function; a crash counts, too."""
     messages = [["E0602", line, "why"] for line in range(4, 12)]
-    for rules, lines in (PAPER_RULES, [5, 6, 7]), (PACKAGE_RULES, [5, 6, 7, 8, 9]):
+    messages += [["E0001", 20, "why"], ["F0002", 21, "why"], ["C0103", 6, "why"]]
+    for rules, lines in (PAPER_RULES, [5, 6, 7, 20, 21]), (PACKAGE_RULES, [5, 6, 7, 8, 9, 21]):
         assert [line for _, line, _ in verdict(messages, Inserted("", 5, 7), rules)] == lines
 
 
-def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
+CRASH = """
+from lookuplab.toolgen import success
+
+success.WarmLinter.check_astroid_module = lambda *_, **__: 1 / 0
+success.linter().warm_up(Path(sys.argv[1]), *(question := ("user.py", sys.argv[2], (1, 999))))
+print(success.linter().findings(*question))
+"""
+
+
+def test_a_crash_of_pylint_is_said(tmp_path, repository, monkeypatch, run_python):
     monkeypatch.setenv("PYLINTHOME", str(tmp_path))  # it writes a report there
-    monkeypatch.setattr(success.WarmLinter, "check_astroid_module", lambda *_, **__: 1 / 0)
-    inserted = replaced(6, "        return x")
-    question = {"root": repository, "file": "user.py", "text": USER, "lines": WHOLE, "limit": 60}
-    ours, theirs = success.FORK.Pipe()
-    success.FORK.Process(target=lambda: theirs.send(success.WarmLinter().answer(question))).start()
-    found = ours.recv()["messages"]
-    for rules in RULES.values():
-        assert [name for name, *_ in verdict(found, inserted, rules)] == ["F0002"]
+    found = eval(run_python(CRASH, repository, USER).splitlines()[-1])
+    assert [name for name, *_ in found] == ["F0002"]
 
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository, monkeypatch):
     inserted = replaced(6, "        return x")
     with monkeypatch.context() as hurried:
-        hurried.setattr(success, "PYLINT_SECONDS", 0)
+        hurried.setattr(analysers, "LIMIT", 1e-4)
         with pytest.raises(WorkerLost, match="timed out"):
             against(repository, inserted)
     assert not against(repository, inserted)

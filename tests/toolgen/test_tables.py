@@ -7,10 +7,11 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+from paper_tables import as_printed
 from tool_calls import threshold_rows
 
 from lookuplab.scoring.rates import rate
-from lookuplab.toolgen.tables import as_printed, repository_rows, similarity_rows
+from lookuplab.toolgen.tables import repository_rows, similarity_rows
 
 WANTED = [
     "    x = a.b\n    return x",

@@ -9,7 +9,8 @@ from scripted_model import scripted
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
-from lookuplab.toolgen.jedi_tool import ToolAnswer, behind_a_dot
+from lookuplab.toolgen.jedi_tool import behind_a_dot
+from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary

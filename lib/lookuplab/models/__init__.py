@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         complete,
         score,
     )
-    from lookuplab.models.loading import load, load_tokenizer
+    from lookuplab.models.loading import load
 
 __all__ = [
     "Completion",
@@ -27,13 +27,12 @@ __all__ = [
     "Prompt",
     "complete",
     "load",
-    "load_tokenizer",
     "score",
 ]
-_MODULES = {"load": "loading", "load_tokenizer": "loading"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'completions')}"), name)
+    module = "loading" if name == "load" else "completions"
+    return getattr(import_module(f"{__name__}.{module}"), name)

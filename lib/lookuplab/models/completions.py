@@ -33,10 +33,13 @@ POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the 
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
 # model -> the key of each answer that was used in this process -> how it ended
 ENDED: dict[str, dict[str, str]] = {}
-# Qwen and DeepSeek, Claude's and Gemini's imitators, Seed, Kimi, Magistral
+# Qwen and DeepSeek, Claude's and Gemini's imitators, Seed; Kimi; Magistral; OpenThinker; gpt-oss
 THINKING_BEGINS, THINKING_ENDS = (
-    re.compile(rf"<{end}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{end}think▷|\[{end}THINK\]")
-    for end in ("", "/")
+    re.compile(
+        rf"<{slash}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{slash}think▷|\[{slash}THINK\]"
+        rf"|<\|{edge}_of_thought\|>|<\|channel\|>{channel}<\|message\|>"
+    )
+    for slash, edge, channel in (("", "begin", "analysis"), ("/", "end", "final"))
 )
 # the columns of that file, which has one line for each use of an answer
 LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")

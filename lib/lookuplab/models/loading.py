@@ -36,8 +36,3 @@ def load(name: str, **options: Any) -> Model:
         return named(place, **options)
     except TypeError as error:  # an unknown option, or a value of the wrong type
         raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from error
-
-
-def load_tokenizer(name: str) -> Any:
-    """The Transformers tokenizer of a local model, named as for ``load``."""
-    return load(name).tokenizer

@@ -98,7 +98,7 @@ class LocalModel:
         self.source = (str(folder) if folder.is_dir() else self.place), self.revision
         if self.adapter:
             self.source = base_of(folder)
-        for place in filter(Path.is_dir, {folder, Path(self.source[0])}):
+        for place in filter(Path.is_dir, (folder, Path(self.source[0]))):
             model_files(place)  # fails now if one is not there
         self.dtype = self.dtype or ("bfloat16" if has_gpu() else "float32")
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
@@ -130,7 +130,7 @@ class LocalModel:
         """The Transformers configuration."""
         from transformers import AutoConfig
 
-        return self._read(AutoConfig.from_pretrained, trust_remote_code=self.trust_remote_code)
+        return self._read(AutoConfig.from_pretrained)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is read when first needed."""
@@ -150,6 +150,8 @@ class LocalModel:
         identity = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         if self.thinking is not None or self.extra:
             identity["thinking"] = canonical([self.thinking, self.extra])
+        if self.trust_remote_code:
+            identity["code"] = "its own"
         if self.chat and "strftime_now" in str(self.tokenizer.chat_template):
             identity["today"] = str(TODAY)
         place, revision = self.source
@@ -177,9 +179,7 @@ class LocalModel:
 
         own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
         tokenizer: PreTrainedTokenizerBase = self._read(
-            AutoTokenizer.from_pretrained,
-            str(self.adapter) if own else "",
-            trust_remote_code=self.trust_remote_code,
+            AutoTokenizer.from_pretrained, str(self.adapter) if own else ""
         )
         # without tokenizer files, Transformers makes up an empty tokenizer
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
@@ -195,7 +195,11 @@ class LocalModel:
 
     def _check_embedded(self, tokenizer: Any, ids: Collection[int]) -> None:
         """UserError for a token that the embedding has no row for. An adapter's is enlarged."""
-        rows = math.inf if self.adapter else self.config.get_text_config().vocab_size
+        rows = (
+            math.inf
+            if self.adapter
+            else getattr(self.config.get_text_config(), "vocab_size", math.inf)
+        )
         if (last := max(ids)) >= rows:
             raise UserError(
                 f"model {self.name}: token {tokenizer.convert_ids_to_tokens(last)!r} of its "
@@ -214,7 +218,6 @@ class LocalModel:
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         module, report = self._read(
             kind.from_pretrained,
-            trust_remote_code=self.trust_remote_code,
             dtype=getattr(torch, self.dtype),
             device_map=self.device_map or ("auto" if has_gpu() else None),
             output_loading_info=True,
@@ -238,7 +241,9 @@ class LocalModel:
                 module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
             with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
                 warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
-                adapted = self._read(partial(PeftModel.from_pretrained, module), str(self.adapter))
+                adapted = self._read(
+                    lambda place, **_: PeftModel.from_pretrained(module, place), str(self.adapter)
+                )
             if self.dtype == "float32":
                 adapted.merge_and_unload()
         head = module.get_output_embeddings()
@@ -254,7 +259,9 @@ class LocalModel:
         """``load`` a part of the model; UserError with the error's first line if that fails."""
         name, revision = (place, None) if place else self.source
         try:
-            return load(name, revision=revision, **options)
+            return load(
+                name, revision=revision, trust_remote_code=self.trust_remote_code, **options
+            )
         # Transformers, PEFT, the hub client and safetensors raise a dozen kinds of exceptions
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -144,21 +144,18 @@ def model_files(folder: Path) -> list[Path]:
     cannot be read.
     """
     places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*.jinja")]
-    files = []
-    for file in sorted(places):
-        if NOT_CONTENT.fullmatch(file.name) or not (file.is_file() or file.is_symlink()):
-            continue
-        if file.is_dir():  # a link
-            continue
+    files = [
+        file for file in sorted(places) if not (file.is_dir() or NOT_CONTENT.fullmatch(file.name))
+    ]
+    for file in files:
         try:
             with file.open("rb") as stream:
-                is_pointer = stream.read(23) == b"version https://git-lfs"
+                begins = stream.read(23)
         except OSError as error:
-            link = f" (a link to {file.readlink()})" if file.is_symlink() else ""
+            link = " (a link to nothing)" if file.is_symlink() else ""
             raise UserError(f"cannot read {file}{link}: {error.strerror}") from None
-        if is_pointer:
+        if begins == b"version https://git-lfs":
             raise UserError(
                 f"{file} is a pointer of Git LFS, without the content: run `git lfs pull` there"
             )
-        files.append(file)
     return files

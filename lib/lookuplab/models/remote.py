@@ -21,7 +21,6 @@ import json
 import os
 import re
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from multiprocessing.pool import ThreadPool
@@ -36,7 +35,7 @@ from lookuplab.models.completions import (
     thinking_switches,
     visible,
 )
-from lookuplab.models.names import OPENAI, split_options
+from lookuplab.models.names import OPENAI
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import UNFINISHED
 
@@ -57,7 +56,7 @@ REFUSABLE = {  # parameters that some models refuse -> what is done instead
     "stop": "answers are cut here",
 }
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
-LOOPBACK = r"localhost|127\..*|::1"
+LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"
 # how servers call an answer that has its end, and one that the limit of tokens cut off
 FINISHED = dict.fromkeys(
     "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
@@ -116,7 +115,6 @@ class RemoteModel:
         self.fields = fields | (extra or {})  # of each request
         self.thinking = thinking
         self._refused: set[str] = set()
-        self._lock = threading.Lock()
 
     @property
     def identity(self) -> dict[str, str]:
@@ -141,10 +139,9 @@ class RemoteModel:
             raise UserError(
                 f"{self.name}: to count tokens, name one with the same ones: ?tokenizer=OWNER/NAME"
             )
-        from lookuplab.models.local import named
+        from lookuplab.models.loading import load
 
-        place, options = split_options(self._tokenizer)
-        return named(place, **options).tokenizer
+        return load(self._tokenizer).tokenizer
 
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
@@ -166,7 +163,10 @@ class RemoteModel:
                 return [] if failures else [self._answer(*request, decoding)]
             except UserError as error:
                 failures.append(error)
-                return []
+            except (AttributeError, KeyError, TypeError) as error:
+                form = f"{self.name} at {self.base_url}: a reply of an unknown form ({error})"
+                failures.append(UserError(form))
+            return []
 
         with ThreadPool(self.parallel) as pool:
             yield from filter(None, pool.imap_unordered(ask, requests))
@@ -223,10 +223,12 @@ class RemoteModel:
             raise self._failed(error) from None
         match reply:
             case {"choices": [dict() as choice, *_]}:
-                usage = reply.get("usage") or {}
-                return choice, usage.get("prompt_tokens") or 0
-        # a router may answer with status 200 and an error in the body
-        raise self._failed(reply)
+                return choice, (reply.get("usage") or {}).get("prompt_tokens") or 0
+            case {"error": failure} if failure:  # so routers answer, with status 200
+                raise self._failed(failure)
+        raise self._failed(
+            ValueError(f"{json.dumps(reply)} is no answer of an OpenAI-compatible endpoint")
+        )
 
     def _refuses(self, words: str, sent: dict[str, Any]) -> bool:
         """Remember and say what the model refuses of what was sent, by the server's words."""
@@ -238,10 +240,9 @@ class RemoteModel:
             return False
         for name in REFUSABLE:
             if name in sent and re.search(rf"\b{name}\b", words):
-                with self._lock:  # requests are answered in threads
-                    if name not in self._refused:
-                        self._refused.add(name)
-                        print(f"{self.name} refuses {name}: {REFUSABLE[name]}", file=sys.stderr)
+                if name not in self._refused:
+                    self._refused.add(name)
+                    print(f"{self.name} refuses {name}: {REFUSABLE[name]}", file=sys.stderr)
                 return True
         return False
 
@@ -252,22 +253,19 @@ class RemoteModel:
             words = f"{status} {error.response.reason_phrase}: {error.response.text}"
         elif isinstance(error, openai.APIError):
             words = f"{error} {error.__cause__ or ''}"
-        elif isinstance(error, ValueError):
-            words = f"a reply that is no JSON: {getattr(error, 'doc', error)}"
+        elif isinstance(error, json.JSONDecodeError):
+            words = f"a reply that is no JSON: {error.doc}"
         else:
-            words = f"no answer of an OpenAI-compatible endpoint: {json.dumps(error)}"
+            words = str(error)
         words = " ".join(MARKUP.sub(" ", words).split()).replace(self._client.api_key, "***")
-        if (
-            status in (408, 409, 429)
-            or status >= 500
-            or isinstance(error, openai.APIConnectionError)
-        ):
+        is_lost = isinstance(error, openai.APIConnectionError)
+        if status in (408, 409, 429) or status >= 500 or is_lost:
             advice = f" (after {RETRIES} retries at most)"
         elif status in (401, 403):
             advice = f"; the key is taken from {self.key_variable} (option key_variable)"
         elif status in (400, 404) and (names := self._served()):
             advice = f"; the names there: {', '.join(names)}"
-        elif status == 404 or not isinstance(error, openai.APIError):
+        elif status == 404 or isinstance(error, ValueError):
             advice = "; check the address (it usually ends with /v1)"
         return UserError(f"{self.name} at {self.base_url}: {words[:300]}{advice}")
 

@@ -1,5 +1,4 @@
-"""From verdicts to the rows of a table: pass@k, its changes, what perturbations cost, and what was
-cut from the prompts.
+"""From verdicts to the rows of a table: pass@k, its changes, and what perturbations cost.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by origin
 problem: a problem and its perturbations fail together.
@@ -9,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from scipy.stats import norm
 
-from lookuplab.scoring.rates import average, paired_difference, pass_at_k, rate, row
+from lookuplab.scoring.rates import paired_difference, pass_at_k, rate, row
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem
 
 
@@ -97,35 +95,3 @@ def _rows(
                 for metric, number in numbers.items()
             ]
     return rows
-
-
-def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The greatest of several rows of changes, for a claim that says "up to"; condition "maximum".
-
-    The greatest change is at least as large as each of them, so the largest of the m lower ends
-    bounds it from below. For this, all m must hold together (Bonferroni); their distances are
-    stretched as those of a normal distribution.
-    """
-    stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
-    ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]
-    best = max(changes, key=lambda one: one["value"])
-    metric = best["metric"].replace("change", "maximum_change")
-    high = max(one["ci_high"] for one in changes)
-    names = {"model": "", "condition": "maximum", "metric": metric}
-    return best | names | {"ci_low": max(ends), "ci_high": high}
-
-
-def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
-    """How often and how much the budget cut the prompts of one model (a frame of ``evaluate``).
-
-    For description, code and question: the percentage of prompts that lost some of it, and the mean
-    number of tokens lost; ``prompt_tokens`` is the mean length.
-    """
-    prompts = judged.drop_duplicates("id")
-    numbers = {"prompt_tokens": average(prompts.prompt_tokens, prompts.cluster)}
-    for part in ("description", "code", "question"):
-        lost = prompts[f"{part}_lost"]
-        numbers[f"{part}_cut_percent"] = rate(lost > 0, prompts.cluster).percent()
-        numbers[f"{part}_cut_tokens"] = average(lost, prompts.cluster)
-    model = prompts.model.iloc[0]
-    return [row(model, condition, metric, number) for metric, number in numbers.items()]

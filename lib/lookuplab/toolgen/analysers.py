@@ -15,6 +15,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +23,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
@@ -32,8 +33,12 @@ from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.paths import folder_hash
 from lookuplab.toolgen.functions import python_files
 
+T = TypeVar("T")
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
-PATIENCE = 5  # ratio of clock to computing time: no result may depend on how busy the machine is
+# Seconds of a worker's own computing for one question, a thousand times the usual: a busy machine
+# gives the same answers as an idle one.
+LIMIT = 60.0
+PATIENCE = 5  # ratio of clock to computing time
 
 
 class WorkerLost(Exception):
@@ -61,38 +66,39 @@ _lock = threading.Lock()
 
 
 def ask_worker(
-    module: str, question: dict, seconds: float, seen: set[Path], within: str = ""
-) -> dict:
-    """The answer of a worker that runs ``module``, within ``seconds`` of wall-clock time.
+    function: Callable[..., T],
+    *question: object,
+    seen: AbstractSet[Path] = frozenset(),
+    within: str = "",
+) -> T:
+    """``function(*question)`` in a worker: a process of the function's module, whose ``start``
+    calls ``serve``.
 
     The free worker that has ``seen`` most of this question's places is taken. One that was asked
-    ``within`` a different scope is replaced by a new one. A lost question is asked once more, after
-    an error in a new process, so that no error depends on earlier questions; raises WorkerLost if
-    it is lost again.
+    ``within`` a different scope is replaced by a new one. A question that takes longer than LIMIT
+    ends its worker. A lost question is asked once more, in a new process if an error came from this
+    one, so that no error depends on earlier questions; raises WorkerLost if it is lost again.
     """
-    home = os.getpid(), module, str(python_sources.folder()), within
-    is_error = False
+    home = os.getpid(), function.__module__, str(python_sources.folder()), within
+    lost = ""
     for _ in range(2):
         began = time.monotonic()
         try:
             with _lock:
-                worker = _taken(home, seen, is_error)
-            worker.channel.send((seconds, question))
-            answer = worker.channel.recv()
-            worker.seen |= seen
-            if is_error := answer.get("lost", "").startswith("error"):
-                worker.channel.close()  # the process ends
-            else:
+                worker = _taken(home, seen, lost.startswith("error"))
+            worker.channel.send((LIMIT, function, question))
+            lost, answer = worker.channel.recv()
+            if not lost:
+                worker.seen |= seen
                 _free.append(worker)
+                return answer
+            worker.channel.close()  # the process ends
         except (EOFError, OSError):
-            late = time.monotonic() - began >= seconds
-            answer = {"lost": "timed out" if late else "crashed"}
-        if "lost" not in answer:
-            return answer
-    raise WorkerLost(answer["lost"])
+            lost = "timed out" if time.monotonic() - began >= LIMIT else "crashed"
+    raise WorkerLost(lost)
 
 
-def _taken(home: tuple, seen: set[Path], is_new: bool) -> Worker:
+def _taken(home: tuple, seen: AbstractSet[Path], is_new: bool) -> Worker:
     """The best of the free workers, or a new one."""
     if not is_new and (kin := [one for one in _free if one.home[:2] == home[:2]]):
         best = max(kin, key=lambda one: (one.home == home, len(one.seen & seen)))
@@ -104,7 +110,7 @@ def _taken(home: tuple, seen: set[Path], is_new: bool) -> Worker:
     if known is None or known[0].poll() is not None:
         control, theirs = Pipe()
         # -P: a repository's own types.py must not replace the library's
-        command = [sys.executable, "-P", "-m", home[1]]
+        command = [sys.executable, "-P", "-c", f"from {home[1]} import start; start()"]
         always = os.environ | {"PYTHONHASHSEED": "0"}  # gives sets of names a fixed order
         with theirs:  # the parent ends with this process
             process = subprocess.Popen(
@@ -121,12 +127,17 @@ def _taken(home: tuple, seen: set[Path], is_new: bool) -> Worker:
     return Worker(home, ours)
 
 
-def serve(answer: Callable[[dict], dict], prepare: Callable[[], None] | None = None) -> None:
+def serve(
+    analyser: str,
+    prepare: Callable[[], object] | None = None,
+    warm: Callable[..., object] | None = None,
+) -> None:
     """The parent's side: for each channel that arrives on standard input, call ``prepare`` and fork
-    a worker.
+    a worker, which answers the questions on its channel.
 
-    The worker answers the questions on its channel, and is ended if one takes too long. The
-    analyser's output is discarded.
+    With ``warm``, which gets the same arguments, each question is answered by a copy of the worker:
+    what it changes ends with the copy. The signals of the two clocks end a process. The analyser's
+    output is discarded.
     """
     gc.freeze()
     # with Python's 700, up to a third of the time goes into searching the trees that are kept
@@ -146,12 +157,27 @@ def serve(answer: Callable[[dict], dict], prepare: Callable[[], None] | None = N
         except EOFError:
             return
     with Connection(handle) as channel, suppress(EOFError):
-        while True:
-            seconds, question = channel.recv()
-            signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal ends the process
-            found = answer(question)
+        is_copy = False
+        while not is_copy:
+            limit, function, question = channel.recv()
+            if warm:
+                signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)  # with the copy's time
+                warm(*question)
+                if copy := os.fork():
+                    if os.waitpid(copy, 0)[1]:
+                        break  # nobody has answered
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                    continue
+                is_copy = True
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE * limit)
+            signal.setitimer(signal.ITIMER_PROF, limit)
+            try:
+                answer = "", function(*question)
+            except Exception as error:  # whatever an analyser trips over on other people's code
+                answer = f"error in {analyser}: {type(error).__name__}", None
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            channel.send(found)
+            channel.send(answer)
     # Python's own end would visit, and so copy, every tree that this process shares with its parent
     os._exit(0)
 
@@ -175,21 +201,22 @@ def answer_all(
     answer raises UserError: a busy machine must not change a number.
     """
     with store:
-        (found, missing), lost, files = store.lookup(questions, answer), {}, defaultdict(list)
-        for name in missing:
-            files[tuple(map(str, questions[name][:3]))].append(name)
-        groups = [files[at] for at in sorted(files)]
-        tasks = [[questions[name] for name in group] for group in groups]
+        found, missing = store.lookup(questions, answer)
+        files = defaultdict(list)
+        for key in missing:
+            files[tuple(map(str, questions[key][:3]))].append((key, questions[key]))
+        lost: dict[str, str] = {}
+        tasks = [files[at] for at in sorted(files)]
         bar = Progress(store.name, len(missing), "questions", len(found))
         with bar, closing(spread(partial(_of_file, answer), tasks, workers, cluster)) as asked:
-            for at, new in asked:
-                for name, (made, reason) in zip(groups[at], new, strict=True):
+            for _, answers in asked:
+                for key, made, reason in answers:
                     if not reason:
-                        store.add({name: made})
+                        store.add({key: made})
                     else:
-                        lost[name] = reason
-                    found[name] = made
-                bar.update(len(new))
+                        lost[key] = reason
+                    found[key] = made
+                bar.update(len(answers))
     if strict and lost:
         reasons = ", ".join(sorted(set(lost.values())))
         raise UserError(
@@ -199,9 +226,9 @@ def answer_all(
     return found, lost
 
 
-def _of_file(answer: Callable, questions: list[tuple]) -> list[tuple[object, str]]:
-    check_seen(questions[0][0])  # the file's repository
-    return [answer(*question) for question in questions]
+def _of_file(answer: Callable, questions: list[tuple[str, tuple]]) -> list[tuple[str, object, str]]:
+    check_seen(questions[0][1][0])  # the file's repository
+    return [(key, *answer(*question)) for key, question in questions]
 
 
 class JudgementStore(AnswerStore):

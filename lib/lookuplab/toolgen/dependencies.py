@@ -16,31 +16,17 @@ The replication package instead takes its keys from the marks, by regular expres
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from parso.python.tree import Name
 
-from lookuplab import python_sources
-from lookuplab.toolgen.analysers import PATIENCE, WorkerLost, ask_worker, serve
+from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 from lookuplab.toolgen.insertion import Location
-from lookuplab.toolgen.jedi_worker import make_repeatable, script
+from lookuplab.toolgen.jedi_worker import Expression, own_keys
 from lookuplab.toolgen.pairs import MARK
-from lookuplab.toolgen.similarity import is_name, leaves
+from lookuplab.toolgen.tokens import is_name, leaves
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
-JEDI_SECONDS = 60  # seconds for one function, times PATIENCE on the clock
-NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
-
-
-class Expression(NamedTuple):
-    """One use of a name; ``line`` is 1-based and ``column`` counts characters, both for the last
-    name.
-    """
-
-    key: str
-    line: int
-    column: int
 
 
 def expressions(text: str) -> list[Expression]:
@@ -113,45 +99,16 @@ def dependencies_of(root: Path, file: str, text: str, location: Location) -> lis
     """The dependencies of the function at ``location`` in ``text``, the content of ``file`` below
     ``root``: the keys of its body, each once.
 
-    None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes longer
-    than JEDI_SECONDS * PATIENCE seconds.
+    None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes too long
+    or crashes.
     """
-    lines = [location.line, location.body_line, location.end_line]
-    question = {"root": str(root), "file": file, "text": text, "lines": lines}
-    here = "lookuplab.toolgen.dependencies"
+    first, last = location.body_line, location.end_line
+    body = "\n".join(text.split("\n")[first - 1 : last])
+    uses = [Expression(key, line + first - 1, column) for key, line, column in expressions(body)]
+    lines = range(location.line, last + 1)
     try:
-        return ask_worker(here, question, PATIENCE * JEDI_SECONDS, {root, root / file})["found"]
+        return ask_worker(own_keys, root, file, text, uses, lines, seen={root, root / file})
     except WorkerLost as lost:
         if not str(lost).startswith("error"):
             raise
         return None
-
-
-def _answer(question: dict) -> dict:
-    root, text, keys = Path(question["root"]).resolve(), question["text"], {}
-    line, body_line, end_line = question["lines"]
-    path = root / question["file"]
-    body = "\n".join(text.split("\n")[body_line - 1 : end_line])
-    try:
-        with script(question["root"], question["file"], text) as jedi_script:
-            for key, at, column in expressions(body):
-                if key in keys:
-                    continue
-                for name in jedi_script.goto(at + body_line - 1, column, follow_imports=True):
-                    source = name.module_path and name.module_path.resolve()
-                    inside = source and source.is_relative_to(root)
-                    if not inside or NOT_ITS_OWN & set(source.relative_to(root).parts):
-                        continue
-                    itself = source == path.resolve() and name.type != "module"
-                    # nobody defines __file__, which has no line
-                    if name.line and not (itself and line <= name.line <= end_line):
-                        keys[key] = True
-        return {"found": list(keys)}
-    except Exception as error:  # Jedi raises nearly anything on code that it does not understand
-        return {"lost": f"error in Jedi: {type(error).__name__}"}
-
-
-if __name__ == "__main__":
-    make_repeatable()
-    python_sources.restrict()  # Jedi itself comes from where it is installed
-    serve(_answer)

@@ -4,7 +4,7 @@ function.
 Generated functions are judged in their repositories, by several workers and never twice.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -13,12 +13,11 @@ from typing import Any, Self
 
 import pandas as pd
 
-from lookuplab import paths
 from lookuplab.benchmark import Benchmark, judged, written
 from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
 from lookuplab.models import Completion, Prompt
-from lookuplab.models.loading import load_tokenizer
+from lookuplab.models.loading import load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
@@ -35,7 +34,6 @@ from lookuplab.toolgen.functions import (
     Function,
     Repository,
     extract,
-    locate_all,
     without_comments,
 )
 from lookuplab.toolgen.generation import FUNCTION_DECODING, ToolModel
@@ -74,37 +72,6 @@ def held_out_functions(
     left_out = sum((one.left_out for one in extracted.values()), Counter())
     functions = {name: one.functions for name, one in extracted.items()}
     return sample(functions, limit, seed, left_out)
-
-
-def listed_functions(
-    file: Path | str, filters: Filters = Filters(), limit: int | None = None
-) -> list[Function]:
-    """The functions of the pinned sources whose ids are listed in ``file``, one per line, in its
-    order.
-
-    Of these, the first ``limit``, minus those that the filters leave out. Raises UserError for a
-    line that is no id, a repository or a file that is not there, and if no function is left.
-    """
-    lines = paths.located(file).read_text(encoding="utf-8").splitlines()
-    ids = [line for line in lines if line][:limit]
-    files = defaultdict(set)
-    for id in ids:
-        name, _, path = id.partition(":")[0].partition("/")
-        if not path.endswith(".py"):
-            raise UserError(
-                f"{file}: {id!r} is not a function's id, such as click/core.py:invoke#75"
-            )
-        files[name].add(path)
-    functions: dict[str, Function] = {}
-    for repository in locate_all(files):
-        paths_of = [repository.root / path for path in sorted(files[repository.name])]
-        if missing := [str(path) for path in paths_of if not path.is_file()]:
-            raise UserError(f"{file} names functions of files that do not exist: {missing[0]}")
-        extracted = extract(repository, filters, files=paths_of).functions
-        functions |= {function.id: function for function in extracted}
-    if not functions.keys() & ids:
-        raise UserError(f"{file}: none of its {len(ids)} ids is a usable function of its file")
-    return [functions[id] for id in ids if id in functions]
 
 
 def sample(
@@ -147,7 +114,7 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
     The test functions are then short enough for each of them. A function's code has no marks, so
     the mark in a vocabulary changes no number.
     """
-    tokenizers = [load_tokenizer(name) for name in models]
+    tokenizers = [load(name).tokenizer for name in models]
     return lambda text: max(
         len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers
     )

@@ -2,7 +2,7 @@
 is left out.
 
 Lines count from 1 and columns from 0, in characters, in the file's text with ``\\n`` line ends and
-without a byte order mark. An f-string is one token, as everywhere in Python 3.11.
+without a byte order mark.
 """
 
 import ast
@@ -10,7 +10,6 @@ import functools
 import io
 import os
 import re
-import tokenize
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,10 +19,10 @@ from typing import Any, NamedTuple, cast
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UNPARSABLE, UserError
-from lookuplab.toolgen.insertion import DEFINITIONS, column_of, read_source
+from lookuplab.toolgen.insertion import DEFINITIONS, column_of, indented, read_source
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.tokens import cut_comments, whole_tokens
+from lookuplab.toolgen.tokens import Token, cut_comments, whole_tokens
 
 # Docstrings, in lower case, that the replication package refuses.
 REFUSED_DOCSTRINGS = re.compile(
@@ -62,14 +61,6 @@ class Filters:
     trained_on: str = ""
 
 
-class Token(NamedTuple):
-    """One token of a function, and where it begins in its file."""
-
-    line: int
-    column: int
-    text: str
-
-
 @dataclass(frozen=True)
 class Function:
     """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the white space
@@ -90,7 +81,6 @@ class Function:
     indent: str
     body_line: int  # first line of body
     tokens: tuple[Token, ...] = field(repr=False, compare=False)  # of signature and body
-    kept: frozenset[int] = field(repr=False, compare=False)  # lines that keep their indentation
 
     def lines(self) -> list[str]:
         """The lines of the whole file, with their ends."""
@@ -181,13 +171,13 @@ def extract(
         return result
     for path in files:
         try:
-            lines, tree, tokens = _parsed(path, filters)
+            lines, tree = _parsed(path, filters)
         except LeftOut as reason:
             result.left_out[f"file: {reason}"] += 1
             continue
         for name, node in definitions(tree):
             try:
-                function = _function(repository, path, lines, tokens, name, node, filters)
+                function = _function(repository, path, lines, name, node, filters)
                 key = _prompt_key(vars(function))
                 code = f"{function.signature}\n{function.body}"
                 if key in seen:
@@ -233,7 +223,7 @@ def package_docstring(docstring: str) -> str:
 
 def without_comments(text: str) -> str:
     """Code without its comments and blank lines, as the replication package has it."""
-    lines = cut_comments(text, lambda *_: True).split("\n")
+    lines = cut_comments(text).split("\n")
     return "\n".join(filter(str.strip, lines))
 
 
@@ -254,8 +244,8 @@ def lines_of(text: str) -> list[str]:
     return list(io.StringIO(text, newline="\n"))
 
 
-def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module, list[tokenize.TokenInfo]]:
-    """A file's lines, syntax tree and tokens."""
+def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
+    """A file's lines and syntax tree."""
     if os.fsencode(path) != str(path).encode("utf-8", "replace"):
         raise LeftOut("its path is not UTF-8")
     if path.stat().st_size > MAX_BYTES:
@@ -270,9 +260,8 @@ def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module, list[t
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about other people's string escapes
-            tree = ast.parse(text)
-        return lines, tree, whole_tokens(lines)
-    except (*UNPARSABLE, tokenize.TokenError):
+            return lines, ast.parse(text)
+    except UNPARSABLE:
         raise LeftOut("does not parse") from None
 
 
@@ -280,7 +269,6 @@ def _function(
     repository: Repository,
     path: Path,
     lines: list[str],
-    tokens: list[tokenize.TokenInfo],
     name: str,
     node: DEFINITIONS,
     filters: Filters,
@@ -298,16 +286,11 @@ def _function(
         raise LeftOut("docstring shares its line with code")
     if package and isinstance(node, ast.AsyncFunctionDef):
         raise LeftOut("async")
-    start = node.lineno, node.col_offset  # only white space precedes it
     end = end_of(node, lines)
-    own = [  # the tokens of layout are white space
-        token
-        for token in tokens
-        if start <= token.start < end and token.string.strip() and token.type != tokenize.COMMENT
-    ]
-    code = [token for token in own if not doc.lineno <= token.start[0] < body_line]
+    own = whole_tokens("".join(lines[node.lineno - 1 : end[0]]), node.lineno)
+    code = [token for token in own if not doc.lineno <= token.line < body_line]
     docstring = package_docstring(raw) if package else first_sentence(raw)
-    filled = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
+    filled = {token.line + below for token in code for below in range(token.text.count("\n") + 1)}
     for what, number, least, most in (
         ("words of docstring", len(docstring.split()), 3, 256),
         ("lines", len(filled), 2, filters.max_lines),
@@ -319,20 +302,13 @@ def _function(
         raise LeftOut("docstring does not begin with a letter")
     if package and REFUSED_DOCSTRINGS.search(docstring.lower()):
         raise LeftOut("docstring that the package refuses")
-    indent = lines[start[0] - 1][: start[1]]
-    # Lines that keep their indentation: those inside strings, and those further to the left.
-    kept = {n for n in range(start[0], end[0] + 1) if not lines[n - 1].startswith(indent)}
-    for token in own:
-        kept.update(range(token.start[0] + 1, token.end[0] + 1))
+    indent = lines[node.lineno - 1][: node.col_offset]  # white space
     # The signature ends with the last colon before the docstring.
-    *_, colon = [t for t in own if t.string == ":" and t.start < (doc.lineno, doc.col_offset)]
+    *_, colon = [t for t in own if t.text == ":" and t[:2] < (doc.lineno, doc.col_offset)]
 
     def text(first: int, stop: tuple[int, int]) -> str:
         whole = [*lines[first - 1 : stop[0] - 1], lines[stop[0] - 1][: stop[1]]]
-        return "".join(
-            line if number in kept else line[len(indent) :]
-            for number, line in enumerate(whole, first)
-        )
+        return indented("".join(whole), "", indent)
 
     file = path.relative_to(repository.root).as_posix()
     return Function(
@@ -343,14 +319,13 @@ def _function(
         line=node.lineno,
         end_line=end[0],
         qualified_name=name,
-        signature=text(start[0], colon.end),
+        signature=text(node.lineno, (colon.line, colon.column + 1)),
         docstring=docstring,
         body=text(body_line, end),
-        source=text(start[0], end),
+        source=text(node.lineno, end),
         indent=indent,
         body_line=body_line,
-        tokens=tuple(Token(*token.start, token.string) for token in code),
-        kept=frozenset(kept),
+        tokens=tuple(code),
     )
 
 

@@ -7,29 +7,25 @@ answer the questions of all rows.
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
-
-import pandas as pd
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import StoreOrPath, complete
-from lookuplab.models.local import CPU_TOKENS, LocalModel
+from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ToolAnswer, ask_tool
+from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool
+from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.pairs import kind_of, prompt_text
-from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse, Vocabulary
 
 # the package's 128 tokens of code, plus marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
-QUESTION_COLUMNS = "id repository probability failure names chosen offered right".split()
 Requests = Sequence[tuple[Prompt, int]]  # with the number of the sample
 
 
@@ -98,42 +94,12 @@ class ToolModel:
 
             return ToolConstraint(self.use, self.vocabulary, before, request)
 
-        with ThreadPoolExecutor(self.tool.workers) as threads, ThreadPoolExecutor(2) as writers:
-            parts = (
-                self.model.generate(each, decoding, constrain) for each in self._parts(requests)
-            )
-            waiting = {writers.submit(next, part, None): part for part in parts}
-            while waiting:
-                done = next(as_completed(waiting))
-                part = waiting.pop(done)
-                if batch := done.result():
-                    waiting[writers.submit(next, part, None)] = part
-                    yield batch
+        with ThreadPoolExecutor(self.tool.workers) as threads:
+            yield from self.model.generate(requests, decoding, constrain)
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Log-probabilities of given continuations, which need no tool."""
         return self.model.score(pairs)
-
-    def _parts(self, requests: Requests) -> Sequence[Requests]:
-        """On a CPU, the requests in two parts, so that the model can work on one while the other
-        waits for the tool. How much time that saves has not been established.
-
-        The batches that the model would form from all requests go to the two parts in turn. With
-        one sample per prompt, the model forms the same batches from the parts, so no answer
-        changes. Otherwise its batches may differ, and with them the last digits of
-        log-probabilities.
-        """
-        if self.model.module.device.type != "cpu":
-            return [requests]
-        size = {prompt.id: len(self.model.prompt_ids(prompt.text)) for prompt, _ in requests}
-        left = sorted(requests, key=lambda request: (-size[request[0].id], request[0].id))
-        part: list[tuple[Prompt, int]] = []
-        other = part
-        while left:
-            rows = max(1, min(self.model.batch_size, CPU_TOKENS // size[left[0][0].id]))
-            part, other = other, part + left[:rows]
-            left = left[rows:]
-        return part, other
 
 
 @dataclass(frozen=True)
@@ -150,40 +116,6 @@ class Generations:
         """Function id -> a body or a whole ``def`` without marks, "" without a completion."""
         texts = {id: completion.text for id, completion in self.completions.items()}
         return {one.id: texts.get(one.id, "") for one in self.model.functions}
-
-    @cached_property
-    def questions(self) -> pd.DataFrame:
-        """One row for each question to the tool, as recorded while the answers were written.
-
-        Columns: ``id``, ``repository``; ``probability`` of the token that triggered the question;
-        ``failure`` of the call, or ""; ``names``, how many suggestions begin with what was already
-        written; ``chosen``, the name that the answer has there, "" for none; ``offered``, whether
-        that name was offered, or the answer was not constrained (no suggestion begins that way, or
-        none can be spelled in the model's tokens); ``right``, whether the original's body contains
-        that name anywhere, since positions cannot be compared once the two differ.
-        """
-        rows = []
-        for function in self.model.functions:
-            completion, original = self.completions.get(function.id), identifiers(function.body)
-            if completion is None:
-                continue
-            logprobs = completion.token_logprobs or ()  # a local model always has them
-            for question in asked_questions(completion):
-                start = len("".join(completion.tokens[: question.step + 1]))
-                rest = _word(completion.text[start:])
-                chosen = question.begun + rest
-                begun = [name for name in question.offered if name.startswith(question.begun)]
-                names = list(map(_word, begun))  # without the = of ``name=``
-                is_cut = start + len(rest) == len(completion.text)
-                if is_cut and completion.finish_reason == "length":
-                    is_offered = any(name.startswith(chosen) for name in names)
-                else:
-                    is_offered = chosen in names
-                own = function.id, function.repository, math.exp(logprobs[question.step])
-                offered = is_offered or not question.choices
-                right = chosen in original
-                rows.append((*own, question.failure, len(names), chosen, offered, right))
-        return pd.DataFrame(rows, columns=QUESTION_COLUMNS)
 
 
 def asked_questions(completion: Completion) -> list[Question]:
@@ -211,8 +143,3 @@ def generate(
     prompts = [one for one in tooled.prompts() if len(model.prompt_ids(one.text)) < context]
     completions = complete(tooled, prompts, decoding, store, progress)
     return Generations(tooled, {one.id: one for one in completions})
-
-
-def _word(text: str) -> str:
-    """The word that ``text`` begins with, "" if it begins with none."""
-    return re.split(r"\W", text, maxsplit=1)[0]

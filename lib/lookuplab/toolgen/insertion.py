@@ -242,18 +242,9 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     Comments for pylint in the prediction are left out: an answer does not silence its judge. Those
     of the file, also of the function's own signature, stay.
     """
-    function = function_of(location, prediction, shift)[0]
+    function, _ = function_of(location, prediction, shift)
+    head = f"{location.header}\n" if function.startswith(f"{location.header}\n") else ""
+    function = head + cut_comments(function[len(head) :], "pylint:")
     lines = text.split("\n")
     lines[location.line - 1 : location.end_line] = function.split("\n")
-    whole, last = "\n".join(lines), location.line + function.count("\n")
-    if "pylint:" in prediction:
-        is_body = function.startswith(f"{location.header}\n")
-        kept = location.header.count("\n") + 1 if is_body else 0
-        first = location.line + kept
-        whole = cut_comments(
-            whole,
-            lambda start, end: (
-                "pylint:" in whole[start:end] and first <= whole.count("\n", 0, start) + 1 <= last
-            ),
-        )
-    return Inserted(whole, location.line, last)
+    return Inserted("\n".join(lines), location.line, location.line + function.count("\n"))

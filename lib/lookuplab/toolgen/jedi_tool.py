@@ -1,26 +1,24 @@
 """The completion tool (paper, Section II-B): Jedi in worker processes, asked at the end of an
 unfinished function, in its file as an editor would hold it.
 
-Each call has a limit on its worker's computing time, so that a busy machine gives the same marks as
-an idle one. A call that exceeds the limit is given up and counted, and its worker goes on. A call
-that hangs or crashes loses its process; the next call gets a new one.
+A call that takes too long (``analysers.LIMIT``), hangs or crashes loses its process and is counted;
+the next call gets a new one.
 """
 
 import functools
 import keyword
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from lookuplab.errors import UserError
 from lookuplab.paths import folder_hash
-from lookuplab.toolgen import analysers
+from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 from lookuplab.toolgen.functions import Function, python_files
+from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
-JEDI_WORKER = "lookuplab.toolgen.jedi_worker"
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
 LOST = {"timed out", "crashed"}  # failures of the machine: a later attempt may get an answer
 REMEMBERED = 5_000  # full answers that are kept: gates and models ask the same questions
@@ -40,39 +38,11 @@ _LEXEME = re.compile(
 )
 
 
-class ToolAnswer(NamedTuple):
-    """``names`` and, in the same order, what completing each would insert (``alpha`` and
-    ``alpha=``); or a failure: "timed out", "crashed", "error in Jedi: <type>".
-    """
-
-    names: tuple[str, ...] = ()
-    inserted: tuple[str, ...] = ()
-    failure: str = ""
-
-    @classmethod
-    def of(cls, found: Sequence) -> "ToolAnswer":
-        """Jedi's completions."""
-        return cls(tuple(one.name for one in found), tuple(one.complete for one in found))
-
-    @property
-    def identifiers(self) -> list[str]:
-        """The identifiers among the suggestions, in Jedi's order.
-
-        Dictionary keys are left out, and so is the ``=`` after a keyword argument.
-        """
-        plain = (name.removesuffix("=") for name in self.names)
-        return list(dict.fromkeys(name for name in plain if name.isidentifier()))
-
-
 class JediTool:
     """TOOL-COMPLETE, for several threads at once.
 
     Full answers are remembered, so a repository must not change while its tool is in use.
     """
-
-    # CPU seconds per call: a thousand times the usual; the first call in a large package parses its
-    # modules
-    time_limit = 60.0
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
@@ -97,13 +67,11 @@ class JediTool:
         place = root, file, text, line, column
         try:
             return self._full(*place) if wanted is None else self._ask(*place, wanted)
-        except analysers.WorkerLost as lost:
+        except WorkerLost as lost:
             return ToolAnswer(failure=str(lost))
 
-    def _ask(self, root: Path, file: str, *caret: object) -> ToolAnswer:
-        question = {"place": (str(root), file, *caret), "limit": self.time_limit}
-        patience = 1 + analysers.PATIENCE * self.time_limit
-        return analysers.ask_worker(JEDI_WORKER, question, patience, {root, root / file})["found"]
+    def _ask(self, root: Path, file: str, *caret: Any) -> ToolAnswer:
+        return ask_worker(completions, root, file, *caret, seen={root, root / file})
 
 
 def unsaved(

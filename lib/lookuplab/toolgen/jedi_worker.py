@@ -1,4 +1,4 @@
-"""The process in which Jedi runs for ``jedi_tool``.
+"""The process in which Jedi runs for ``jedi_tool`` and ``dependencies``.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it gets its own process.
 Asked about one name, it looks that up instead of listing all names. Importing this module changes
@@ -10,11 +10,11 @@ started, and a question must find what it would find in a fresh script.
 
 import functools
 import pickle
-import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from unittest.mock import patch
 
 import jedi
@@ -34,10 +34,44 @@ from parso import cache
 from lookuplab import python_sources
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
-from lookuplab.toolgen.jedi_tool import ToolAnswer
 
 _BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
 _TREES = 600  # syntax trees of files on disk that are kept, parso's own number
+NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
+
+
+class ToolAnswer(NamedTuple):
+    """``names`` and, in the same order, what completing each would insert (``alpha`` and
+    ``alpha=``); or a failure: "timed out", "crashed", "error in Jedi: <type>".
+    """
+
+    names: tuple[str, ...] = ()
+    inserted: tuple[str, ...] = ()
+    failure: str = ""
+
+    @classmethod
+    def of(cls, found: Sequence) -> "ToolAnswer":
+        """Jedi's completions."""
+        return cls(tuple(one.name for one in found), tuple(one.complete for one in found))
+
+    @property
+    def identifiers(self) -> list[str]:
+        """The identifiers among the suggestions, in Jedi's order.
+
+        Dictionary keys are left out, and so is the ``=`` after a keyword argument.
+        """
+        plain = (name.removesuffix("=") for name in self.names)
+        return list(dict.fromkeys(name for name in plain if name.isidentifier()))
+
+
+class Expression(NamedTuple):
+    """One use of a name; ``line`` is 1-based and ``column`` counts characters, both for the last
+    name.
+    """
+
+    key: str
+    line: int
+    column: int
 
 
 class RepositoryProject(jedi.Project):
@@ -49,8 +83,8 @@ class RepositoryProject(jedi.Project):
     parameters. This search covers only the repository, not what lies next to a package.
     """
 
-    def __init__(self, root: str):
-        self._root = Path(root).absolute()
+    def __init__(self, root: Path):
+        self._root = root.absolute()
         super().__init__(imports_begin(self._root), sys_path=python_sources.search_path())
 
     @property
@@ -127,10 +161,6 @@ def project_files(state, contexts) -> Iterator:
     return (one for one in sorted(found, key=lambda one: one.path) if one.path not in besides)
 
 
-class TooLong(BaseException):
-    """The time is up. It is not an Exception, because Jedi must not catch it."""
-
-
 project = functools.cache(RepositoryProject)  # one per repository
 # This interpreter itself: Jedi's default starts another process and asks it attribute by attribute.
 environment = functools.cache(InterpreterEnvironment)
@@ -138,7 +168,7 @@ _buffers: dict[Path, object] = {}  # parso's trees of unsaved texts, by file
 
 
 @contextmanager
-def script(root: str, file: str, text: str) -> Iterator[jedi.Script]:
+def script(root: Path, file: str, text: str) -> Iterator[jedi.Script]:
     """A fresh script, in which ``text`` is the content of ``file`` below ``root``.
 
     By itself, parso would give the tree of this buffer, with its unfinished function, to a later
@@ -146,9 +176,8 @@ def script(root: str, file: str, text: str) -> Iterator[jedi.Script]:
     question about this file parses only what has changed.
     """
     if len(_trees()) > _TREES:
-        for oldest in list(_trees())[: -_TREES // 2]:
-            forget(oldest)
-    path = (Path(root) / file).absolute()
+        _trees().clear()
+    path = (root / file).absolute()
     on_disk = _trees().pop(path, None)
     if path in _buffers:
         _trees()[path] = _buffers.pop(path)
@@ -174,7 +203,7 @@ def _trees() -> dict[Path, object]:
 
 
 def completions(
-    root: str, file: str, text: str, line: int, column: int, wanted: str | None = None
+    root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
 ) -> ToolAnswer:
     """Every completion, or those that may be called ``wanted``."""
     kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
@@ -191,10 +220,33 @@ def save(grammar: str, path, item, cache_path=None) -> None:
         pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
 
 
-def make_repeatable() -> None:
+def own_keys(
+    root: Path, file: str, text: str, uses: Sequence[Expression], lines: range
+) -> list[str]:
+    """The keys of the ``uses`` in ``text`` that Jedi traces to a definition in the repository, but
+    outside of these ``lines``; each once.
+    """
+    inside, path, keys = root.resolve(), (root / file).resolve(), dict[str, None]()
+    with script(root, file, text) as asked:
+        for key, line, column in uses:
+            if key in keys:
+                continue
+            for name in asked.goto(line, column, follow_imports=True):
+                source = name.module_path and name.module_path.resolve()
+                if not (source and source.is_relative_to(inside)):
+                    continue
+                is_own = not NOT_ITS_OWN & set(source.relative_to(inside).parts)
+                itself = source == path and name.type != "module" and name.line in lines
+                # nobody defines __file__, which has no line
+                if is_own and name.line and not itself:
+                    keys[key] = None
+    return [*keys]
+
+
+def install() -> None:
     """From now on Jedi's answers in this process depend neither on addresses in memory nor on the
-    order of the file system nor on earlier questions. Only a worker process may call this: in a
-    notebook, the same Jedi completes what the user types.
+    order of the file system nor on earlier questions, and it imports only from the pinned sources.
+    Only a worker process may call this: in a notebook, the same Jedi completes what the user types.
     """
     for module in (base_value, dynamic_arrays, imports, references, utils):
         module.set = module.frozenset = Ordered
@@ -204,44 +256,12 @@ def make_repeatable() -> None:
     # which still needs them, then raises a KeyError, so the answer would depend on earlier
     # questions.
     cache._CACHED_SIZE_TRIGGER = sys.maxsize
-
-
-def install() -> None:
-    """From now on Jedi's answers in this process are repeatable, it keeps what it would otherwise
-    recompute, and it imports only from the pinned sources.
-    """
-    make_repeatable()
     cache._save_to_file_system = save
     python_sources.restrict()
 
 
-def _too_long(*_: object) -> None:
-    raise TooLong
-
-
-def answer(question: dict) -> dict:
-    """The ``completions`` at ``place``, or the reason why there are none.
-
-    ``limit``: seconds of this process's own computing time, so that a busy machine gives the same
-    answers as an idle one.
-    """
-    try:
-        try:
-            # repeated every tenth of a second, as Python drops exceptions raised in a destructor
-            signal.setitimer(signal.ITIMER_PROF, question["limit"], 0.1)
-            return {"found": completions(*question["place"])}
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-    except TooLong:
-        cache.parser_cache.clear()  # parso edits trees in place and may have been interrupted
-        return {"lost": "timed out"}
-    except Exception as error:  # whatever Jedi trips over is counted by the caller
-        # a new process is asked before it counts as a failure
-        return {"lost": f"error in Jedi: {type(error).__name__}"}
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGPROF, _too_long)
+def start() -> None:
+    """The process; it reads the built-in names for its workers."""
     install()
-    completions(python_sources.search_path()[0], "new.py", "''.", 1, 3)  # reads the built-in names
-    serve(answer)
+    completions(Path(python_sources.search_path()[0]), "new.py", "''.", 1, 3)
+    serve("Jedi")

@@ -35,12 +35,13 @@ from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
-from lookuplab.scoring.rates import average, bare_row, rate, row
+from lookuplab.scoring.rates import average, rate, row
 from lookuplab.toolgen.analysers import answer_all, judgement_key, repository_digest
-from lookuplab.toolgen.functions import Function, Token, without_comments
+from lookuplab.toolgen.functions import Function, without_comments
 from lookuplab.toolgen.jedi_tool import LOST, TOOL_VERSION, JediTool, cut_off, is_dunder
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
+from lookuplab.toolgen.tokens import Token
 
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
@@ -127,11 +128,11 @@ def augmented(
     function: Function, positions: Sequence[Sequence[int]], rules: Rules = PAPER_RULES
 ) -> Pair:
     """The pair of docstring and augmented function: MARK before each marked token of the body."""
-    signature, lines = function.signature, function.body.split("\n")
+    signature, plain, file = function.signature, function.body.split("\n"), function.lines()
+    lines = plain[:]
     for line, column in sorted(map(tuple, positions), reverse=True):
         number = line - function.body_line
-        if line not in function.kept:
-            column -= len(function.indent)
+        column -= file[line - 1].index(plain[number])  # the indentation that the body lacks
         lines[number] = lines[number][:column] + MARK + lines[number][column:]
     body = "\n".join(lines)
     if not rules.comments_in_corpus:
@@ -245,34 +246,6 @@ def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
         row("", condition, name, average(frame[field], frame.repository))
         for field, name in _MEANS.items()
         if records
-    ]
-
-
-def failure_rows(records: Sequence[Record], condition: str) -> list[Row]:
-    """``failed_calls``: questions without an answer, out of all that were asked."""
-    failed = sum(sum(record["failures"].values()) for record in records)
-    total = sum(record["asked"] for record in records)
-    return [bare_row("", condition, "failed_calls", failed, total)]
-
-
-def by_repository(records: Sequence[Record]) -> pd.DataFrame:
-    """Marks per function in each repository; functions are the clusters here."""
-    counts = pd.DataFrame(records).groupby("repository", sort=False).marks
-    return pd.DataFrame(
-        row("", f"evaluation/{name}", "marks_per_function", average(marks, range(len(marks))))
-        for name, marks in counts
-    )
-
-
-def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
-    """The marks per function by the package's rules, and how many more they are than by the paper's
-    on the same functions.
-    """
-    ours, theirs = pd.DataFrame(paper), pd.DataFrame(package).marks
-    mean, more = (average(marks, ours.repository) for marks in (theirs, theirs - ours.marks))
-    return [
-        row("", "evaluation/package", "marks_per_function", mean),
-        row("", "evaluation/package - paper", "marks_per_function_change", more),
     ]
 
 

@@ -15,9 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
-import parso
 import tree_sitter_python
-from parso.tree import Leaf
 from rapidfuzz import fuzz
 from tree_sitter import Language, Node, Parser
 
@@ -25,7 +23,7 @@ from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Location, indented
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.tokens import tokens
+from lookuplab.toolgen.tokens import is_name, leaves, tokens
 
 ORDERS = (1, 2, 3, 4)
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
@@ -203,8 +201,11 @@ def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, 
     words = text.split()
     code = text if commented else uncommented(text)
     root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # even broken code has one
-    tree = _Tree(root)
-    return len(words), _grams(words), tree.subtrees, Counter(tree.edges())
+    nodes = [root]
+    for node in nodes:  # those below it, too
+        nodes += node.children
+    subtrees = Counter(str(node) for node in nodes if node.children or node is root)
+    return len(words), _grams(words), subtrees, Counter(_flow(root))
 
 
 def uncommented(text: str) -> str:
@@ -231,170 +232,127 @@ Edge = tuple[Span, str, list[Span]]  # a variable, "comesFrom" or "computedFrom"
 Definitions = dict[str, list[Span]]  # where each name got its value
 
 
-class _Tree:
-    """A syntax tree, walked once.
-
-    ``subtrees`` counts the root and every node that has children, each as it is written out.
-    ``tokens`` are in order: (type, span); comments are none. ``below``: node -> which of the tokens
-    are its own; what is inside a string is not in it. ``steps``: the nodes that are or contain one
-    of STEPS; in all others the tokens are read one after the other.
+def _tokens(node: Node) -> Iterator[tuple[str, Span]]:
+    """(type, span) of the tokens below a node, in order. A string is one token, whatever it
+    consists of; comments are none.
     """
-
-    def __init__(self, root: Node):
-        self.root = root
-        self.tokens: list[tuple[str, Span]] = []
-        self.below: dict[int, slice] = {}
-        self.steps: set[int] = set()
-        self.flow: list[Edge] = []
-        self.subtrees: Counter[str] = Counter()
-        self._walk()
-        self.subtrees = self.subtrees or Counter([str(root)])
-
-    def _walk(self) -> None:
-        # without recursion: a model that repeats itself writes trees of any depth
-        pending: list[tuple[Node, bool, int | None]] = [(self.root, False, None)]
-        while pending:
-            node, in_string, first = pending.pop()
-            kind, children = node.type, node.children
-            is_string = kind == "string"  # one token, whatever it consists of
-            if first is None:  # before the nodes below it
-                pending.append((node, in_string, len(self.tokens)))
-                pending += [(child, in_string or is_string, None) for child in reversed(children)]
-                if not in_string and (is_string or (not children and kind != "comment")):
-                    text = (node.text or b"").decode("utf-8", "replace")
-                    self.tokens.append((kind, (*node.byte_range, text)))
-                continue
-            if children:
-                self.subtrees[str(node)] += 1
-            if not in_string:
-                self.below[node.id] = slice(first, len(self.tokens))
-                is_step = kind in STEPS or any(child.id in self.steps for child in children)
-                if children and is_step and not is_string:
-                    self.steps.add(node.id)
-
-    def edges(self) -> Iterator[tuple]:
-        """The normalized data flow: variables numbered by first appearance.
-
-        This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev). Only, it
-        merges the sources of a variable through sets of strings, so that its numbers vary with
-        Python's hash seed, and cuts tokens by bytes, which goes wrong after non-ASCII text: here
-        names come in the order of their places.
-        """
-        try:
-            self._follow(self.root, {})
-        except Exception:  # a broken tree; the package, too, takes it for one without a flow
-            return
-        flow = sorted(self.flow, key=itemgetter(0))
-        linked = {span for edge in flow if edge[2] for span in (edge[0], *edge[2])}
-        merged: dict[tuple, tuple] = {}
-        for span, relation, sources in flow:
-            if span in linked:
-                defined = merged.setdefault(span, (relation, {}))[1]
-                defined |= dict.fromkeys(text for *_, text in sources)
-        numbers: dict[str, int] = defaultdict(lambda: len(numbers))
-        for (*_, name), (relation, sources) in merged.items():
-            given = tuple(numbers[source] for source in sources)
-            yield numbers[name], relation, given
-
-    # Each of these adds where the values below a node come from to ``flow``, and returns what is
-    # ``defined`` after it, from what is defined before.
-
-    def _follow(self, node: Node, defined: Definitions) -> Definitions:
-        if node.id not in self.steps:
-            return self._uses(node, defined)
-        if step := STEPS.get(node.type):
-            return step(self, node, defined)
-        return self._visit(
-            sorted(node.children, key=lambda child: child.type != "for_in_clause"), defined
-        )
-
-    def _visit(self, nodes: Sequence[Node], defined: Definitions) -> Definitions:
-        for node in nodes:
-            defined = self._follow(node, defined)
-        return defined
-
-    def _uses(self, node: Node, defined: Definitions) -> Definitions:
-        defined = dict(defined)
-        for kind, span in self.tokens[self.below[node.id]]:
-            name = span[-1]
-            if name != kind:
-                self.flow.append((span, "comesFrom", defined.get(name, [])))
-                if kind == "identifier":
-                    defined.setdefault(name, [span])
-        return defined
-
-    def _default(self, node: Node, defined: Definitions) -> Definitions:
-        sources: list[list[Span]] = [[]]
-        if value := node.child_by_field_name("value"):
-            defined = self._follow(value, defined)
-            sources = [[span] for span in self._variables(value)]
-        targets = self._variables(_field(node, "name"))
-        self.flow += [(span, "comesFrom", one) for span in targets for one in sources]
-        return defined | {span[-1]: [span] for span in targets}
-
-    def _clause(self, node: Node, defined: Definitions) -> Definitions:
-        return self._assigned([_field(node, "left")], node.children[-1:], defined)
-
-    def _assignment(self, node: Node, defined: Definitions) -> Definitions:
-        if node.child_by_field_name("right") is None:
-            return defined
-        return self._assigned(*_sides(node), defined)
-
-    def _assigned(
-        self, targets: Sequence[Node], values: Sequence[Node], defined: Definitions
-    ) -> Definitions:
-        defined = self._visit(values, defined)
-        for target, value in zip(targets, values, strict=True):
-            spans, sources = self._variables(target), self._variables(value)
-            self.flow += [(span, "computedFrom", sources) for span in spans]
-            defined = defined | {span[-1]: [span] for span in spans}
-        return defined
-
-    def _branches(self, node: Node, before: Definitions) -> Definitions:
-        ends, defined = [], before
+    if node.children and node.type != "string":
         for child in node.children:
-            if child.type in ("elif_clause", "else_clause"):
-                ends.append(self._follow(child, before))
-            else:
-                defined = self._follow(child, defined)
-        ends.append(defined)
-        if not any("else" in child.type for child in node.children):
-            ends.append(before)
-        return {
-            name: sorted({span for end in ends for span in end.get(name, ())})
-            for name in set().union(*ends)
-        }
-
-    def _loop(self, node: Node, defined: Definitions) -> Definitions:
-        start, inside = len(self.flow), node.children
-        for _ in range(2):  # what the first pass computes, the second uses
-            if node.type == "for_statement":
-                defined = self._assigned(*_sides(node), defined)
-                inside = [child for child in node.children[-1:] if child.type == "block"]
-            defined = self._visit(inside, defined)
-        merged: dict[tuple[Span, str], list[Span]] = {}
-        for span, relation, sources in self.flow[start:]:
-            if (span, relation) in merged:
-                sources = sorted({*merged[span, relation], *sources})
-            merged[span, relation] = sources
-        self.flow[start:] = [(*key, sources) for key, sources in merged.items()]
-        return defined
-
-    def _variables(self, node: Node) -> list[Span]:
-        """The tokens below a node, without keywords and signs."""
-        return [span for kind, span in self.tokens[self.below[node.id]] if span[-1] != kind]
+            yield from _tokens(child)
+    elif node.type != "comment":
+        text = (node.text or b"").decode("utf-8", "replace")
+        yield node.type, (*node.byte_range, text)
 
 
-# What gives a name a value, or runs twice or not at all
-STEPS = {
-    "assignment": _Tree._assignment,
-    "augmented_assignment": _Tree._assignment,
-    "default_parameter": _Tree._default,
-    "for_in_clause": _Tree._clause,
-    "for_statement": _Tree._loop,
-    "if_statement": _Tree._branches,
-    "while_statement": _Tree._loop,
-}
+def _variables(node: Node) -> list[Span]:
+    """The tokens below a node, without keywords and signs."""
+    return [span for kind, span in _tokens(node) if span[-1] != kind]
+
+
+def _flow(root: Node) -> Iterator[tuple]:
+    """The normalized data flow: variables numbered by first appearance.
+
+    This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev). Only, it
+    merges the sources of a variable through sets of strings, so that its numbers vary with
+    Python's hash seed, and cuts tokens by bytes, which goes wrong after non-ASCII text: here
+    names come in the order of their places.
+    """
+    edges: list[Edge] = []
+    try:
+        _follow(root, {}, edges)
+    except Exception:  # a broken or very deep tree, which the package cannot follow either
+        return
+    edges.sort(key=itemgetter(0))
+    linked = {span for edge in edges if edge[2] for span in (edge[0], *edge[2])}
+    merged: dict[tuple, tuple] = {}
+    for span, relation, sources in edges:
+        if span in linked:
+            defined = merged.setdefault(span, (relation, {}))[1]
+            defined |= dict.fromkeys(text for *_, text in sources)
+    numbers: dict[str, int] = defaultdict(lambda: len(numbers))
+    for (*_, name), (relation, sources) in merged.items():
+        given = tuple(numbers[source] for source in sources)
+        yield numbers[name], relation, given
+
+
+def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
+    """Add where the values below a node come from to ``edges``, and return what is ``defined``
+    after it, from what is defined before.
+    """
+    match node.type:
+        case "assignment" | "augmented_assignment":
+            if node.child_by_field_name("right") is None:
+                return defined
+            return _assigned(*_sides(node), defined, edges)
+        case "default_parameter":
+            sources: list[list[Span]] = [[]]
+            if value := node.child_by_field_name("value"):
+                defined = _follow(value, defined, edges)
+                sources = [[span] for span in _variables(value)]
+            targets = _variables(_field(node, "name"))
+            edges += [(span, "comesFrom", one) for span in targets for one in sources]
+            return defined | {span[-1]: [span] for span in targets}
+        case "for_in_clause":
+            return _assigned([_field(node, "left")], node.children[-1:], defined, edges)
+        case "if_statement":
+            return _branches(node, defined, edges)
+        case "for_statement" | "while_statement":
+            return _loop(node, defined, edges)
+    if node.children and node.type != "string":
+        clauses_first = sorted(node.children, key=lambda child: child.type != "for_in_clause")
+        return _visit(clauses_first, defined, edges)
+    for span in _variables(node):
+        edges.append((span, "comesFrom", defined.get(span[-1], [])))
+        if node.type == "identifier":
+            defined = {span[-1]: [span]} | defined
+    return defined
+
+
+def _visit(nodes: Sequence[Node], defined: Definitions, edges: list[Edge]) -> Definitions:
+    for node in nodes:
+        defined = _follow(node, defined, edges)
+    return defined
+
+
+def _assigned(
+    targets: Sequence[Node], values: Sequence[Node], defined: Definitions, edges: list[Edge]
+) -> Definitions:
+    defined = _visit(values, defined, edges)
+    for target, value in zip(targets, values, strict=True):
+        spans, sources = _variables(target), _variables(value)
+        edges += [(span, "computedFrom", sources) for span in spans]
+        defined = defined | {span[-1]: [span] for span in spans}
+    return defined
+
+
+def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions:
+    ends, defined = [], before
+    for child in node.children:
+        if child.type in ("elif_clause", "else_clause"):
+            ends.append(_follow(child, before, edges))
+        else:
+            defined = _follow(child, defined, edges)
+    ends.append(defined)
+    if not any("else" in child.type for child in node.children):
+        ends.append(before)
+    return {
+        name: sorted({span for end in ends for span in end.get(name, ())})
+        for name in set().union(*ends)
+    }
+
+
+def _loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
+    start, inside = len(edges), node.children
+    for _ in range(2):  # what the first pass computes, the second uses
+        if node.type == "for_statement":
+            defined = _assigned(*_sides(node), defined, edges)
+            inside = [child for child in node.children[-1:] if child.type == "block"]
+        defined = _visit(inside, defined, edges)
+    merged: dict[tuple[Span, str], set[Span]] = defaultdict(set)
+    for span, relation, sources in edges[start:]:
+        merged[span, relation].update(sources)
+    edges[start:] = [(*key, sorted(sources)) for key, sources in merged.items()]
+    return defined
 
 
 def _field(node: Node, name: str) -> Node:
@@ -406,28 +364,16 @@ def _field(node: Node, name: str) -> Node:
 
 
 def _sides(node: Node) -> tuple[list[Node], list[Node]]:
-    """The targets of an assignment and as many values, or both sides as a whole."""
+    """The targets of an assignment and as many values, or both sides as a whole. Raises
+    LookupError.
+    """
     left, right = (_field(node, name) for name in ("left", "right"))
     targets, values = ([one for one in side.children if one.type != ","] for side in (left, right))
     if not targets or len(targets) != len(values):
         return [left], [right]
+    if "string" in (left.type, right.type):
+        raise LookupError("string")  # the package looks up its quotes, too, and does not find them
     return targets, values
-
-
-@lru_cache(maxsize=8)
-def leaves(text: str) -> tuple[Leaf, ...]:
-    """parso's tokens of a text, in order. Parso does not stop at an error, in which generated
-    functions often end.
-    """
-    found = [parso.parse(text, version="3.11").get_first_leaf()]
-    while (leaf := found[-1].get_next_leaf()) is not None:
-        found.append(leaf)
-    return tuple(found)
-
-
-def is_name(leaf: Leaf) -> bool:
-    """Whether the token is an identifier; in broken code parso calls some keywords names."""
-    return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)
 
 
 @lru_cache(maxsize=4096)  # every model's answers are compared with the same references

@@ -19,14 +19,11 @@ they define.
 """
 
 import ast
+import functools
 import gc
 import os
-import resource
-import signal
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -44,7 +41,7 @@ from pylint.utils import ASTWalker
 
 from lookuplab import python_sources
 from lookuplab.errors import UNPARSABLE
-from lookuplab.toolgen.analysers import PATIENCE, ask_worker, serve
+from lookuplab.toolgen.analysers import ask_worker, serve
 from lookuplab.toolgen.insertion import Inserted
 from lookuplab.toolgen.rules import PAPER_RULES, RULES, Rules
 
@@ -52,10 +49,7 @@ CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-varia
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
 BEYOND = max(one.lines_beyond for one in RULES.values())  # so an answer serves all rules
 TREES = 500  # syntax trees of modules that are kept, each of about a megabyte
-PYLINT_SECONDS = 60  # seconds of computing that one check may take
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
-PYLINT_WORKER = "lookuplab.toolgen.success"
-FORK = get_context("fork")
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
 
 
@@ -85,22 +79,12 @@ def messages_of(
     """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; nothing is
     written.
 
-    Raises WorkerLost after PYLINT_SECONDS of computing. ``lines``: the first and last line of a
+    Raises WorkerLost if pylint takes too long or crashes. ``lines``: the first and last line of a
     function; findings in other functions are left out, which is faster. A process serves one file
     as long as the repository's ``digest`` is the same, so all texts of a file should be asked about
     one after the other.
     """
-    question = {
-        "root": str(root),
-        "file": file,
-        "text": text,
-        "lines": lines,
-        "limit": PYLINT_SECONDS,
-    }
-    seconds = 2 * PATIENCE * PYLINT_SECONDS + 10  # reading what the file imports, then the check
-    return ask_worker(PYLINT_WORKER, question, seconds, set(), f"{root / file} {digest}")[
-        "messages"
-    ]
+    return ask_worker(findings, root, file, text, lines, within=f"{root / file} {digest}")
 
 
 class Linter(PyLinter):
@@ -187,29 +171,23 @@ class WarmLinter(Linter):
         with patch.object(walker, "walk", walk):
             return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
 
-    def answer(self, question: dict) -> dict:
-        """The result of ``checked`` for ``file`` with ``text`` in it.
-
-        ``root``: the working directory; ``lines``: first and last line of the function that
-        matters; ``limit``: seconds of computing.
-        """
-        os.chdir(question["root"])
-        self.path = os.path.abspath(question["file"])
-        if not self.is_warm:
-            with suppress(*UNPARSABLE):
-                ast.parse(question["text"])  # what does not parse is judged without any other file
-                self.warm_up(question["file"])
-                self.is_warm = True
-        return self.checked(question)
-
-    def warm_up(self, file: str) -> None:
-        """Read the modules that the original ``file`` imports, in its functions too, without any
-        other effect.
+    def warm_up(self, root: Path, file: str, text: str, _: object) -> None:
+        """Once, unless ``text`` does not parse and so is judged without any other file, read the
+        modules that the original ``file`` imports, in its functions too, without any other effect.
 
         Inferences are dropped. Errors are ignored, because the check itself will meet and report
         them. If one of these modules imports the file, the file adds no attributes to their
         objects.
         """
+        os.chdir(root)
+        self.path = os.path.abspath(file)
+        try:
+            ast.parse(text)
+        except UNPARSABLE:
+            return
+        if self.is_warm:
+            return
+        self.is_warm = True
 
         def assign(builder: AstroidBuilder, node) -> None:
             if node.root().file != self.path:
@@ -231,37 +209,24 @@ class WarmLinter(Linter):
         LookupMixIn.lookup.cache_clear()
         ClassDef._metaclass_lookup_attribute.cache_clear()
 
-    def checked(self, question: dict) -> dict:
-        """What ``send_findings`` sends from a copy of this process, or {"lost": "timed out" or
-        "crashed"}.
-        """
-        receiving, sending = FORK.Pipe(duplex=False)
-        copy = FORK.Process(target=self.send_findings, args=(question, sending))
-        copy.start()
-        sending.close()
-        is_there = receiving.poll(PATIENCE * question["limit"])
-        answer = {"lost": "crashed" if is_there else "timed out"}
-        if is_there:
-            with suppress(EOFError):
-                answer = receiving.recv()
-        copy.kill()
-        copy.join()
-        receiving.close()
-        return {"lost": "timed out"} if copy.exitcode == -signal.SIGXCPU else answer
-
-    def send_findings(self, question: dict, sending: Connection) -> None:
-        """The copy's work: send its ``messages``."""
-        soft = max(1, question["limit"])
-        resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
-        self.text, self.lines = question["text"], question["lines"]
+    def findings(self, file: str, text: str, lines: tuple[int, int]) -> list[Message]:
+        """pylint's messages for ``file`` with ``text`` in it; they change this process."""
+        self.text, self.lines = text, lines
         cache = astroid.MANAGER.astroid_cache
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
-        self.check([question["file"]])
-        messages = [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
-        sending.send({"messages": messages})
+        self.check([file])
+        return [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
 
 
-if __name__ == "__main__":
-    linter = WarmLinter()
-    serve(linter.answer, linter.trees.learn)
+linter = functools.cache(WarmLinter)  # one per process
+
+
+def findings(_: Path, *question: Any) -> list[Message]:
+    """What a copy of a warm process answers."""
+    return linter().findings(*question)
+
+
+def start() -> None:
+    """The process that ``messages_of`` asks."""
+    serve("pylint", linter().trees.learn, linter().warm_up)

@@ -87,11 +87,14 @@ class Metric:
     def short(self) -> str:
         return self.name.removesuffix("_percent")
 
+    @property
+    def source(self) -> str:
+        """The column of a mean."""
+        return self.column or self.short
+
     def counted(self, corpus: Corpus) -> Array:
         """The counts of each function, (n, k)."""
-        if self.counts:
-            return self.counts(corpus)
-        return _means(corpus.frame[self.column or self.short])
+        return self.counts(corpus) if self.counts else _means(corpus.frame[self.source])
 
 
 def _means(values: Any) -> Array:
@@ -155,7 +158,7 @@ def names(*groups: str, changes: bool = False) -> list[str]:
 
 def columns_of(compared: similarity.Compared) -> dict[str, float | None]:
     """The columns of METRICS in the row of one judged function."""
-    return {one.column or one.short: one.each(compared) for one in METRICS if one.each}
+    return {one.source: one.each(compared) for one in METRICS if one.each}
 
 
 def similarity_rows(
@@ -291,23 +294,3 @@ def _row(
         return []
     is_percent = at[2].endswith(("_percent", "_points"))
     return [row(*at, number.percent() if is_percent else number)]
-
-
-def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:
-    """One line per model and condition: our values next to the paper's, with the change relative to
-    the base in brackets.
-
-    ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing
-    number leaves its cell blank.
-    """
-    alone, cells = table[~table.condition.str.contains(" - ", regex=False)], {}
-    for metric, heading in metrics.items():
-        changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
-        for head, column in (("ours", "value"), ("paper", "paper_value")):
-            wide = alone.set_index(["model", "condition", "metric"])[column].unstack(sort=False)
-            numbers = wide.reindex(columns=[metric, changed]).astype(float)
-            texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
-            changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
-            shown = [part.astype(object).fillna("") for part in (texts, changes)]
-            cells[heading, head] = shown[0] + shown[1]
-    return pd.DataFrame(cells)

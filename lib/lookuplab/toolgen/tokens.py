@@ -1,11 +1,14 @@
-"""The tokens of Python code, under every Python as 3.11 reads them: an f-string is one token, and
-broken code is read on.
-"""
+"""The tokens of Python code, under every Python as 3.11 reads them; broken code is read on."""
 
+import keyword
 import re
-import tokenize
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
+from typing import NamedTuple
+
+import parso
+from parso.tree import BaseNode, Leaf, NodeOrLeaf
 
 # One token after blanks; what is no string, comment, bracket or end of a line is taken in long
 # pieces.
@@ -61,32 +64,54 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
         raise SyntaxError("the text ends within a token or a statement")
 
 
-def cut_comments(text: str, is_cut: Callable[[int, int], bool]) -> str:
-    """``text`` without those comments for whose start and end ``is_cut`` is true; what follows an
-    error (see ``tokens``) stays.
+def cut_comments(text: str, word: str = "") -> str:
+    """``text`` without those comments that have this word; what follows an error (see ``tokens``)
+    stays.
     """
     kept, at = [], 0
     with suppress(SyntaxError):
         for kind, start, end in tokens(text):
-            if kind == "comment" and is_cut(start, end):
+            if kind == "comment" and word in text[start:end]:
                 kept.append(text[at:start])
                 at = end
     return "".join([*kept, text[at:]])
 
 
-def whole_tokens(lines: Sequence[str]) -> list[tokenize.TokenInfo]:
-    """The tokens of a file that parses. Since Python 3.12 tokenize takes f-strings apart; here each
-    is a string.
+class Token(NamedTuple):
+    """One token, and where it begins in its file."""
+
+    line: int
+    column: int
+    text: str
+
+
+def whole_tokens(text: str, line: int) -> list[Token]:
+    """The tokens of code that begins on this line of its file, without comments; an f-string is
+    one.
     """
-    found, begun = [], []
-    for token in tokenize.generate_tokens(iter(lines).__next__):
-        kind = tokenize.tok_name[token.type]
-        if kind == "FSTRING_START":
-            begun.append(token.start)
-        elif kind == "FSTRING_END":
-            (row, column), (last, end) = start, _ = begun.pop(), token.end
-            text = "".join([*lines[row - 1 : last - 1], lines[last - 1][:end]])[column:]
-            token = token._replace(type=tokenize.STRING, string=text, start=start)
-        if not begun:
-            found.append(token)
-    return found
+
+    def below(node: NodeOrLeaf) -> Iterator[Token]:
+        if node.type != "fstring" and isinstance(node, BaseNode):
+            for child in node.children:
+                yield from below(child)
+        elif code := node.get_code(include_prefix=False).strip():
+            row, column = node.start_pos
+            yield Token(row + line - 1, column, code)
+
+    return list(below(parso.parse(text, version="3.11")))
+
+
+@lru_cache(maxsize=8)
+def leaves(text: str) -> tuple[Leaf, ...]:
+    """parso's tokens of a text, in order. Parso does not stop at an error, in which generated
+    functions often end.
+    """
+    found = [parso.parse(text, version="3.11").get_first_leaf()]
+    while (leaf := found[-1].get_next_leaf()) is not None:
+        found.append(leaf)
+    return tuple(found)
+
+
+def is_name(leaf: Leaf) -> bool:
+    """Whether the token is an identifier; in broken code parso calls some keywords names."""
+    return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)

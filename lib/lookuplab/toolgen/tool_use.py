@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from lookuplab.errors import check_choice
 from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
-from lookuplab.toolgen.jedi_tool import ToolAnswer, behind_a_dot, suggestions
+from lookuplab.toolgen.jedi_tool import behind_a_dot, suggestions
+from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import SKIPPED
 from lookuplab.toolgen.pairs import add_mark, mark_of
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, RULES, Rules

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from lookuplab.cloudapi.specs import ApiSpec
 from recipes.cloudapi.comments import distinct_comments, intent, normalised
+from recipes.prose import sentences
 
 DESCRIPTION = "Adds the specified user to the specified group."
 
@@ -52,3 +53,10 @@ def test_a_docstring_gives_an_english_sentence_or_nothing(docstring, clause):
 def test_any_description_gives_clean_single_line_comments(description):
     for comment in comments(description, "some_name", 2):
         assert "\n" not in comment and "  " not in comment
+
+
+def test_sentences_end_at_full_stops_before_capitals_and_at_line_ends():
+    text = "Puts a thing.|Fails if there is none!|A heading|Last one"
+    assert sentences(text.replace("|", " ", 1).replace("|", "\n")) == text.split("|")
+    for one in ("Use US East (N. Virginia).", "Takes e.g. A.", "Since 1.2.", "Calls api.Thing."):
+        assert sentences(one) == [one]

@@ -45,14 +45,6 @@ def test_the_draw_gives_the_committed_tasks():
         assert load_tasks(path) == tasks
 
 
-def test_no_comment_is_asked_twice_and_no_api_for_development_elsewhere():
-    files = corpus.TASKS, corpus.FURTHER, corpus.DEVELOPMENT_TASKS
-    first, further, development = map(load_tasks, files)
-    tasks = [*first, *further, *development]
-    assert len({(one.target, one.comment) for one in tasks}) == len(tasks)
-    assert not {one.target for one in development} & {one.target for one in further}
-
-
 def test_the_arms_differ_only_in_documentation_that_lacks_the_called_api(usage):
     counts, documents = usage
     other = dict(usage_documents(counts, arm=50))

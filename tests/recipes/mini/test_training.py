@@ -48,12 +48,15 @@ def test_rows_are_filled_best_fit_decreasing():
 
 
 def test_only_what_is_written_is_learned_and_padding_is_not():
-    two = tensors([[([5], [6, 7]), ([], [8])], [([], [9])]], encoder_decoder=False)
-    assert two["input_ids"].tolist() == [[5, 6, 7, 8], [9, 1, 1, 1]]
-    assert two["labels"].tolist() == [[IGNORED, 6, 7, 8], [9, IGNORED, IGNORED, IGNORED]]
-    two = tensors([[([5, 6], [7])], [([5], [8, 0])]], encoder_decoder=True)
-    assert two["attention_mask"].tolist() == [[True, True], [True, False]]
-    assert two["labels"].tolist() == [[7, IGNORED], [8, 0]]
+    rows = [[([5], [6, 7]), ([], [8])], [([9, 3], [4])]]
+    decoder, encoder = (
+        {name: one.tolist() for name, one in tensors(rows, kind).items()} for kind in (False, True)
+    )
+    assert decoder["input_ids"] == [[5, 6, 7, 8], [9, 3, 4, 1]]
+    assert decoder["labels"] == [[IGNORED, 6, 7, 8], [IGNORED, IGNORED, 4, IGNORED]]
+    assert encoder["input_ids"] == [[5, 1], [9, 3]]
+    assert encoder["attention_mask"] == [[True, False], [True, True]]
+    assert encoder["labels"] == [[6, 7, 8], [4, IGNORED, IGNORED]]
 
 
 @pytest.mark.parametrize("model", ["tiny", "tiny-t5"])

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Line = dict[str, Any]
 Read = Callable[[Line], "tuple[Any, Completion] | None"]
 COMPLETION_FIELDS = {"candidate", "completion", "prediction", "solution", "code"}
-FUNCTION_FIELDS = """exact_match edit_similarity dependencies covered passed lost messages
-    next_identifier identifier_sequence prefix""".split()
 
 
 class Benchmarks(Group):
@@ -310,7 +308,9 @@ def toolgen(
     frames = {("", "base"): frame}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
     rows += tables.empty_rows(frames)
-    write("id", records, frame[FUNCTION_FIELDS], output, rows, digits=3)
+    fields = [one.source for one in tables.METRICS if one.each]
+    fields += ["dependencies", "covered", "passed", "lost", "messages"]
+    write("id", records, frame[fields], output, rows, digits=3)
 
 
 def function_of(record: Line) -> "tuple[Any, Completion]":
@@ -412,7 +412,10 @@ def ds1000(
         notes.append(f"further texts of lists, left out: {more['texts']}")
     lost = frame[frame.passed.isna()]
     if len(lost):
-        notes.append(f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons:")
+        notes.append(
+            f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons "
+            "(`lookuplab data fetch` gets what needs a network):"
+        )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
 

@@ -1,0 +1,64 @@
+"""What the notebooks of Tables II and III share: functions held out from repositories that the
+models know, and tables as the paper prints them.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.toolgen.functions import Filters, Function, extract, locate_all
+
+
+def listed_functions(
+    file: Path | str, filters: Filters = Filters(), limit: int | None = None
+) -> list[Function]:
+    """The functions of the pinned sources whose ids are listed in ``file``, one per line, in its
+    order.
+
+    Of these, the first ``limit``, minus those that the filters leave out. Raises UserError for a
+    line that is no id, a repository or a file that is not there, and if no function is left.
+    """
+    lines = paths.located(file).read_text(encoding="utf-8").splitlines()
+    ids = [line for line in lines if line][:limit]
+    files = defaultdict(set)
+    for id in ids:
+        name, _, path = id.partition(":")[0].partition("/")
+        if not path.endswith(".py"):
+            raise UserError(
+                f"{file}: {id!r} is not a function's id, such as click/core.py:invoke#75"
+            )
+        files[name].add(path)
+    functions: dict[str, Function] = {}
+    for repository in locate_all(files):
+        paths_of = [repository.root / path for path in sorted(files[repository.name])]
+        if missing := [str(path) for path in paths_of if not path.is_file()]:
+            raise UserError(f"{file} names functions of files that do not exist: {missing[0]}")
+        extracted = extract(repository, filters, files=paths_of).functions
+        functions |= {function.id: function for function in extracted}
+    if not functions.keys() & ids:
+        raise UserError(f"{file}: none of its {len(ids)} ids is a usable function of its file")
+    return [functions[id] for id in ids if id in functions]
+
+
+def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:
+    """One line per model and condition: our values next to the paper's, with the change relative to
+    the base in brackets.
+
+    ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing
+    number leaves its cell blank.
+    """
+    alone, cells = table[~table.condition.str.contains(" - ", regex=False)], {}
+    for metric, heading in metrics.items():
+        changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
+        for head, column in (("ours", "value"), ("paper", "paper_value")):
+            wide = alone.set_index(["model", "condition", "metric"])[column].unstack(sort=False)
+            numbers = wide.reindex(columns=[metric, changed]).astype(float)
+            texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
+            changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
+            shown = [part.astype(object).fillna("") for part in (texts, changes)]
+            cells[heading, head] = shown[0] + shown[1]
+    return pd.DataFrame(cells)

@@ -86,7 +86,7 @@ def completions_of(
 ) -> list[tuple[TaskT, Completion]]:
     """Each task with its completions, ``benchmark.decoding.n`` of them, in the order of the tasks.
 
-    ``options`` (``store``, ``progress``, ``requires_logprobs``) are those of ``models.complete``.
+    ``options`` (``store``, ``progress``) are those of ``models.complete``.
     Raises UserError if there is no task, and whatever ``complete`` raises.
     """
     if not len(benchmark.tasks):

@@ -16,7 +16,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
@@ -216,19 +216,16 @@ def complete(
     decoding: Decoding = Decoding(),
     store: StoreOrPath = None,
     progress: bool = True,
-    requires_logprobs: bool = False,
 ) -> list[Completion]:
     """Answer every prompt ``decoding.n`` times; return the answers ordered by (prompt as given,
     sample).
 
     ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or
     ``paths.COMPLETIONS``, False no store. Prompts with equal text share one greedy answer, each
-    under its own id. With ``requires_logprobs``, the first answer without log-probabilities ends
-    the call. UserError for that, for a duplicate prompt id, and for errors of the model or the
-    store.
+    under its own id. UserError for a duplicate prompt id, and for errors of the model or the store.
     """
     requests = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
-    return find_or_generate(model, requests, decoding, store, progress, requires_logprobs)
+    return find_or_generate(model, requests, decoding, store, progress)
 
 
 def score(
@@ -241,7 +238,7 @@ def score(
     too.
     """
     requests = [(prompt, text, 0) for prompt, text in pairs]
-    return find_or_generate(model, requests, None, store, requires_logprobs=True)
+    return find_or_generate(model, requests, None, store)
 
 
 def find_or_generate(
@@ -250,7 +247,6 @@ def find_or_generate(
     decoding: Decoding | None,
     store: StoreOrPath,
     progress: bool = True,
-    requires_logprobs: bool = False,
 ) -> list[Completion]:
     """Look up answers in the record and the store, generate the missing ones (without ``decoding``,
     score them), and return what the two hold.
@@ -264,15 +260,6 @@ def find_or_generate(
     keyed = list(keys_of(model.identity, decoding, requests))
     keys = [key for key, _ in keyed]
 
-    def require_logprobs(logprobs: Iterable[object]) -> None:
-        if requires_logprobs and None in logprobs:
-            raise UserError(
-                f"{model.name} gives no log-probabilities, which are needed here (confidence, "
-                "perplexity); use a local model or an endpoint that gives them (vLLM does); if it "
-                "gives them by now, remove logprobs=false from its name, or add a new "
-                "revision=LABEL: it is then asked anew"
-            )
-
     opened: AbstractContextManager[CompletionStore] = (
         # a store passed by the caller stays open
         nullcontext(store) if isinstance(store, CompletionStore) else CompletionStore(store)
@@ -280,7 +267,6 @@ def find_or_generate(
     with opened as store:
         by_key = dict(zip(keys, requests, strict=True))
         answers, missing = store.lookup(by_key, (model, decoding))
-        require_logprobs(answer["token_logprobs"] for answer in answers.values())
         if missing:
             store.add({})  # a full disk or a read-only store is found before anything is generated
             alone = str(store.path) == ":memory:"  # no other process can see it
@@ -296,7 +282,6 @@ def find_or_generate(
                 for batch in batches:
                     named = {"model": model.name}
                     store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
-                    require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
             others = set(missing) - mine.keys()
             while others - store.get(others).keys():

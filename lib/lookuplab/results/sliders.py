@@ -1,7 +1,8 @@
 """Sliders for live sessions: a page that changes with the numbers you choose.
 
 A page is a function from numbers to HTML. Called once, without sliders, it shows the same content
-in a notebook that was run without a reader.
+in a notebook that was run without a reader. (With ``ipywidgets.interact``, whose pages go through
+an Output widget, a notebook run without a reader never ends.)
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -103,8 +103,8 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
     assert set(words.read_text(encoding="utf-8").split()) == KEYWORDS
     if sys.version_info >= (3, 12):  # its tokenize does not read on in broken code
         pairs = [pair for pair in pairs if all(map(parses, pair))]
-    none, short = ("pass", "x"), ("x", "x y")
-    for corpus in [*([pair] for pair in pairs), [none], [short], pairs]:
+    none, short, quoted = ("pass", "x"), ("x", "x y"), ("self.x = 'y'\na = b",) * 2
+    for corpus in [*([pair] for pair in pairs), [none], [short], [quoted], pairs]:
         predicted, wanted = zip(*corpus, strict=True)
         theirs = codebleu.calc_codebleu(wanted, predicted, "python")
         expected = [theirs[f"{name}_match_score"] for name in COMPONENTS]

@@ -13,4 +13,4 @@ from tiny_architectures import save
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory):
     """Architecture -> the folder of its tiny checkpoint, written once."""
-    return functools.cache(lambda name: save(tmp_path_factory.mktemp(name), name))
+    return functools.cache(lambda name: str(save(tmp_path_factory.mktemp(name), name)))

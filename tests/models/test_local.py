@@ -342,9 +342,9 @@ def test_where_tokens_lie_in_a_text_is_told_without_offsets_too():
 
 
 def test_the_last_model_is_freed_before_the_next_one_is_read(llama, monkeypatch):
-    model = load(str(llama))
+    model = load(llama)
     first = weakref.ref(model.module)
-    model, seen, collect = load(str(llama)), [], gc.collect
+    model, seen, collect = load(llama), [], gc.collect
     assert "module" not in vars(model), "weights are read when an answer needs them"
     monkeypatch.setattr(gc, "collect", lambda: (collect(), seen.append(first())))
     answers(model, SHORT)
@@ -376,7 +376,7 @@ def test_a_model_over_two_devices_answers_as_on_one(llama, plain):
     """Over CPU and disk, by the same hooks of accelerate that spread one over GPUs."""
     on_cpu = ("embed_tokens", "rotary_emb", "norm", "layers.0")
     places = {f"model.{part}": "cpu" for part in on_cpu} | {"lm_head": "cpu"}
-    spread = LocalModel(str(llama), device_map=places | {"model.layers.1": "disk"})
+    spread = LocalModel(llama, device_map=places | {"model.layers.1": "disk"})
     assert answers(spread, LONG) == answers(plain, LONG)
     assert set(spread.module.hf_device_map.values()) == {"cpu", "disk"}
 
@@ -406,7 +406,7 @@ def test_identity_is_the_content_of_the_folder_and_not_its_place(llama, plain, t
 
 
 def test_an_adapter_changes_answers_and_identity(llama, plain, tmp_path):
-    base = load(str(llama))
+    base = load(llama)
     base.module.add_adapter(LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
     base.module.save_pretrained(tmp_path / "adapter")
     adapted = load(str(tmp_path / "adapter"))

@@ -31,8 +31,8 @@ def load(name: str, **options: Any) -> Model:
             from lookuplab.models.remote import RemoteModel
 
             return RemoteModel(place, **options)
-        from lookuplab.models.local import named
+        from lookuplab.models.local import LocalModel
 
-        return named(place, **options)
+        return LocalModel(place, **options)
     except TypeError as error:  # an unknown option, or a value of the wrong type
         raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from error

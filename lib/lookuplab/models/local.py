@@ -16,12 +16,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.completions import Completion, Decoding, Prompt, thinking_switches
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
     base_of,
+    folder_of,
     is_adapter,
     is_mini,
     is_model,
@@ -29,6 +29,7 @@ from lookuplab.models.names import (
     model_files,
     model_hash,
     split_revision,
+    table_name,
 )
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import TAIL, continuations
@@ -61,25 +62,23 @@ class Work:
 
 @dataclass(eq=False)
 class LocalModel:
-    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a
-    folder, or a hub name.
+    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``).
+    ``place`` is one of the kit's own models, a folder, or a name on the hub.
 
     Its parts are read when first needed. ``chat`` sends every prompt through the chat template.
-    ``dtype`` defaults to bfloat16 on GPUs and float32 on a CPU, whatever the dtype of the files. On
-    GPUs, ``device_map`` defaults to "auto": all GPUs, through accelerate; a dictionary maps each
-    part of the model to a device. ``batch_size`` limits the rows of a batch. ``context`` is the
-    maximum length of prompt plus completion in tokens, None without a limit; it comes from the
-    checkpoint unless the option overrides it. ``thinking`` and ``extra`` are variables of the chat
-    template (``completions.thinking_switches``). ``trust_remote_code`` runs the checkpoint's own
-    Python files. ``causal`` says that answers continue the prompt (otherwise they begin a new
-    text). ``work`` counts what the model does. UserError for whatever is missing, unreadable, or
-    too large for the GPUs.
+    ``dtype`` defaults to bfloat16 on GPUs and float32 on a CPU, whatever the dtype of the files
+    (the kit's own models: float32). On GPUs, ``device_map`` defaults to "auto": all GPUs, through
+    accelerate; a dictionary maps each part of the model to a device. ``batch_size`` limits
+    the rows of a batch. ``context`` is the maximum length of prompt plus completion in tokens, None
+    without a limit; it comes from the checkpoint unless the option overrides it. ``thinking`` and
+    ``extra`` are variables of the chat template (``completions.thinking_switches``).
+    ``trust_remote_code`` runs the checkpoint's own Python files. ``causal`` says that answers
+    continue the prompt (otherwise they begin a new text). ``work`` counts what the model does.
+    UserError for whatever is missing, unreadable, or too large for the GPUs.
     """
 
     place: str
-    revision: str | None = None
     _: KW_ONLY
-    name: str = ""
     chat: bool = False
     dtype: str = ""
     device_map: str | dict[str, str | int] | None = None
@@ -90,17 +89,25 @@ class LocalModel:
     trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
-        folder = Path(self.place).expanduser()
+        self.name, folder, own = table_name(self.place), folder_of(self.place), mini_models()
+        if is_mini(self.place):
+            if self.place not in own:
+                names = ", ".join(own) or "none yet: run `python -m recipes.mini.corpus models`"
+                raise UserError(f"no mini model {self.place!r}; there are: {names}")
+            # on every machine, so that all share one set of answers
+            self.dtype = self.dtype or "float32"
         if folder.is_dir() and not is_model(folder):
             raise UserError(f"{folder} is no checkpoint: it has no config.json")
-        self.name = self.name or (folder.resolve().name if folder.is_dir() else self.place)
         self.adapter = folder if is_adapter(folder) else None
-        self.source = (str(folder) if folder.is_dir() else self.place), self.revision
+        self.source = (str(folder), None) if folder.is_dir() else split_revision(self.place)
         if self.adapter:
             self.source = base_of(folder)
         for place in filter(Path.is_dir, (folder, Path(self.source[0]))):
             model_files(place)  # fails now if one is not there
-        self.dtype = self.dtype or ("bfloat16" if has_gpu() else "float32")
+        if not self.dtype:
+            import torch
+
+            self.dtype = "bfloat16" if torch.cuda.is_available() else "float32"
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
         for option in "chat", "trust_remote_code":
             check_choice(f"model {self.name}: {option}", getattr(self, option), (False, True))
@@ -116,14 +123,15 @@ class LocalModel:
         Its file is read if that is enough, because Transformers and torch take seconds to import,
         and nothing else needs them where all answers are stored.
         """
-        with suppress(OSError, ValueError, AttributeError):
-            stated = json.loads(Path(self.source[0], "config.json").read_text(encoding="utf-8"))
-            if stated.get("model_type") == "llama" and "max_position_embeddings" in stated:
-                return True, stated["max_position_embeddings"]
+        with suppress(OSError, ValueError):
+            text = Path(self.source[0], "config.json").read_text(encoding="utf-8")
+            match json.loads(text):
+                case {"model_type": "llama", "max_position_embeddings": int(limit)}:
+                    return True, limit
         causal = not self.config.is_encoder_decoder
         # encoder-decoders here have relative positions and no limit
-        text = self.config.get_text_config()
-        return causal, getattr(text, "max_position_embeddings", None) if causal else None
+        decoder = self.config.get_text_config()
+        return causal, getattr(decoder, "max_position_embeddings", None) if causal else None
 
     @cached_property
     def config(self) -> Any:
@@ -219,7 +227,7 @@ class LocalModel:
         module, report = self._read(
             kind.from_pretrained,
             dtype=getattr(torch, self.dtype),
-            device_map=self.device_map or ("auto" if has_gpu() else None),
+            device_map=self.device_map or ("auto" if torch.cuda.is_available() else None),
             output_loading_info=True,
         )
         if report["missing_keys"]:
@@ -271,7 +279,7 @@ class LocalModel:
                 else "it must be a complete folder that save_pretrained wrote, or the name of one "
                 "on the hub that is cached or can be reached; private ones: hf auth login"
             )
-            raise UserError(f"cannot load model {self.name}: {said} ({advice})") from error
+            raise UserError(f"cannot load model {self.place}: {said} ({advice})") from error
 
     @cached_property
     def end_of_text(self) -> frozenset[int]:
@@ -417,7 +425,7 @@ class LocalModel:
             return template
         names = [f"{dash}{letter}" for dash in ("", "-") for letter in "aAbBdmyYHIMSpjUwWcxXFDT"]
         told = "".join(f".replace('%{name}', '{TODAY:%{name}}')" for name in names)
-        # Transformers' templates lose the line break after a tag
+        # Transformers' templates lose the line break after a tag, and take no function as a value
         return (
             f"{{% macro strftime_now(format) %}}{{{{ format{told} }}}}{{% endmacro %}}\n{template}"
         )
@@ -440,26 +448,3 @@ class LocalModel:
         first = ids[:1] if ids[0] == self.tokenizer.bos_token_id else []
         room = max(1, context - decoding.max_new_tokens) - len(first)
         return first + ids[len(ids) - room :]
-
-
-def has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
-
-
-def named(place: str, **options: Any) -> LocalModel:
-    """The local model of a name without options (see ``loading.load``). Raises UserError
-    for an unknown mini model.
-    """
-    if is_mini(place):
-        if place not in mini_models():
-            there = (
-                ", ".join(mini_models()) or "none yet: run `python -m recipes.mini.corpus models`"
-            )
-            raise UserError(f"no mini model {place!r}; there are: {there}")
-        # float32 on every machine, so that all share one set of answers
-        return LocalModel(
-            str(mini_models()[place]), **{"name": place, "dtype": "float32", **options}
-        )
-    return LocalModel(*split_revision(str(paths.located(place))), **options)

@@ -52,23 +52,24 @@ class AnswerStore:
             self.db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level="IMMEDIATE")
             # even so, a killed process loses nothing that was committed
             self.db.execute("PRAGMA synchronous = NORMAL")
-            ((version,),) = self.db.execute("PRAGMA user_version")
-            tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
+            ((version, tables),) = self.db.execute(
+                "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+            )
             # a foreign file is left as it is
             if version != SCHEMA and (version or tables):
                 raise UserError(
                     f"{self.path} is no store of {self.name}, or another version of lookuplab "
                     "wrote it; name another file (LOOKUPLAB_STORE)"
                 )
-            if self.name not in tables:
+            if not version:
                 # another process may be doing the same at this moment
                 with contextlib.suppress(sqlite3.OperationalError):
                     self.db.execute("PRAGMA journal_mode = WAL")
                 self.db.execute(f"PRAGMA user_version = {SCHEMA}")
-                self.db.execute(
-                    f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) "
-                    "WITHOUT ROWID"
-                )
+            self.db.execute(
+                f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) "
+                "WITHOUT ROWID"
+            )
 
     @classmethod
     def default_path(cls) -> Path:

@@ -161,8 +161,7 @@ def train(
     token = add_token(tokenizer, module) if add_token else None
     # by the configuration: in 16 bits the loaded head is a second copy in float32
     parameters = trained_share(module.config, recipe)[1]
-    rank = recipe.lora_rank
-    model = module if rank is None else with_lora(module, recipe, rank, token)
+    model = prepared(module, recipe, token)
     # 1. train, from the last checkpoint of the same run
     work = work / hashlib.sha256(run.encode()).hexdigest()[:12]
     padding = copy.deepcopy(tokenizer)  # the saved one stays unchanged
@@ -204,7 +203,7 @@ def train(
     if trainer.is_world_process_zero():
         part = output.with_name(f".{output.name}.partial")
         shutil.rmtree(part, ignore_errors=True)
-        model.to("cpu", torch.float16 if half else None)  # type: ignore[arg-type]  # its wrapper's
+        model.to("cpu", torch.float16 if half else None)
         if isinstance(model, PeftModel):
             _save_adapter(model, part, checkpoint, output)
         else:
@@ -331,20 +330,23 @@ class Milestones(TrainerCallback):
             Path(args.output_dir or "", f"checkpoint-{state.global_step}", "complete").touch()
 
 
-def with_lora(module: Any, recipe: Recipe, rank: int, token: int | None) -> PeftModel:
-    """The model with LoRA on the attention's four projections, everything else frozen.
+def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
+    """The model to train: itself, or with LoRA on the attention's four projections, everything
+    else frozen.
 
-    The row of a new ``token`` in the embedding, and in the head if the two are not tied, is trained
-    as well: a head's row that stays random can hardly win an argmax. (``lora_embeddings`` trains
-    all rows of both.)
+    With LoRA, the row of a new ``token`` in the embedding, and in the head if the two are not tied,
+    is trained as well: a head's row that stays random can hardly win an argmax.
+    (``lora_embeddings`` trains all rows of both.)
     """
+    if recipe.lora_rank is None:
+        return module
     family, embedding = module.config.model_type, module.get_input_embeddings()
     whole = recipe.lora_embeddings
     head = module.get_output_embeddings()
     layers = [embedding] if head.weight is embedding.weight else [embedding, head]
     names = [name for name, layer in module.named_modules() if layer in layers]
     config = LoraConfig(
-        r=rank,
+        r=recipe.lora_rank,
         lora_alpha=recipe.lora_alpha,
         lora_dropout=recipe.lora_dropout,
         fan_in_fan_out=family == "gpt2",  # its projections are stored transposed
@@ -386,6 +388,5 @@ def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
     with torch.device("meta"):
         module = kind.from_config(config)
         everything = module.num_parameters()
-        if recipe.lora_rank is not None:
-            with_lora(module, recipe, recipe.lora_rank, None)
+        prepared(module, recipe)
         return module.num_parameters(only_trainable=True), everything

@@ -10,10 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import nbformat
+import yaml
 from nbgrader.api import Gradebook
-from right_answers import RIGHT
-from wrappers import WRAPPERS
-from wrong_answers import WRONG
 
 from lookuplab import paths
 from lookuplab.run.notebooks import load_profile, plan, read
@@ -21,6 +19,8 @@ from lookuplab.run.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"
 LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
+# lesson -> exercise -> "right", "wrong", "wrapper" -> answers
+ANSWERS = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text(encoding="utf-8"))
 
 BEGIN = """\
 import socket
@@ -87,7 +87,9 @@ def autograded(lesson: str, unpacked: Path) -> list[tuple[float, float]]:
     """
     folder, file = unpacked.parent, f"{lesson}.ipynb"
     solved = {name: cell.source for name, cell in cells(FOLDER / file).items()}
-    wrapped = {name: answers[0] for name, answers in WRAPPERS[lesson].items()}
+    wrapped = {
+        name: given["wrapper"][0] for name, given in ANSWERS[lesson].items() if "wrapper" in given
+    }
     for student, answers in ("solved", solved), ("wrapped", wrapped):
         notebook = nbformat.read(unpacked / "notebooks" / "course" / file, as_version=4)
         for cell in notebook.cells:
@@ -136,10 +138,9 @@ def cases(lesson: str, released: Path) -> list[list]:
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []
-    for name, wrong in WRONG[lesson].items():
+    for name, given in ANSWERS[lesson].items():
         check = solved.pop(f"{name}_check").source
-        tried = {"wrong": wrong, "right": [RIGHT[lesson][name]]}
-        tried |= dict.fromkeys(("wrapper", "wrapper, not blocked"), WRAPPERS[lesson].get(name, []))
+        tried = given | {"wrapper, not blocked": given.get("wrapper", [])}
         answers = [["unsolved", student[name].source, student[f"{name}_check"].source]]
         answers += [[case, answer, check] for case, texts in tried.items() for answer in texts]
         found.append([answers, solved[name].source, check])

@@ -1,13 +1,10 @@
-"""A server of this machine; also makes the files that lie beside the tests importable by name."""
+"""A server of this machine."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
 from lookuplab.execution.server import ForkServer, Limits, refusal
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

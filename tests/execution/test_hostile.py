@@ -6,10 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from hostile import CONTAINED, FORGED, REPLIES, RIGHT
+import yaml
 
 from lookuplab.execution.server import FETCHED, ForkServer, Limits, Program
 
+CONTAINED, FORGED, REPLIES = yaml.safe_load(
+    Path(__file__).with_name("hostile.yaml").read_text(encoding="utf-8")
+).values()
+RIGHT = "\nresult = [2 * x for x in test_input]\n"
 LIMITS = Limits(seconds=6, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20)
 PLAIN = """
 import copy

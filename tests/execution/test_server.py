@@ -33,12 +33,13 @@ test_execution(code)
 RIGHT = "\nresult = value + [1]\n"
 # Each passes in a fresh process only if it finds what it has not imported itself
 MISSING = {
-    "import xml": "xml.etree", "import concurrent": "concurrent.futures", "import email": "email.mime",
-    "import logging": "logging.handlers", "import multiprocessing": "multiprocessing.pool", "import os": "os.path",
-    "import urllib": "urllib.parse", "import importlib": "importlib.resources", "import json": "json.tool",
-    "import ctypes": "ctypes.util", "import numpy": "numpy.testing", "import PIL": "PIL.Image",
-    "import unittest": "unittest.mock", "import collections": "collections.abc",
-}  # fmt: skip
+    "import xml": "xml.etree",
+    "import os": "os.path",
+    "import json": "json.tool",
+    "import numpy": "numpy.testing",
+    "import PIL": "PIL.Image",
+    "import unittest": "unittest.mock",
+}
 SUBMODULES = """
 import os, sys
 def submodules(name):
@@ -79,12 +80,6 @@ def wait_until(holds) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def test_pandas_has_nothing_that_computes_for_it_where_it_happens_to_be_installed(server):
-    assert server.run(
-        Program("import sys\nassert sys.modules['bottleneck'] is None is sys.modules['numexpr']")
-    ).passed
 
 
 @pytest.mark.parametrize("name", PLAIN | LIBRARIES)
@@ -164,7 +159,7 @@ def test_the_error_names_the_exception_in_one_line(server):
 
 
 def test_a_time_out_or_a_kill_is_no_verdict(sandbox):
-    limits = Limits(seconds=5, cpu_seconds=1, memory=1 << 28)
+    limits = Limits(seconds=2, cpu_seconds=1, memory=1 << 28)
     stopped = (
         "while True: pass",
         "import os\nos.kill(os.getpid(), 9)",
@@ -180,11 +175,12 @@ def test_a_time_out_or_a_kill_is_no_verdict(sandbox):
 
 
 def test_a_program_ends_with_its_caller(sandbox):
+    one = solving(f"import subprocess\nsubprocess.run({SLEEP})")
     script = f"""
 import sys
 from lookuplab.execution.server import ForkServer, Program
 with ForkServer({sandbox!r}, sys.executable) as server:
-    server.run(Program("exec('import subprocess; subprocess.run({SLEEP})', {{}})".replace("['", '["').replace("', '", '", "').replace("']", '"]')))"""
+    server.run({one})"""
     with subprocess.Popen([sys.executable, "-c", script]) as caller:
         wait_until(sleeping)
         caller.kill()

@@ -9,15 +9,17 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 import written_problems as written
 
+from lookuplab.stackoverflow.ds1000 import load_problems
+
 
 @pytest.fixture
-def problems_file(tmp_path):
+def written_file(tmp_path):
     """Writes records, by default three problems: plain (1), with a test of the text (2), inside a
     function (3).
     """
 
-    def write(*records, name="problems.jsonl"):
-        file = tmp_path / name
+    def write(*records):
+        file = tmp_path / "written.jsonl"
         lines = records or (
             written.record(),
             written.record(2, written.CONTEXT + written.STRING),
@@ -34,3 +36,9 @@ def problems_file(tmp_path):
         return file
 
     return write
+
+
+@pytest.fixture
+def problems(written_file):
+    """The three problems."""
+    return load_problems(written_file())

@@ -14,7 +14,6 @@ from lookuplab.errors import UserError
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import trimmed_prompt
 from lookuplab.stackoverflow.corpus import Snippet
-from lookuplab.stackoverflow.ds1000 import load_problems
 
 PROBLEM = "p1 p2 p3 p4 answer"  # 5 tokens
 
@@ -91,11 +90,6 @@ def test_every_budget_is_kept(tokenizer, trim):
 def test_a_budget_without_room_is_one_clear_line(tokenizer):
     with pytest.raises(UserError, match="no prompt of a budget of 10 tokens"):
         made(tokenizer, 0)
-
-
-@pytest.fixture
-def problems(problems_file):
-    return load_problems(problems_file())
 
 
 def test_random_examples_depend_on_the_problem_alone(problems):

@@ -1,6 +1,5 @@
 """Snippets and queries from files, folders and names; bad lines in one clear line."""
 
-import json
 import os
 
 import pytest
@@ -18,19 +17,8 @@ LINE = {
 }
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(*records):
-        file = tmp_path / "corpus.jsonl"
-        lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
-        file.write_text("\n".join(lines))
-        return file
-
-    return write
-
-
-def test_the_published_fields_are_read_as_the_schema(written):
-    file = written({"id": 7, "code": "x", "description": "d", "attribution": "so.com/a/7"}, "")
+def test_the_published_fields_are_read_as_the_schema(written_file):
+    file = written_file({"id": 7, "code": "x", "description": "d", "attribution": "so.com/a/7"}, "")
     assert corpus.load_snippets(file) == [corpus.Snippet("7", "d", "x", "so.com/a/7", "")]
 
 
@@ -43,9 +31,9 @@ def test_the_published_fields_are_read_as_the_schema(written):
         (LINE, "2 snippets with 1 ids"),
     ],
 )
-def test_a_bad_line_is_named(written, bad, said):
+def test_a_bad_line_is_named(written_file, bad, said):
     with pytest.raises(UserError, match=said):
-        corpus.load_snippets(written(LINE, bad))
+        corpus.load_snippets(written_file(LINE, bad))
 
 
 def test_an_unknown_corpus_is_told_what_there_is():
@@ -73,18 +61,18 @@ def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_pa
     ]
 
 
-def test_equal_questions_are_one_query_with_all_their_snippets(written):
+def test_equal_questions_are_one_query_with_all_their_snippets(written_file):
     asked = {"q": ["a", "b"], "p": [3]}
     lines = [{"query": text, "relevant_ids": ids} for text, ids in asked.items()]
-    file = written(*lines, {"query": "q", "relevant_ids": ["b", "c"]})
+    file = written_file(*lines, {"query": "q", "relevant_ids": ["b", "c"]})
     assert corpus.queries(file) == [
         corpus.Query("0", "q", ("a", "b", "c")),
         corpus.Query("1", "p", ("3",)),
     ]
 
 
-def test_a_quarter_of_a_file_s_queries_is_for_validation(written):
-    file = written(*({"query": f"q{number}", "relevant_ids": ["a"]} for number in range(200)))
+def test_a_quarter_of_a_file_s_queries_is_for_validation(written_file):
+    file = written_file(*({"query": f"q{number}", "relevant_ids": ["a"]} for number in range(200)))
     valid, test, every = (corpus.queries(file, split) for split in ("valid", "test", ""))
     assert {*valid, *test} == {*every} and not {*valid} & {*test} and 35 <= len(valid) <= 65
 
@@ -96,10 +84,10 @@ def test_writing_gives_the_same_bytes_and_reads_back(tmp_path):
     assert corpus.load_snippets(tmp_path / "a.jsonl.gz") == [corpus.Snippet(**LINE)]
 
 
-def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(written):
+def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(written_file):
     page, other = {"title": "lib.sort", "text": "Sort."}, {"title": "lib.mean", "text": "Mean."}
     lines = {1: [page], 2: [], "3": [other, page]}
-    file = written(*({"problem_id": id, "docs": docs} for id, docs in lines.items()))
+    file = written_file(*({"problem_id": id, "docs": docs} for id, docs in lines.items()))
     documents, relevant = corpus.pages(file)
     assert [(one.id, one.description) for one in documents] == [
         ("lib.sort", "Sort."),
@@ -107,4 +95,4 @@ def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(writt
     ]
     assert relevant == {"1": ("lib.sort",), "3": ("lib.mean", "lib.sort")}
     with pytest.raises(UserError, match="line 2 is no problem"):
-        corpus.pages(written({"problem_id": 1, "docs": [page]}, {"problem_id": 2}))
+        corpus.pages(written_file({"problem_id": 1, "docs": [page]}, {"problem_id": 2}))

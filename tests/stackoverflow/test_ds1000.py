@@ -21,8 +21,8 @@ real = pytest.mark.skipif(
 )
 
 
-def test_a_file_is_read_with_all_fields(problems_file):
-    first, second, third = load_problems(problems_file())
+def test_a_file_is_read_with_all_fields(problems):
+    first, second, third = problems
     about = (first.id, first.library, first.perturbation, first.origin, first.library_id)
     assert about == ("1", "Numpy", "Origin", "1", "1")
     assert (first.reference, first.context) == (written.REFERENCE, written.CONTEXT)
@@ -31,31 +31,27 @@ def test_a_file_is_read_with_all_fields(problems_file):
     assert first.question == "How far apart are they?"
 
 
-def of_library(number, library, **changed):
-    about = written.record(number)["metadata"] | {"library": library}
-    return written.record(number, metadata=about | changed)
-
-
 @pytest.mark.parametrize(
     "line",
     [
         {"prompt": ""},
-        written.record(2, code_context="x = 1"),
-        of_library(2, "Polars"),
+        written.record(2, "x = 1"),
+        written.record(2, library="Polars"),
+        written.record(2, perturbation_type="Depth"),
         written.record(1),
     ],
 )
-def test_a_bad_line_is_named(problems_file, line):
+def test_a_bad_line_is_named(written_file, line):
     with pytest.raises(UserError, match="line 2") as error:
-        load_problems(problems_file(written.record(), line))
+        load_problems(written_file(written.record(), line))
     assert "\n" not in str(error.value)
 
 
 @pytest.fixture
-def families(problems_file):
+def families(written_file):
     """Four families of two problems each, and one of a library that the paper leaves out."""
     records = [written.record(number, origin=number - number % 2) for number in range(2, 10)]
-    return problems_file(*records, of_library(20, "Matplotlib"))
+    return written_file(*records, written.record(20, library="Matplotlib"))
 
 
 @pytest.mark.parametrize(("limit", "size"), [(0, 8), (1, 2), (3, 4), (4, 4)])
@@ -65,9 +61,9 @@ def test_families_of_the_papers_libraries_are_taken_whole(families, limit, size)
     assert all(sum(other.cluster == one.cluster for other in chosen) == 2 for one in chosen)
 
 
-def test_a_file_without_a_problem_of_these_libraries_is_refused(problems_file):
+def test_a_file_without_a_problem_of_these_libraries_is_refused(written_file):
     with pytest.raises(UserError, match="no problem of Pandas"):
-        select(problems_file(of_library(1, "Matplotlib")))
+        select(written_file(written.record(library="Matplotlib")))
 
 
 @pytest.mark.parametrize(
@@ -104,29 +100,27 @@ def test_the_official_post_processing_and_the_repaired_one(text, official, repai
         ("", ""),
     ],
 )
-def test_only_what_stands_at_the_margin_inside_a_function_is_indented(
-    problems_file, solution, expected
-):
-    plain, _, inside = load_problems(problems_file())
+def test_only_what_stands_at_the_margin_inside_a_function_is_indented(problems, solution, expected):
+    plain, _, inside = problems
     assert indented(inside, solution) == expected
     assert indented(plain, solution) == solution
 
 
-def test_the_program_is_the_official_text(problems_file):
-    plain, with_string, _ = load_problems(problems_file())
+def test_the_program_is_the_official_text(problems):
+    plain, with_string, _ = problems
     end = "code = 'result = \"1\"'\ntest_execution(code)\n"
     assert program(plain, 'result = "1"').text == f"{plain.context}\n{end}\n"
     both = program(with_string, 'result = "1"').text
     assert both == f"{with_string.context}\n{end}test_string(code)\n"
 
 
-def test_the_imports_are_those_of_packages_that_have_run_before_the_solution(problems_file):
+def test_the_imports_are_those_of_packages_that_have_run_before_the_solution(written_file):
     later = "import sklearn.tree as t\n" + written.CONTEXT.replace(
         "[insert]", "from numpy import fft as f, linalg\n[insert]\nimport scipy", 1
     ).replace("    def define", "    import pandas\n    def define", 1)
     inside = written.INSIDE.replace("import json", "import json, torch")
     problems = load_problems(
-        problems_file(written.record(), written.record(2, later), written.record(3, inside))
+        written_file(written.record(), written.record(2, later), written.record(3, inside))
     )
     packages = "import numpy", "import sklearn"
     parts = "from numpy import fft", "from numpy import linalg", "import sklearn.tree"

@@ -29,11 +29,6 @@ WRONG = "result = 0"
 
 
 @pytest.fixture
-def problems(problems_file):
-    return ds1000.load_problems(problems_file())
-
-
-@pytest.fixture
 def kept(tmp_path):
     return tmp_path / "verdicts.sqlite"
 
@@ -55,31 +50,22 @@ def programs(problem, *solutions):
     return [ds1000.program(problem, one) for one in solutions]
 
 
-def test_each_answer_gets_its_verdict_in_whatever_order_they_run(problems):
-    first, second, third = problems
-    asked = [(third, WRONG), (first, WRONG), (first, written.REFERENCE), (second, "1 +")]
-    found = verdicts(asked, grader(workers=2))
-    said = [(one.passed, one.error.partition(":")[0]) for one in found]
-    assert said[1:] == [(False, "AssertionError"), (True, ""), (False, "SyntaxError")]
-    assert not said[0][0]
-
-
-def test_a_problem_whose_reference_fails_is_not_judged_and_is_tried_again(problems_file, kept):
+def test_a_problem_whose_reference_fails_is_not_judged_and_is_tried_again(written_file, kept):
     broken = written.record(2, reference=WRONG)
-    problems, runs = ds1000.load_problems(problems_file(written.record(), broken)), grader(kept)
-    right, lost = verdicts([(one, written.REFERENCE) for one in problems], runs)
+    problems, runs = ds1000.load_problems(written_file(written.record(), broken)), grader(kept)
+    lost, right = verdicts([(one, written.REFERENCE) for one in problems[::-1]], runs)
     assert right.passed and not lost.passed and not lost.judged
     assert lost.error == "not judged: the reference fails here, too: AssertionError:"
     assert stored(runs, programs(problems[1], WRONG)) == [False]
 
 
 def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_every_reason(
-    problems_file, monkeypatch, tmp_path, capsys
+    written_file, monkeypatch, tmp_path, capsys
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     broken = [written.record(number, reference=f"{number}()") for number in range(2, 9)]
     broken += [written.record(9, reference="2()"), written.record(10, reference="+")]
-    problems = ds1000.load_problems(problems_file(written.record(), written.record(11), *broken))
+    problems = ds1000.load_problems(written_file(written.record(), written.record(11), *broken))
     left, runs = gradable(problems, leave_out="11, 4", sandbox="none")
     assert [one.id for one in left] == ["1"] and runs.sandbox == "none"
     said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
@@ -102,7 +88,7 @@ if not os.path.exists(place):
 
 
 def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
-    problems_file, monkeypatch, tmp_path
+    written_file, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     for name in server.CACHES:
@@ -115,10 +101,10 @@ def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
         threading.Thread(target=site.serve_forever, daemon=True).start()
         context = FETCHES.format(address=f"http://127.0.0.1:{site.server_port}") + written.CONTEXT
         problems = ds1000.load_problems(
-            problems_file(written.record(1, context), written.record(2, reference=WRONG))
+            written_file(written.record(1, context), written.record(2, reference=WRONG))
         )
         assert [*failing_references(problems, grader())] == ["1", "2"]
-        count, left = fetch(problems, environment())
+        count, left = fetch(problems, environment(""))
         site.shutdown()
     assert count == 1 and [*left] == ["2"]
     assert failing_references(problems[:1], grader()) == {}

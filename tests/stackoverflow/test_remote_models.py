@@ -30,11 +30,11 @@ class Endpoint(BaseHTTPRequestHandler):
 
 
 def test_a_remote_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
-    problems_file, tmp_path, monkeypatch
+    written_file, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    problems = load_problems(problems_file(written.record()))
+    problems = load_problems(written_file(written.record()))
     matches = {"1": [Snippet("s", "Read them", "numbers = [1]", "", "")]}
     ways = {"alone": {"examples": 0}, "with_one": {"examples": 1}}
     with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:

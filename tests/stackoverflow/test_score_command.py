@@ -11,9 +11,9 @@ GOOD = {"problem_id": 1, "solution": written.REFERENCE}
 
 
 @pytest.fixture
-def graded(score, problems_file):
+def graded(score, written_file):
     """Runs `lookuplab score ds1000`."""
-    given = "--problems", problems_file(), "--environment", sys.executable, "--workers", 1
+    given = "--problems", written_file(), "--environment", sys.executable, "--workers", 1
     return lambda lines, *options: score("ds1000", lines, *given, *options)
 
 
@@ -72,14 +72,12 @@ def test_the_table_has_kinds_of_perturbation_and_no_number_twice(graded):
 
 
 def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
-    score, problems_file
+    graded, written_file
 ):
     broken = written.record(2, reference="result = 0")
     one = CONTEXT_OF_A_FUNCTION, "result = lambda: 1"
-    places = problems_file(written.record(), broken, written.record(3, *one, origin=3))
-    answers = [GOOD, GOOD | {"problem_id": 2}, {"problem_id": 3, "solution": one[1]}]
-    given = "--problems", places, "--environment", sys.executable, "--workers", 1
-    result = score("ds1000", answers, *given)
+    written_file(written.record(), broken, written.record(3, *one, origin=3))
+    result = graded([GOOD, GOOD | {"problem_id": 2}, {"problem_id": 3, "solution": one[1]}])
     passed = [json.loads(line)["passed"] for line in result.stdout.splitlines()]
     assert passed == [True, None, None], result.output
     assert "not judged: 2 of 3 answers; problems and reasons (" in result.stderr
@@ -95,16 +93,17 @@ def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(grad
         assert "pass_at_1" in result.stderr
 
 
-def test_a_bad_line_is_named_and_nothing_is_written(graded, tmp_path):
-    result = graded([GOOD, GOOD | {"problem_id": 999}], "-o", tmp_path / "out.jsonl")
-    assert result.exit_code == 2 and "line 2: unknown problem '999'; " in result.stderr
-    assert result.stderr.count("\n") == 1 and not (tmp_path / "out.jsonl").exists()
-
-
-def test_no_answers_and_a_problem_that_is_not_there_are_user_errors(graded):
-    for result, words in [
-        (graded([]), "holds no line"),
-        (graded([GOOD], "--leave-out", "7"), "--leave-out 7: no problem of"),
-        (graded([GOOD], "--leave-out", "1"), "--leave-out leaves no line to score"),
-    ]:
-        assert result.exit_code == 2 and words in result.stderr, result.output
+@pytest.mark.parametrize(
+    ("numbers", "left_out", "said"),
+    [
+        ([1, 999], "", "line 2: unknown problem '999'; "),
+        ([], "", "holds no line"),
+        ([1], "7", "--leave-out 7: no problem of"),
+        ([1], "1", "--leave-out leaves no line to score"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(graded, tmp_path, numbers, left_out, said):
+    output, lines = tmp_path / "out.jsonl", [GOOD | {"problem_id": number} for number in numbers]
+    result = graded(lines, "-o", output, "--leave-out", left_out)
+    assert result.exit_code == 2 and said in result.stderr, result.output
+    assert result.stderr.count("\n") == 1 and not output.exists()

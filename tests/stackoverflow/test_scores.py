@@ -22,20 +22,15 @@ from lookuplab.stackoverflow.grader import Grader
 PASSED = {"1": (1, 1), "2": (0, 1), "3": (0, 0), "4": (1, 0, 0, 0), "5": (0, 0)}
 
 
-def made(number, origin, kind, library="Numpy"):
-    about = written.record(number, origin=origin)["metadata"]
-    about |= {"library": library, "perturbation_type": kind}
-    return written.record(number, metadata=about)
-
-
 @pytest.fixture
-def problems(problems_file):
+def families(written_file):
     """Problem 1 with its perturbations 2 and 3; 4, an origin of another library; 5, whose origin is
     not there; 6, not asked.
     """
-    kinds = [made(n, 1, kind) for n, kind in enumerate(("Origin", "Surface", "Semantic"), 1)]
-    kinds += [made(4, 4, "Origin", "Pandas"), made(5, 4, "Surface", "Scipy")]
-    return load_problems(problems_file(*kinds, made(6, 1, "Surface")))
+    records = [written.record(n) for n in (1, 2, 6)]
+    records.append(written.record(3, perturbation_type="Semantic"))
+    records += [written.record(n, origin=4, library=f) for n, f in ((4, "Pandas"), (5, "Scipy"))]
+    return load_problems(written_file(*records))
 
 
 def answers(passed=PASSED):
@@ -47,10 +42,10 @@ def answers(passed=PASSED):
     return pd.DataFrame(rows, columns=["model", "id", "sample", "solution", "passed"])
 
 
-def tables(problems, **passed):
+def tables(families, **passed):
     """Way -> samples of problems 1, 2, ... that passed, of one model "m"."""
     return {
-        ("m", way): scores.solved(problems, answers(dict(zip("12345", one, strict=False))), [1, 2])
+        ("m", way): scores.solved(families, answers(dict(zip("12345", one, strict=False))), [1, 2])
         for way, one in passed.items()
     }
 
@@ -59,9 +54,9 @@ def values(rows):
     return {(row["condition"], row["metric"]): (round(row["value"], 4), row["n"]) for row in rows}
 
 
-def test_each_part_has_its_pass_at_k_and_perturbations_what_they_cost(problems):
+def test_each_part_has_its_pass_at_k_and_perturbations_what_they_cost(families):
     parts = ["all", "Numpy", "Pandas", "Sklearn", "Origin", "Surface", "Semantic"]
-    rows = scores.rows({("m", "k"): scores.solved(problems, answers(), (1, 2))}, parts=parts)
+    rows = scores.rows({("m", "k"): scores.solved(families, answers(), (1, 2))}, parts=parts)
     found = values(rows)
     expected = {
         ("k/all", "pass_at_1_percent"): (35, 5),  # (1 + 1/2 + 0 + 1/4 + 0) / 5
@@ -77,28 +72,28 @@ def test_each_part_has_its_pass_at_k_and_perturbations_what_they_cost(problems):
     assert found | expected == found
     assert len(found) == 2 * 6 + 2 * 2
     with pytest.raises(UserError, match="pass@3"):
-        scores.solved(problems, answers(), [3])
+        scores.solved(families, answers(), [3])
 
 
-def test_a_problem_with_an_answer_that_is_not_judged_is_in_no_number(problems):
+def test_a_problem_with_an_answer_that_is_not_judged_is_in_no_number(families):
     judged = answers()
     judged["passed"] = judged.passed.astype(object).where(judged.index != 4, None)  # one of 3
-    some, every = (scores.solved(problems, one, [1]) for one in (judged, answers()))
+    some, every = (scores.solved(families, one, [1]) for one in (judged, answers()))
     assert [*some.index] == ["1", "2", "4", "5"]
     assert values(scores.rows({("m", "k"): some}))["k/all", "pass_at_1_percent"] == (43.75, 4)
     for pair in ((some, every), (every, some)):
         assert [*scores.change(*pair).index] == [*some.index]
 
 
-def test_intervals_are_of_origins_not_of_problems(problems):
+def test_intervals_are_of_origins_not_of_problems(families):
     # 1, 2 and 3 share an origin; all fail or pass together, so nothing is known but of one origin
-    (row, *_) = scores.rows(tables(problems, way=((1, 1), (1, 1), (0, 0))))
+    (row, *_) = scores.rows(tables(families, way=((1, 1), (1, 1), (0, 0))))
     assert row["ci_high"] - row["ci_low"] > 70
 
 
-def test_changes_are_paired_by_problem_by_family_and_between_models(problems):
+def test_changes_are_paired_by_problem_by_family_and_between_models(families):
     before, after = ((0, 0), (1, 0), (1, 1)), ((1, 0), (1, 1), (1, 1))
-    of_m = tables(problems, none=before, some=after)
+    of_m = tables(families, none=before, some=after)
     of_n = {("n", way): of_m["m", "none"] for _, way in of_m}
     found = values(scores.rows(of_m | of_n, [("none", "some")], ["all", "Surface"])[-6:])
     both = "some/{0} - none/{0}".format
@@ -153,14 +148,13 @@ def test_the_distance_counts_tokens_and_no_comments(first, second, distance):
         ("result = numbers" + ".copy()" * 900, False),  # too deep to be written out
     ],
 )
-def test_one_argument_of_one_call(problems_file, solution, apart):
+def test_one_argument_of_one_call(written_file, solution, apart):
     reference = "result = round(max(numbers, key=abs), 2)  # to cents"
-    (problem,) = load_problems(problems_file(written.record(reference=reference)))
+    (problem,) = load_problems(written_file(written.record(reference=reference)))
     assert nearness.argument_apart(problem, solution) is apart
 
 
-def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
-    problems = load_problems(problems_file())
+def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems):
     wrong = "result = max(numbers) - min(numbers", "result = max(numbers)"
     plain, with_string, inside = problems
     completions = [(plain, code) for code in (written.REFERENCE, *wrong)]
@@ -184,13 +178,13 @@ def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
 
 
 def test_no_answer_and_no_failure_make_empty_tables_that_can_be_saved(
-    problems, tmp_path, monkeypatch
+    families, tmp_path, monkeypatch
 ):
     """After all generation, a small run must not end in a traceback."""
     monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
-    none = scores.solved(problems, answers({}), [1])
+    none = scores.solved(families, answers({}), [1])
     assert none.empty and scores.rows({("m", "k"): none}, [("k", "k")], ["all", "Numpy"]) == []
-    failures = nearness.near_misses(problems, answers({"1": (1, 1)}), Grader(store=False))
+    failures = nearness.near_misses(families, answers({"1": (1, 1)}), Grader(store=False))
     assert failures.empty and nearness.near_miss_rows(failures) == []
     rows = attach(pd.DataFrame([]), paper="stackoverflow", artifact="near_misses")
     artifact = Artifact("stackoverflow", "near_misses")

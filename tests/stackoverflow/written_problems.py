@@ -46,14 +46,14 @@ INSIDE = CONTEXT.replace("[insert]", "def spread(numbers):\n[insert]\nresult = s
 REFERENCE = "result = max(numbers) - min(numbers)\n"
 
 
-def record(number=1, context=CONTEXT, reference=REFERENCE, origin=1, **changed):
-    """A problem as a line of a file has it."""
+def record(number=1, context=CONTEXT, reference=REFERENCE, origin=1, **about):
+    """A problem as a line of a file has it; ``about`` are fields of its metadata."""
     prompt = (
         "How far apart are they?\n<code>\ndef spread(numbers):\n    ### BEGIN SOLUTION"
         if context == INSIDE
         else "How far apart are they?\n<code>\nnumbers = [1, 2]\n</code>\nBEGIN SOLUTION\n<code>\n"
     )
-    about = {
+    metadata = {
         "problem_id": number,
         "library_problem_id": number,
         "library": "Numpy",
@@ -65,5 +65,5 @@ def record(number=1, context=CONTEXT, reference=REFERENCE, origin=1, **changed):
         "prompt": prompt,
         "reference_code": reference,
         "code_context": context,
-        "metadata": about,
-    } | changed
+        "metadata": metadata | about,
+    }

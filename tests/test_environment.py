@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -55,6 +56,16 @@ def test_every_dependency_of_a_pinned_package_is_pinned():
                 is_pinned = re.match(r"nvidia-|cuda-|triton|setuptools", requirement.name)
                 is_pinned = is_pinned or canonicalize_name(requirement.name) in PINNED
                 assert is_pinned, f"{name} needs {requirement}"
+
+
+def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same_constraints():
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    constraints, torch, kit = next(item["pip"] for item in conda if isinstance(item, dict))
+    assert constraints == "-c constraints.txt"
+    assert "python=3.11" in conda and PROJECT["requires-python"] == ">=3.11,<3.14"
+    plan = subprocess.check_output(["make", "-n", "-B", "test"], cwd=ROOT, text=True)
+    steps = re.findall(r"install --quiet -c constraints.txt (.*)", plan)
+    assert [step.replace("'", "") for step in steps] == [torch, kit, "-e .[test]"]
 
 
 EXTRAS = "datasets distributed gensim ipywidgets openai sentence_transformers sphinx".split()

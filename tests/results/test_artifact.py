@@ -129,18 +129,26 @@ def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others():
     assert artifact.tell("Nothing.").data == "Nothing."
 
 
-def test_a_number_that_a_run_lacks_is_not_measured():
-    save(ROW)
-    artifact = Artifact("demo", "table", "mini")
-    for names in (("gate_0.5", "valid"), ("low", "absent"), ("low", "valid", "x")):
-        assert artifact.quote(*names) == "not measured"
-
-
 def test_only_the_runner_replaces_committed_figures(kit, monkeypatch):
     """A notebook in JupyterLab may have any model in its parameters cell."""
     assert save(ROW) == kit.root / "runs/figures/mini/demo"
     monkeypatch.setenv("LOOKUPLAB_FIGURES", str(kit.root / "figures"))
     assert save(ROW) == kit.root / "figures/mini/demo"
+
+
+def test_a_misspelt_name_is_refused_and_one_of_another_run_is_not_measured(kit, monkeypatch):
+    save(ROW)
+    artifact = Artifact("demo", "table", "mini")
+    for names in (("lwo", "valid"), ("low", "vaild")):
+        with pytest.raises(UserError, match=r"demo/table: the quoted .* it must be (low|valid)$"):
+            artifact.quote(*names)
+    monkeypatch.setenv("LOOKUPLAB_FIGURES", str(kit.root / "figures"))
+    for profile, condition in (("mini", "low"), ("full", "gate_0.8")):
+        rows = pd.DataFrame([ROW | {"condition": condition}])
+        Artifact("demo", "table", profile).save(rows)
+    assert (
+        artifact.quote("gate_0.5", "valid") == artifact.quote("low", "valid", "x") == "not measured"
+    )
 
 
 def test_importing_what_makes_tables_and_pictures_changes_no_option_of_pandas_and_no_style():

@@ -86,7 +86,7 @@ def test_a_legend_says_n_where_a_name_has_one(counts, said):
             lambda: curves(points="sampled"),
             "'sampled'; it must be valid_percent, sampled_valid_perc",
         ),
-        (lambda: curves(classes=["hgih"]), "'hgih'; it must be high, low"),
+        (lambda: curves(classes=["hgih", "low"]), "'hgih'; it must be high, low"),
         (
             lambda: plots.curves(CURVE, "valid_percent", "recall"),
             "x is 'recall'; it must be .*precision",

@@ -18,6 +18,7 @@ from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
 from lookuplab.toolgen.functions import Repository
 from lookuplab.toolgen.generation import ToolModel
 from lookuplab.toolgen.rules import PAPER_RULES
+from lookuplab.toolgen.success import messages_of
 from lookuplab.toolgen.tool_use import ToolUse
 
 MODULE = '''from helpers import helper
@@ -170,7 +171,7 @@ def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
     assert not asked
     # pylint's; the reference is the same
     judgements(predictions | {next(iter(predictions)): "    return self"})
-    assert [kind for _, _, kind, *_ in asked] == ["success"]
+    assert [question[2] for question in asked] == [messages_of]
 
 
 def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch):

@@ -52,6 +52,7 @@ def test_figure_4(tmp_path, tool):
         ("n", "return n.__dict__", "return <COMP>n.__dict__"),
         ("n", "größe = n; return größe", "größe = <COMP>n; return <COMP>größe"),
         ("n", 's = """n\n  n"""; return n + s', 's = """n\n  n"""; return <COMP>n + <COMP>s'),
+        ("n", "return n, f'{n} {n!r}'", "return <COMP>n, f'{n} {n!r}'"),  # one token
         ("n", "d = {'n': 1}; return d['n']", "d = {'n': 1}; return <COMP>d['n']"),
         ("n", "return helper(alpha=n)", "return <COMP>helper(<COMP>alpha=<COMP>n)"),
     ],

@@ -103,8 +103,8 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
     assert set(words.read_text(encoding="utf-8").split()) == KEYWORDS
     if sys.version_info >= (3, 12):  # its tokenize does not read on in broken code
         pairs = [pair for pair in pairs if all(map(parses, pair))]
-    none, short = ("pass", "x"), ("x", "x y")
-    for corpus in [*([pair] for pair in pairs), [none], [short], pairs]:
+    none, short, quoted = ("pass", "x"), ("x", "x y"), ("self.x = 'y'\na = b",) * 2
+    for corpus in [*([pair] for pair in pairs), [none], [short], [quoted], pairs]:
         predicted, wanted = zip(*corpus, strict=True)
         theirs = codebleu.calc_codebleu(wanted, predicted, "python")
         expected = [theirs[f"{name}_match_score"] for name in COMPONENTS]
@@ -156,8 +156,9 @@ def test_a_body_is_scored_as_if_it_stood_at_the_margin():
 
 
 def test_edit_similarity_of_one_changed_word_and_of_other_white_space():
-    assert round(edit_similarity("return foo(a)", "return bar(a)")) == 77
-    assert edit_similarity("return\n    foo(a)  ", "return foo(a)") == 100
+    texts = "return foo(a)", "return bar(a)", "return\n    foo(a)  "
+    first, other, spread = (Compared("", "", text, texts[0], PACKAGE_RULES) for text in texts)
+    assert [edit_similarity(one) for one in (first, other, spread)] == [1, 0.77, 1]
 
 
 def test_identifiers_are_names_in_order_even_of_a_text_that_ends_in_the_middle():
@@ -185,7 +186,7 @@ def test_sequences_match_up_to_their_first_difference(prediction, reference, exp
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_has_a_similarity(prediction, reference):
     assert 0 <= bleu4((prediction, reference)) <= 1
-    assert 0 <= edit_similarity(prediction, reference) <= 100
+    assert 0 <= edit_similarity(Compared("", "", prediction, reference, PAPER_RULES)) <= 1
     assert 0 <= coded((prediction, reference))[0] <= 1 + 1e-9
     assert common_tokens(Compared(reference, reference, "", "", PAPER_RULES)) in (1, None)
 

@@ -118,7 +118,9 @@ def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_package_looks_two_
     messages = [["E0602", line, "why"] for line in range(4, 12)]
     messages += [["E0001", 20, "why"], ["F0002", 21, "why"], ["C0103", 6, "why"]]
     for rules, lines in (PAPER_RULES, [5, 6, 7, 20, 21]), (PACKAGE_RULES, [5, 6, 7, 8, 9, 21]):
-        assert [line for _, line, _ in verdict(messages, Inserted("", 5, 7), rules)] == lines
+        assert [
+            line for _, line, _ in verdict(messages, Inserted("", 5, 7, "", ""), rules)
+        ] == lines
 
 
 CRASH = """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
 
@@ -127,13 +127,21 @@ class Artifact:
         """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
 
         ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the
-        last model that has the number is quoted; "not measured" if none has.
+        last model that has the number is quoted; "not measured" if none has. Raises UserError for a
+        condition or metric that no table of this artifact has, neither this one nor a committed
+        one, whatever numbers it contains (``gate_0.8``).
         """
         saved = self.read()
         matches = saved[(saved.condition == condition) & (saved.metric == metric)]
         if model:
             matches = matches[matches.model == table_name(model)]
         if matches.empty:
+            committed = sorted(paths.FIGURES.glob(f"*/{self.paper}/{self.name}.csv"))
+            tables = pd.concat([saved, *map(read_csv, committed)])
+            for column, name in ("condition", condition), ("metric", metric):
+                names = tables[column].unique()
+                if len(saved) and _form(name) not in map(_form, names):
+                    check_choice(f"{self.paper}/{self.name}: the quoted {column}", name, names)
             return "not measured"
         row = matches.iloc[-1]
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
@@ -202,6 +210,11 @@ def _of_notebook() -> dict[str, Any]:
     """The parameters with which the runner executes this notebook."""
     parameters: dict[str, Any] = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
     return parameters
+
+
+def _form(name: str) -> str:
+    """A condition or metric without its numbers, which parameters may set."""
+    return re.sub(r"\d+(\.\d+)?", "0", name)
 
 
 def to_csv(table: pd.DataFrame) -> str:

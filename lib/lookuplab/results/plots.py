@@ -8,6 +8,7 @@ them once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import cycle
 from textwrap import fill
 from typing import Any
@@ -275,7 +276,8 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     ``correct_percent`` its share of right answers, as returned by
     ``scoring.calibration.reliability_rows``.
     """
-    rows, at = _rows(frame, "correct_percent"), _rows(frame, "confidence").value
+    rows, key = _rows(frame, "correct_percent"), ["model", "condition"]
+    at = _rows(frame, "confidence").set_index(key).value.loc[rows.set_index(key).index]
     figure = curves(
         rows.assign(condition=[f"confidence_{confidence}" for confidence in at]),
         "correct_percent",
@@ -422,10 +424,14 @@ def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:
     """The ``wanted`` names that occur in the rows, in their order; by default all, in order of
     appearance.
 
-    A small run may lack some of them. Raises UserError if it lacks all.
+    A small run may lack some of them. Raises UserError if it lacks all, or one that looks like a
+    name not wanted.
     """
     names = list(rows.unique())
     present = [name for name in wanted or names if name in names]
-    for name in () if present else wanted:
-        check_choice("a name to draw", name, names)
+    others = [name for name in names if name not in wanted]
+    for name in wanted:
+        is_misspelt = name not in names and get_close_matches(name, others, cutoff=0.7)
+        if not present or is_misspelt:
+            check_choice("a name to draw", name, names)
     return present

@@ -15,9 +15,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -47,37 +45,22 @@ class WorkerLost(Exception):
     """
 
 
-@dataclass
-class Worker:
-    """A process that answers questions.
-
-    ``home``: its parent process, its module, the sources that it reads, and the scope that it is
-    reserved for (``within``); ``seen``: the places that it was asked about.
-    """
-
-    home: tuple
-    channel: Connection
-    seen: set[Path] = field(default_factory=set)
-
-
-_free: list[Worker] = []
+# What a worker belongs to: its parent process, its module, the sources that it reads, and the scope
+# that it is reserved for.
+Home = tuple[int, str, str, str]
+_free: list[tuple[Home, Connection]] = []
 _parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
 _lock = threading.Lock()
 
 
-def ask_worker(
-    function: Callable[..., T],
-    *question: object,
-    seen: AbstractSet[Path] = frozenset(),
-    within: str = "",
-) -> T:
+def ask_worker(function: Callable[..., T], *question: object, within: str = "") -> T:
     """``function(*question)`` in a worker: a process of the function's module, whose ``start``
     calls ``serve``.
 
-    The free worker that has ``seen`` most of this question's places is taken. One that was asked
-    ``within`` a different scope is replaced by a new one. A question that takes longer than LIMIT
-    ends its worker. A lost question is asked once more, in a new process if an error came from this
-    one, so that no error depends on earlier questions; raises WorkerLost if it is lost again.
+    A free worker that was asked ``within`` a different scope is replaced by a new one. A question
+    that takes longer than LIMIT ends its worker. A lost question is asked once more, in a new
+    process if an error came from this one, so that no error depends on earlier questions; raises
+    WorkerLost if it is lost again.
     """
     home = os.getpid(), function.__module__, str(python_sources.folder()), within
     lost = ""
@@ -85,27 +68,26 @@ def ask_worker(
         began = time.monotonic()
         try:
             with _lock:
-                worker = _taken(home, seen, lost.startswith("error"))
-            worker.channel.send((LIMIT, function, question))
-            lost, answer = worker.channel.recv()
+                channel = _taken(home, lost.startswith("error"))
+            channel.send((LIMIT, function, question))
+            lost, answer = channel.recv()
             if not lost:
-                worker.seen |= seen
-                _free.append(worker)
+                _free.append((home, channel))
                 return answer
-            worker.channel.close()  # the process ends
+            channel.close()  # the process ends
         except (EOFError, OSError):
             lost = "timed out" if time.monotonic() - began >= LIMIT else "crashed"
     raise WorkerLost(lost)
 
 
-def _taken(home: tuple, seen: AbstractSet[Path], is_new: bool) -> Worker:
-    """The best of the free workers, or a new one."""
-    if not is_new and (kin := [one for one in _free if one.home[:2] == home[:2]]):
-        best = max(kin, key=lambda one: (one.home == home, len(one.seen & seen)))
+def _taken(home: Home, is_new: bool) -> Connection:
+    """The channel of a free worker, or of a new one."""
+    if not is_new and (kin := [one for one in _free if one[0][:2] == home[:2]]):
+        best = max(kin, key=lambda one: one[0] == home)
         _free.remove(best)
-        if best.home == home:
-            return best
-        best.channel.close()  # the process ends
+        if best[0] == home:
+            return best[1]
+        best[1].close()  # the process ends
     known = _parents.get(home[:3])
     if known is None or known[0].poll() is not None:
         control, theirs = Pipe()
@@ -124,7 +106,7 @@ def _taken(home: tuple, seen: AbstractSet[Path], is_new: bool) -> Worker:
     ours, theirs = Pipe()
     with theirs:
         send_handle(known[1], theirs.fileno(), 0)
-    return Worker(home, ours)
+    return ours
 
 
 def serve(

@@ -107,7 +107,7 @@ def dependencies_of(root: Path, file: str, text: str, location: Location) -> lis
     uses = [Expression(key, line + first - 1, column) for key, line, column in expressions(body)]
     lines = range(location.line, last + 1)
     try:
-        return ask_worker(own_keys, root, file, text, uses, lines, seen={root, root / file})
+        return ask_worker(own_keys, root, file, text, uses, lines)
     except WorkerLost as lost:
         if not str(lost).startswith("error"):
             raise

@@ -6,8 +6,7 @@ Generated functions are judged in their repositories, by several workers and nev
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,7 +39,6 @@ from lookuplab.toolgen.generation import FUNCTION_DECODING, ToolModel
 from lookuplab.toolgen.insertion import (
     Inserted,
     Location,
-    function_of,
     insert,
     is_empty,
     location_of,
@@ -149,49 +147,40 @@ def inserted(
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    return text, location, insert(text, location, prediction, shift_of(original, rules))
+    shift = None
+    if (
+        rules.verbatim
+    ):  # models write at the margin, a Reference's lines are indented as in its file
+        shift = original.indent if isinstance(original, Function) else ""
+    return text, location, insert(text, location, prediction, shift)
 
 
-def shift_of(original: Original, rules: Rules) -> str | None:
-    """The ``shift`` of ``insertion.function_of``: models write functions as if they stood at the
-    margin, the lines of a Reference are indented as in its file.
-    """
-    if not rules.verbatim:
-        return None
-    return original.indent if isinstance(original, Function) else ""
-
-
+@dataclass
 class ToolGen(Benchmark[Original]):
     """Functions of repositories, to be written anew from their docstrings and signatures.
 
-    A model with the tool is a ``generation.ToolModel``. ``store`` is a file, ":memory:", or None
-    for the one beside the completion store; ``workers``, ``strict`` and ``machines`` (its
-    ``cluster``) are those of ``analysers.answer_all``.
+    A model with the tool is a ``generation.ToolModel``, which has its own ``prompts``; others read
+    those for their ``kind``. ``store`` is a file, ":memory:", or None for the one beside the
+    completion store; ``workers``, ``strict`` and ``machines`` (its ``cluster``) are those of
+    ``analysers.answer_all``.
     """
 
+    tasks: Sequence[Original]
+    rules: Rules = PAPER_RULES
+    workers: int | None = None
+    store: Path | str | None = None
+    machines: Workers | None = None
+    strict: bool = True
+    prompts: Mapping[str, Prompt] = field(default_factory=dict)
+    kind: str = "decoder"
     decoding = FUNCTION_DECODING
 
-    def __init__(
-        self,
-        tasks: Sequence[Original],
-        rules: Rules = PAPER_RULES,
-        workers: int | None = None,
-        store: Path | str | None = None,
-        machines: Workers | None = None,
-        strict: bool = True,
-    ) -> None:
-        self.tasks, self.rules, self.store, self.strict = tasks, rules, store, strict
-        self.workers, self.machines = workers, machines
-        self.prompts: dict[str, Prompt] = {}
-        self.kind = "decoder"
-
     def for_model(self, model: Any) -> Self:
-        suited = copy(self)
         if isinstance(model, ToolModel):
-            suited.prompts = {prompt.id: prompt for prompt in model.prompts()}
-        elif isinstance(model, LocalModel):
-            suited.kind = kind_of(model.config)
-        return suited
+            return replace(self, prompts={prompt.id: prompt for prompt in model.prompts()})
+        if isinstance(model, LocalModel):
+            return replace(self, kind=kind_of(model.config))
+        return self
 
     def prompt(self, task: Original) -> Prompt:
         if isinstance(task, Reference):
@@ -221,10 +210,8 @@ class ToolGen(Benchmark[Original]):
         marks, cases = self._marks(pairs), []
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
-            digest, (text, location, new) = (
-                digests[task.root],
-                inserted(task, completion.text, self.rules),
-            )
+            text, location, new = inserted(task, completion.text, self.rules)
+            digest = digests[task.root]
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             uses = judgement_key("dependencies", at, digest, text=text)
             check = judgement_key(
@@ -232,18 +219,18 @@ class ToolGen(Benchmark[Original]):
             )
             # a reference's dependencies are found once, whatever was predicted
             if not self.rules.whole_functions:
-                questions[uses] = task.root, task.file, "dependencies", text, location
+                questions[uses] = task.root, task.file, dependencies_of, text, location
             lines = new.line, new.end_line + BEYOND
-            questions[check] = task.root, task.file, "success", new.text, lines, digest
-            cases.append((task, completion.text, location, new, uses, check))
+            questions[check] = task.root, task.file, messages_of, new.text, lines, digest
+            cases.append((task, location, new, uses, check))
         store = JudgementStore(self.store)
         answers, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
         return [
             {
-                **self._compared(task, location, text, answers.get(uses), marks.get(task.id, "")),
+                **self._compared(location, new, answers.get(uses), marks.get(task.id, "")),
                 **_verdict(answers.get(check), lost.get(check, ""), new, self.rules),
             }
-            for task, text, location, new, uses, check in cases
+            for task, location, new, uses, check in cases
         ]
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
@@ -257,15 +244,10 @@ class ToolGen(Benchmark[Original]):
         return own | {record["id"]: record["marked_body"] for record in records}
 
     def _compared(
-        self,
-        task: Original,
-        location: Location,
-        prediction: str,
-        uses: list[str] | None,
-        marks: str,
+        self, location: Location, new: Inserted, uses: list[str] | None, marks: str
     ) -> dict[str, Any]:
         """The columns about texts and coverage. ``uses``: the dependencies that Jedi found."""
-        whole, body = function_of(location, prediction, shift_of(task, self.rules))
+        whole, body = new.whole, new.body
         text, original = body, location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
         if self.rules.whole_functions:
@@ -316,10 +298,9 @@ def judged_all(
     return dict(zip(predictions, parts, strict=True))
 
 
-def _ask(root: Path, file: str, kind: str, *question: Any) -> tuple[object, str]:
+def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:
     """(Answer, ""), or (None, why it was lost)."""
     try:
-        ask = dependencies_of if kind == "dependencies" else messages_of
-        return ask(root, file, *question), ""
+        return asked(root, file, *question), ""
     except WorkerLost as lost:
         return None, str(lost)

@@ -19,7 +19,7 @@ from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import StoreOrPath, complete
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool
+from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool, content
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse, Vocabulary
@@ -72,11 +72,12 @@ class ToolModel:
 
     def prompts(self) -> list[Prompt]:
         """The prompt for each function; a prompt's id is the function's."""
+        contents = {root: content(root) for root in {one.root for one in self.functions}}
         return [
             Prompt(
                 function.id,
                 prompt_text(function, self.kind, self.use.rules),
-                place=f"{function.id} in {self.tool.content(function.root)}",
+                place=f"{function.id} in {contents[function.root]}",
             )
             for function in self.functions
         ]

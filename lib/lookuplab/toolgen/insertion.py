@@ -227,13 +227,15 @@ def indented(text: str, indent: str, old: str | None = None) -> str:
 
 
 class Inserted(NamedTuple):
-    """A file's text with a generated function in it, and the 1-based inclusive lines of that
-    function.
+    """A file's text with a generated function in it, the 1-based inclusive lines of that function,
+    and the function and its body as they were written (see ``function_of``).
     """
 
     text: str
     line: int
     end_line: int
+    whole: str
+    body: str
 
 
 def insert(text: str, location: Location, prediction: str, shift: str | None = None) -> Inserted:
@@ -242,9 +244,10 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     Comments for pylint in the prediction are left out: an answer does not silence its judge. Those
     of the file, also of the function's own signature, stay.
     """
-    function, _ = function_of(location, prediction, shift)
-    head = f"{location.header}\n" if function.startswith(f"{location.header}\n") else ""
-    function = head + cut_comments(function[len(head) :], "pylint:")
+    whole, body = function_of(location, prediction, shift)
+    head = f"{location.header}\n" if whole.startswith(f"{location.header}\n") else ""
+    function = head + cut_comments(whole[len(head) :], "pylint:")
     lines = text.split("\n")
     lines[location.line - 1 : location.end_line] = function.split("\n")
-    return Inserted("\n".join(lines), location.line, location.line + function.count("\n"))
+    end = location.line + function.count("\n")
+    return Inserted("\n".join(lines), location.line, end, whole, body)

@@ -47,10 +47,6 @@ class JediTool:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
         self._full = functools.lru_cache(REMEMBERED)(self._ask)
-        # a digest of what the tool reads of a repository
-        self.content = functools.cache(
-            lambda root: folder_hash(root, python_files(root), "content")[:32]
-        )
 
     def __reduce__(self) -> tuple:
         return type(self), (self.workers,)
@@ -71,7 +67,12 @@ class JediTool:
             return ToolAnswer(failure=str(lost))
 
     def _ask(self, root: Path, file: str, *caret: Any) -> ToolAnswer:
-        return ask_worker(completions, root, file, *caret, seen={root, root / file})
+        return ask_worker(completions, root, file, *caret)
+
+
+def content(root: Path) -> str:
+    """A digest of what the tool reads of a repository."""
+    return folder_hash(root, python_files(root), "content")[:32]
 
 
 def unsaved(

@@ -66,17 +66,12 @@ def package_text(location: Location, body: str, documented: bool) -> str:
     return blanked("\n".join(filter(None, parts)))
 
 
-def edit_similarity(prediction: str, reference: str) -> float:
-    """rapidfuzz's ratio of the white-space-normalized texts in percent, 0 to 100; the paper's
-    EditSim is its mean.
+def edit_similarity(compared: Compared) -> float:
+    """rapidfuzz's ratio of the white-space-normalized texts, 0 to 1, with the digits that the rules
+    keep; the paper's EditSim is its mean.
     """
-    return fuzz.ratio(prediction, reference, processor=normalized)
-
-
-def edit_share(compared: Compared) -> float:
-    """The same from 0 to 1, with the digits that the rules keep."""
-    similarity = edit_similarity(compared.text, compared.original_text)
-    return round(similarity / 100, compared.rules.digits)
+    ratio = fuzz.ratio(compared.text, compared.original_text, processor=normalized)
+    return round(ratio / 100, compared.rules.digits)
 
 
 def is_exact_match(compared: Compared) -> bool:

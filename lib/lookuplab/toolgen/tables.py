@@ -138,7 +138,9 @@ METRICS = (
         Metric(f"codebleu_{name}", "codebleu", counts=_code, value=_component(at))
         for at, name in enumerate(similarity.COMPONENTS)
     ),
-    Metric("editsim_percent", "texts", similarity.edit_share, "edit_similarity", relative=True),
+    Metric(
+        "editsim_percent", "texts", similarity.edit_similarity, "edit_similarity", relative=True
+    ),
     Metric("exact_match_percent", "texts", similarity.is_exact_match),
     Metric("depcov_percent", "repository", counts=_coverage, relative=True),
     Metric("depcov_per_function_percent", "repository", counts=_coverages),

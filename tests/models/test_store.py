@@ -9,17 +9,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from toy_model import SAMPLED, ToyModel, ask, many_prompts
+from toy_model import SAMPLED, Kept, ToyModel, ask, many_prompts
 
 from lookuplab.errors import UserError
 from lookuplab.models import complete
-from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore, merge
+from lookuplab.models.store import SCHEMA, CompletionStore, merge
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
-
-
-class Kept(AnswerStore):
-    name = "judgements"
 
 
 def test_answers_come_back_from_a_reopened_file_and_the_first_one_stays(tmp_path):

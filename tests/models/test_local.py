@@ -18,6 +18,10 @@ from safetensors.torch import load_file, save_file
 from tiny_architectures import (
     ARCHITECTURES,
     CONTEXT,
+    TOLERANCE,
+    answered,
+    assert_log_probabilities,
+    by_request,
     byte_tokenizer,
     save,
 )
@@ -25,7 +29,7 @@ from transformers import AutoModelForCausalLM, ByT5Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.decoding import choose, distributions
+from lookuplab.models.decoding import choose
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decoded, located
 
@@ -36,7 +40,6 @@ PROMPTS = [
     for i in range(20)
 ]
 LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
-TOLERANCE = 1e-4
 OTHERS = [f"{tokenizer}-{name}" for tokenizer in ("pieces", "python") for name in ("llama", "t5")]
 
 
@@ -56,25 +59,12 @@ def plain(llama):
     return LocalModel(llama)
 
 
-def flat(batches):
-    return {(done.id, done.sample): done for batch in batches for done in batch}
-
-
 def answers(model, decoding, prompts=PROMPTS):
-    asked = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
-    return flat(model.generate(asked, decoding))
+    return answered(model, decoding, prompts)
 
 
 def answer(model, prompt, decoding):
     return answers(model, decoding, [prompt])[prompt.id, 0]
-
-
-def assert_log_probabilities(model, prompt, done):
-    """They are those of one plain forward pass."""
-    ids = list(done.token_ids)
-    expected = distributions(model.module, model.prompt_ids(prompt.text), ids).log()
-    chosen = expected[torch.arange(len(ids)), torch.tensor(ids)].tolist()
-    assert done.token_logprobs == pytest.approx(chosen, abs=TOLERANCE)
 
 
 def record_rows(model, fail_above=math.inf):
@@ -131,7 +121,7 @@ def test_answers_are_the_same_at_batch_sizes_1_7_and_64(model, decoding, monkeyp
 def test_scores_are_those_of_a_plain_forward_pass(model):
     texts = ['put_object(Bucket="b")', "x", "", "ï名\n"]
     pairs = [(prompt, texts[i % 4]) for i, prompt in enumerate(PROMPTS)]
-    scored = flat(model.score(pairs))
+    scored = by_request(model.score(pairs))
     for prompt, text in pairs:
         done = scored[prompt.id, 0]
         assert (done.text, "".join(done.tokens), done.finish_reason) == (text, text, "scored")

@@ -177,9 +177,11 @@ def merge(files: tuple[Path, ...]) -> None:
     Example:
       lookuplab merge from-the-cluster/*.sqlite
     """
-    from lookuplab.models.store import merge as merge_file
     from lookuplab.run.audit import STORES
 
     for file in files:
-        for name, new in merge_file(file, STORES).items():
-            click.echo(f"{file}: {name}: {new:,} new")
+        for kind in STORES:
+            with kind() as store:
+                new = store.take(file)
+            if new is not None:
+                click.echo(f"{file}: {kind.name}: {new:,} new")

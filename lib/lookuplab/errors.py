@@ -34,7 +34,7 @@ def check_choice(what: str, value: object, choices: Collection[object]) -> None:
     most similar.
     """
     if value not in choices:
-        names = [str(one) or '""' for one in choices]
+        names = [str(choice) or '""' for choice in choices]
         if len(names) > MOST_NAMED:
             names = difflib.get_close_matches(str(value), names, MOST_NAMED, cutoff=0)
         raise UserError(f"{what} is {value!r}; it must be {', '.join(names)}")

@@ -37,12 +37,6 @@ def test_only_what_is_missing_is_generated_and_the_answers_are_the_same(store):
     assert ask(many_prompts(8), store=store)[1] == [("task/6", 0), ("task/7", 0)]
 
 
-def test_more_samples_keep_the_ones_that_exist(store):
-    few, _ = ask(many_prompts(3), SAMPLED, store)
-    many, calls = ask(many_prompts(3), replace(SAMPLED, n=5), store)
-    assert len(calls) == 9 and [one for one in many if one.sample < 2] == few
-
-
 @pytest.mark.parametrize(
     ("decoding", "different"), [(Decoding(), 1), (Decoding(temperature=1.0), 2)]
 )

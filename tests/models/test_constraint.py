@@ -7,12 +7,17 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tiny_architectures import TOKENIZERS, byte_tokenizer, metaspace_tokenizer
+from tiny_architectures import (
+    TOKENIZERS,
+    answered,
+    assert_log_probabilities,
+    byte_tokenizer,
+    metaspace_tokenizer,
+)
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.models.constraint import NameConstraint, NameTries, Trie
-from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.models.remote import RemoteModel
 
@@ -47,12 +52,6 @@ def llama(checkpoint):
     return LocalModel(checkpoint("llama"), batch_size=8)
 
 
-def answers(model, decoding=LONG, prompts=PROMPTS):
-    requests = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
-    batches = model.generate(requests, decoding)
-    return {(done.id, done.sample): done for batch in batches for done in batch}
-
-
 def first_name(text):
     return re.match(r"\w*", text)[0]
 
@@ -63,18 +62,16 @@ def first_name(text):
 def test_first_names_are_choices_in_any_batch_and_probabilities_those_of_the_free_model(
     model, decoding, monkeypatch
 ):
-    together, prompts = answers(model, decoding), {prompt.id: prompt for prompt in PROMPTS}
+    together = answered(model, decoding, PROMPTS)
     monkeypatch.setattr(model, "batch_size", 1)
-    alone = answers(model, decoding)
+    alone, prompts = answered(model, decoding, PROMPTS), {prompt.id: prompt for prompt in PROMPTS}
     assert together.keys() == alone.keys()
     for key, done in together.items():
-        prompt, ids, single = prompts[key[0]], list(done.token_ids), alone[key]
+        prompt, single = prompts[key[0]], alone[key]
         assert not prompt.choices or first_name(done.text) in prompt.choices
         assert (done.token_ids, done.finish_reason) == (single.token_ids, single.finish_reason)
-        free = distributions(model.module, model.prompt_ids(prompt.text), ids).log()
-        chosen = free[torch.arange(len(ids)), torch.tensor(ids)].tolist()
-        for logprobs in (done.token_logprobs, single.token_logprobs):
-            assert logprobs == pytest.approx(chosen, abs=1e-4)
+        assert_log_probabilities(model, prompt, done)
+        assert_log_probabilities(model, prompt, single)
 
 
 identifiers = st.from_regex(r"[a-z_é名][a-z_0-9é名]{0,5}", fullmatch=True).filter(str.isidentifier)
@@ -90,7 +87,7 @@ families = st.lists(
 def test_any_names_behind_any_prompt(llama, families, text, seed):
     names = tuple(name for stem, end in families for name in (stem, stem + end))
     decoding = Decoding(max_new_tokens=26, temperature=1.5, seed=seed)
-    for done in answers(llama, decoding, [Prompt("p", text, choices=names)]).values():
+    for done in answered(llama, decoding, [Prompt("p", text, choices=names)]).values():
         assert first_name(done.text) in names
 
 

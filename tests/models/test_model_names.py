@@ -51,16 +51,6 @@ def test_tables_call_a_model_by_its_name_alone(name, called):
     assert table_name(name) == called
 
 
-def test_a_folder_is_called_by_its_last_part(tmp_path):
-    folder = str(save_chat(tmp_path / "a" / "tiny"))
-    assert load(folder).name == table_name(folder) == "tiny"
-
-
-def test_a_folder_of_the_checkout_is_called_so_from_anywhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert table_name("data/mini/cloudapi?dtype=bfloat16") == "cloudapi"
-
-
 @pytest.mark.parametrize(
     ("name", "commit", "vocabulary"),
     [(f"owner/tiny@{OLD}", OLD, 170), ("owner/tiny@main", NEW, 160), ("owner/tiny", NEW, 160)],
@@ -81,6 +71,9 @@ def test_the_named_revision_is_loaded_and_recorded(name, commit, vocabulary):
         ("owner/tiny?batch_size=many", "'str' and 'int'"),
         ("owner/tiny?dtype=float8", "dtype is 'float8'; it must be float32, bfloat16, float16"),
         ("owner/tiny?chat=False", "chat is 'False'; it must be False, True"),
+        ("http://host/v1", "a remote model is named"),
+        ("ftp://host#m", "a remote model is named"),
+        ("https://me:pw@host/v1#m", "^(?!.*pw).*a remote model is named"),
         ("http://host/v1#m?logprobs=no", "logprobs is 'no'; it must be False, True"),
         (f"owner/tiny@{'3' * 40}", "cannot load model owner/tiny"),
     ],
@@ -114,8 +107,12 @@ def test_an_owner_may_be_called_like_a_mini_model_or_an_address(hub, owner):
     check_model(name)
 
 
-def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):
+def test_a_folder_in_data_is_the_checkout_s_from_anywhere_and_called_by_its_last_part(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("lookuplab.paths.ROOT", tmp_path / "checkout")
     monkeypatch.chdir(tmp_path)
     save_chat(tmp_path / "checkout" / "data" / "tiny")
-    assert load("data/tiny").tokenizer.get_vocab()
+    model = load("data/tiny?dtype=bfloat16")
+    assert model.name == table_name("data/tiny?dtype=bfloat16") == "tiny"
+    assert model.tokenizer.get_vocab()

@@ -1,23 +1,16 @@
-"""The record: exact, the same bytes, found where it fits and nowhere else; audits that name what
-was altered.
-"""
+"""The record: exact, the same bytes, found where it fits and nowhere else; what differs from it."""
 
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from toy_model import ToyModel, many_prompts
+from toy_model import Kept, ToyModel, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import Prompt, complete, record, store
-from lookuplab.models.store import AnswerStore, CompletionStore
-from lookuplab.run import audit
-
-
-class Kept(AnswerStore):
-    name = "judgements"
+from lookuplab.models import complete, record, store
+from lookuplab.models.store import CompletionStore
 
 
 @pytest.fixture
@@ -145,23 +138,6 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_t
     counts = pd.Series(one).value_counts().to_dict()
     assert counts == {"success": 80, "dependencies": 50, "rare": 1}
     assert one == same and one.keys() != other.keys()
-
-
-def test_an_audit_asks_in_one_call_only_where_an_id_names_one_prompt():
-    bare, documented, other = Prompt("a", "x"), Prompt("a", "documentation x"), Prompt("b", "y")
-    asked = [(bare, "", 0), (documented, "", 1), (other, "", 0), (bare, "", 2)]
-    assert audit.rounds(asked) == [[asked[0], asked[2], asked[3]], [asked[1]]]
-    scored = [(bare, "list", 0), (bare, "get", 0)]
-    assert audit.rounds(scored) == [[scored[0]], [scored[1]]]
-
-
-@pytest.mark.parametrize(
-    ("rows", "made", "sure"),
-    [(100, 50, "50%"), (200, 100, "75.1%"), (100, 0, "0%"), (100, 100, "100%")],
-)
-def test_what_an_audit_can_have_missed_is_counted_without_replacement(rows, made, sure):
-    """One altered of 100 rows, half of them tried: 50%. Two of 200: 1 - (100 99)/(200 199)."""
-    assert audit.surely(rows, made) == sure
 
 
 def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference():

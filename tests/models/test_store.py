@@ -9,17 +9,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from toy_model import SAMPLED, ToyModel, ask, many_prompts
+from toy_model import SAMPLED, Kept, ToyModel, ask, many_prompts
 
 from lookuplab.errors import UserError
 from lookuplab.models import complete
-from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore, merge
+from lookuplab.models.store import SCHEMA, CompletionStore
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
-
-
-class Kept(AnswerStore):
-    name = "judgements"
 
 
 def test_answers_come_back_from_a_reopened_file_and_the_first_one_stays(tmp_path):
@@ -118,9 +114,9 @@ def test_an_import_adds_what_is_new_and_writes_over_nothing(store, tmp_path, mon
     ours, _ = ask(many_prompts(2), name="small")
     with Kept() as kept:
         kept.add({"b": "ours"})
-    for new in ({"completions": 6, "judgements": 1}, {"completions": 0, "judgements": 0}):
-        merged = [merge(file, [CompletionStore, Kept]) for file in files]
-        assert merged[0] | merged[1] == new
+    for new in ([(6, None), (None, 1)], [(0, None), (None, 0)]):
+        with CompletionStore() as own, Kept() as kept:
+            assert [(own.take(file), kept.take(file)) for file in files] == new
     answers, calls = ask(many_prompts(4), name="small")
     assert answers[:2] == ours and calls == []
     with Kept() as kept:

@@ -1,7 +1,8 @@
 """A tiny random checkpoint of every architecture that the three papers use, with small trained
-tokenizers.
+tokenizers; and what a local model answers.
 """
 
+import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
@@ -11,6 +12,8 @@ from transformers import (
     ByT5Tokenizer,
     PreTrainedTokenizerFast,
 )
+
+from lookuplab.models.decoding import distributions
 
 CORPUS = [
     'import boto3\nclient = boto3.client("s3")\nresponse = client.put_object(Bucket="my-bucket", '
@@ -121,3 +124,24 @@ def save_chat(folder, vocabulary=170):
     tokenizer = byte_tokenizer(CORPUS[:2], vocabulary, printable)
     tokenizer.chat_template = CHAT_TEMPLATE
     return save(folder, "llama", tokenizer, context=512, vocabulary=0)
+
+
+TOLERANCE = 1e-4  # of log-probabilities in batches of different sizes
+
+
+def answered(model, decoding, prompts):
+    """(Prompt's id, sample) -> answer, without a store."""
+    asked = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
+    return by_request(model.generate(asked, decoding))
+
+
+def by_request(batches):
+    return {(done.id, done.sample): done for batch in batches for done in batch}
+
+
+def assert_log_probabilities(model, prompt, done):
+    """They are those of one plain forward pass."""
+    ids = list(done.token_ids)
+    expected = distributions(model.module, model.prompt_ids(prompt.text), ids).log()
+    chosen = expected[torch.arange(len(ids)), torch.tensor(ids)].tolist()
+    assert done.token_logprobs == pytest.approx(chosen, abs=TOLERANCE)

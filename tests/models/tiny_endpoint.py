@@ -59,12 +59,8 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self):  # /v1/models
-        data = json.dumps({"object": "list", "data": [{"id": "tiny", "object": "model"}]}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        listed = {"object": "list", "data": [{"id": "tiny", "object": "model"}]}
+        self.send(200, (), json.dumps(listed).encode())
 
     def do_POST(self):
         server = self.server
@@ -91,13 +87,16 @@ class Handler(BaseHTTPRequestHandler):
             status, headers, data = server.reply
         with server.lock:  # before the answer is sent, because its reader may ask again at once
             server.in_flight.discard(self)
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client's time was out
+            self.send(status, headers, data)
+
+    def send(self, status, headers, data):
         self.send_response(status)
         kind, length = ("content-type", "application/json"), ("content-length", len(data))
         for header in (kind, length, *headers):
             self.send_header(*header)
-        with suppress(BrokenPipeError, ConnectionResetError):  # the client's time was out
-            self.end_headers()
-            self.wfile.write(data)
+        self.end_headers()
+        self.wfile.write(data)
 
     def response(self, body):
         done, chat = self.server.answer(body), "messages" in body

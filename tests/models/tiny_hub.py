@@ -1,15 +1,12 @@
-"""A Hugging Face hub on this machine, as far as downloads go: it serves one folder under a name and
-a revision.
-"""
+"""A Hugging Face hub on this machine, as far as downloads go."""
 
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-
-INFO = "info.json"  # what the hub says of the model; lies beside its files
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -17,13 +14,9 @@ class Handler(SimpleHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def translate_path(self, path: str) -> str:
-        self.server.asked.append(path)
-        return str(self.server.places.get(path.partition("?")[0], "absent"))
-
     def end_headers(self) -> None:
         self.send_header("ETag", f'"{abs(hash(self.path))}"')
-        self.send_header("X-Repo-Commit", self.server.revision)
+        self.send_header("X-Repo-Commit", self.path.split("/")[4])
         self.send_header("X-Error-Code", "EntryNotFound")
         super().end_headers()
 
@@ -32,18 +25,16 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def serve(name: str, revision: str, folder: Path) -> Iterator[ThreadingHTTPServer]:
-    """``server.endpoint`` is what ``HF_ENDPOINT`` names, ``server.asked`` the paths that were asked
-    for.
+def serve(root: Path, name: str, revision: str) -> Iterator[str]:
+    """The address, for ``HF_ENDPOINT``, of a hub whose files lie below ``root`` as they are
+    addressed.
     """
-    files = sorted(folder.iterdir())
+    files = sorted((root / name / "resolve" / revision).iterdir())
     info = {"id": name, "sha": revision, "siblings": [{"rfilename": one.name} for one in files]}
-    (folder / INFO).write_text(json.dumps(info))
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.revision, server.asked = revision, []
-        server.places = {f"/{name}/resolve/{revision}/{one.name}": one for one in files}
-        server.places[f"/api/models/{name}/revision/{revision}"] = folder / INFO
-        server.endpoint = f"http://127.0.0.1:{server.server_port}"
+    told = root / "api" / "models" / name / "revision" / revision
+    told.parent.mkdir(parents=True)
+    told.write_text(json.dumps(info))
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=root)) as server:
         threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
-        yield server
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

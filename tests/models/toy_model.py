@@ -9,9 +9,16 @@ import time
 from zlib import crc32
 
 from lookuplab.models import Completion, Decoding, Prompt, complete
+from lookuplab.models.store import AnswerStore
 
 BATCH = 4
 SAMPLED = Decoding(n=2, temperature=0.5)
+
+
+class Kept(AnswerStore):
+    """A store beside that of completions."""
+
+    name = "judgements"
 
 
 class ToyModel:

@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from lookuplab.errors import UserError
-from lookuplab.models import load, record
+from lookuplab.models import Prompt, load, record
 from lookuplab.run import audit
 
 ASKS = """\
@@ -114,3 +114,20 @@ def test_a_model_answers_for_another_one_only_if_both_know_the_same():
     first, second = (SimpleNamespace(identity={"name": "m"}, functions=[f]) for f in "fg")
     assert audit.interchangeable(first) != audit.interchangeable(second)
     assert audit.interchangeable(load("mini-small")) == audit.interchangeable(load("mini-small"))
+
+
+def test_an_audit_asks_in_one_call_only_where_an_id_names_one_prompt():
+    bare, documented, other = Prompt("a", "x"), Prompt("a", "documentation x"), Prompt("b", "y")
+    asked = [(bare, "", 0), (documented, "", 1), (other, "", 0), (bare, "", 2)]
+    assert audit.rounds(asked) == [[asked[0], asked[2], asked[3]], [asked[1]]]
+    scored = [(bare, "list", 0), (bare, "get", 0)]
+    assert audit.rounds(scored) == [[scored[0]], [scored[1]]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "made", "sure"),
+    [(100, 50, "50%"), (200, 100, "75.1%"), (100, 0, "0%"), (100, 100, "100%")],
+)
+def test_what_an_audit_can_have_missed_is_counted_without_replacement(rows, made, sure):
+    """One altered of 100 rows, half of them tried: 50%. Two of 200: 1 - (100 99)/(200 199)."""
+    assert audit.surely(rows, made) == sure

@@ -104,7 +104,7 @@ def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
             written_file(written.record(1, context), written.record(2, reference=WRONG))
         )
         assert [*failing_references(problems, grader())] == ["1", "2"]
-        count, left = fetch(problems, environment(""))
+        count, left = fetch(problems, Path(sys.executable))
         site.shutdown()
     assert count == 1 and [*left] == ["2"]
     assert failing_references(problems[:1], grader()) == {}

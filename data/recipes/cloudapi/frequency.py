@@ -339,7 +339,7 @@ def _resolved(node: ast.AST, scope: Scope) -> set[str]:
             owners = _meant(value)
             found = _any(scope.get(ast.unparse(node), ()))
             if name in ("meta", "client"):  # of boto3's resource
-                found |= {one.removeprefix("resource ") for one in owners}
+                found |= {owner.removeprefix("resource ") for owner in owners}
             group = name.replace("_", "")  # compute_client.virtual_machines
             return found | {f"{manager}.{group}" for manager in owners}
         case ast.BoolOp(values=parts):

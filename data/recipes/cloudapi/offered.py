@@ -116,7 +116,7 @@ def unpacked(release: str) -> tuple[Path, str]:
     files = [*root.rglob("__init__.py"), *root.glob("*.py")]
     parts = {(file.parent if file.stem == "__init__" else file.with_suffix("")) for file in files}
     names = [part.relative_to(root).parts for part in parts - {root}]
-    public = [one for one in names if not any(re.fullmatch(HIDDEN, part) for part in one)]
+    public = [name for name in names if not any(re.fullmatch(HIDDEN, part) for part in name)]
     wanted = re.sub(r"[-.]+", "_", release.partition("==")[0]).lower()
     if not public:
         raise UserError(f"{release} holds no Python package")

@@ -111,7 +111,7 @@ def inspected(
         variants += get_overloads(plain)
     docstring = next(filter(None, map(inspect.getdoc, variants)), "")
     types = documented_types(docstring)
-    parameters, *overloads = (signature(one, types, unbound) for one in variants)
+    parameters, *overloads = (signature(variant, types, unbound) for variant in variants)
     known = {p.name for one in (parameters, *overloads) for p in one}
     anything = {"VAR_POSITIONAL", "VAR_KEYWORD"} <= {p.kind for p in parameters}
     spec = ApiSpec(

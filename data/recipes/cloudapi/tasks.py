@@ -151,7 +151,7 @@ def build(
         numbers = quotas(total)
         if per_class is not None:
             numbers = dict.fromkeys(index.providers, per_class)
-        offered = {one: sample(members[frequency, one], rows, seed) for one in numbers}
+        offered = {number: sample(members[frequency, number], rows, seed) for number in numbers}
         pairs = [pair for one, n in numbers.items() for pair in islice(offered[one], n)]
         if per_class is None:
             pairs += islice(chain(*offered.values()), total - len(pairs))

@@ -256,7 +256,7 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
         spec, attempt = index.by_id[api], 0
         made: dict[str, None] = {}
         methods = index.methods(spec.provider, spec.client, spec.service).values()
-        others = [one for one in methods if one.operation and one.name != spec.name]
+        others = [method for method in methods if method.operation and method.name != spec.name]
         while len(made) < count:
             key = f"usage {DRAW} {api} {attempt}"
             rng = Random(key)
@@ -412,7 +412,7 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
         others = [invent(rng, HOME(spec)) for _ in range(rng.choice(DOCUMENTED_APIS) - 1)]
         pages = {one.id: page(one) for one in (spec, *others)}
         text = documentation([spec, *others], pages, rng)
-        others = [one for one in others if f"API name: {one.name}\n" in text]
+        others = [other for other in others if f"API name: {other.name}\n" in text]
         called = [spec, *(others if rng.random() < 0.4 else ())]
         text += usage([(one, hint(one, bool(others), rng)) for one in called], rng)
         if not reserved(text):
@@ -423,7 +423,9 @@ def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
     """(id, text) of the whole corpus in a fixed order. No text contains the wording of a benchmark
     comment.
     """
-    yield from (one for one in package_documents(PACKAGE_CHARACTERS) if not reserved(one[1]))
+    yield from (
+        document for document in package_documents(PACKAGE_CHARACTERS) if not reserved(document[1])
+    )
     yield from usage_documents(ChainMap(*pools().values()), arm)
     yield from invented_documents(N_INVENTED)
 

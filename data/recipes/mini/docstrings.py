@@ -358,7 +358,9 @@ def options_of(document: str, parameter: str) -> list[str]:
 def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
     """ASCII ``source`` with some of its nodes, which do not overlap, replaced by other text."""
     starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
-    for node, text in sorted(changes, key=lambda one: (-one[0].lineno, -one[0].col_offset)):
+    for node, text in sorted(
+        changes, key=lambda change: (-change[0].lineno, -change[0].col_offset)
+    ):
         end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
         source = source[: starts[node.lineno - 1] + node.col_offset] + text + source[end:]
     return source

@@ -173,7 +173,7 @@ def _without_examples(lines: list[str]) -> list[str]:
 def first_line(node: ast.stmt) -> int:
     """Where a statement begins, decorators included."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:

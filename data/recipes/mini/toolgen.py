@@ -227,16 +227,16 @@ def learned_functions() -> list[Function]:
     """The functions that the models are fine-tuned on, in the order of ids."""
     held_out = held_out_codes()
     fresh = (
-        one
-        for one in usable_functions(LEARNED)
-        if split_of(one.id) == "training" and code_hash(one) not in held_out
+        function
+        for function in usable_functions(LEARNED)
+        if split_of(function.id) == "training" and code_hash(function) not in held_out
     )
     return sorted(chosen(fresh, PER_REPOSITORY), key=lambda one: one.id)
 
 
 def held_out_functions(split: str) -> list[Function]:
     """Functions of seen repositories that no training uses, in the order of a hash."""
-    found = (one for one in usable_functions(Filters()) if split_of(one.id) == split)
+    found = (function for function in usable_functions(Filters()) if split_of(function.id) == split)
     return list(islice(chosen(found, PER_REPOSITORY // HELD_OUT_ONE_IN), HELD_OUT[split]))
 
 
@@ -246,7 +246,7 @@ def write_held_out() -> None:
     """
     for split in HELD_OUT:
         if not (file := TOOLGEN_MODELS / f"seen_{split}.txt").exists():
-            write_lines(file, [one.id for one in held_out_functions(split)])
+            write_lines(file, [function.id for function in held_out_functions(split)])
 
 
 def marked_pairs() -> list[Pair]:

@@ -264,7 +264,7 @@ def pretrain(
     model = build(recipe.model, len(tokenizer), recipe.seed)
     parts: list[Any] = [model, *optimizers(model, recipe)]
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
-    sizes = np.array([len(one) - 2 for one in tokens])
+    sizes = np.array([len(sequence) - 2 for sequence in tokens])
     plan = batches(sizes, recipe)
     facts = {
         "recipe": asdict(recipe),

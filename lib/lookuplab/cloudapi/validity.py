@@ -193,7 +193,7 @@ def parse_call(call: str | None) -> CallArguments:
         ) from None
     if not isinstance(node, ast.Call):
         raise ValueError("no call")
-    splats = [one for one in node.args if isinstance(one, ast.Starred)]  # others may be anything
+    splats = [arg for arg in node.args if isinstance(arg, ast.Starred)]  # others may be anything
     try:
         values, names = _positional(splats), _names(node.keywords)
     except (TypeError, RecursionError) as error:

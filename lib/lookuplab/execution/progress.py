@@ -88,8 +88,8 @@ def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = N
     """The items one after the other, with a Progress; ``total`` is for those without a length."""
     size = len(items) if isinstance(items, Sized) else total
     with Progress(what, size, unit) as bar:
-        for one in items:
-            yield one
+        for item in items:
+            yield item
             bar.update()
 
 

@@ -17,7 +17,7 @@ import json
 import os
 import platform
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -175,17 +175,6 @@ class CompletionStore(AnswerStore):
             "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions "
             "GROUP BY 1 ORDER BY 1"
         ).fetchall()
-
-
-def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
-    """Add the contents of ``file`` (of one kind) to the stores of these ``kinds``: name ->
-    new answers.
-    """
-    found = {}
-    for kind in kinds:
-        with kind() as store:
-            found[kind.name] = store.take(file)
-    return {name: new for name, new in found.items() if new is not None}
 
 
 def elsewhere(sandbox: bool = True) -> str:

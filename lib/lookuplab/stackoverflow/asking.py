@@ -209,7 +209,7 @@ def look_up(
 def without_answers(matches: Matches, problems: Sequence[Problem], k: int) -> Matches:
     """Leave-one-out: the first ``k`` snippets found for each problem that do not give it away."""
     return {
-        problem.id: [one for one in matches[problem.id] if not gives_away(one, problem)][:k]
+        problem.id: [match for match in matches[problem.id] if not gives_away(match, problem)][:k]
         for problem in problems
     }
 
@@ -217,7 +217,7 @@ def without_answers(matches: Matches, problems: Sequence[Problem], k: int) -> Ma
 def gives_away(snippet: Snippet, problem: Problem) -> bool:
     """Whether a snippet contains one of a problem's expressions, white space apart."""
     code = _without_spaces(snippet.code)
-    return any(_without_spaces(one) in code for one in problem.expressions)
+    return any(_without_spaces(expression) in code for expression in problem.expressions)
 
 
 @cache
@@ -234,7 +234,7 @@ def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Ma
     own = defaultdict(list)
     for snippet in snippets:
         own[object_of(snippet)].append(snippet)
-    matches = {one.id: own[one.object] if one.object else [] for one in problems}
+    matches = {problem.id: own[problem.object] if problem.object else [] for problem in problems}
     return without_answers(matches, problems, k)
 
 
@@ -247,10 +247,10 @@ def hits(matches: Matches, problems: Sequence[Problem], k: int) -> dict[str, str
     """Problem id -> "hit" if one of its first ``k`` snippets is of its own object, else "miss"; ""
     without an object.
     """
-    shown = {one.id: [*map(object_of, matches[one.id][:k])] for one in problems}
+    shown = {problem.id: [*map(object_of, matches[problem.id][:k])] for problem in problems}
     return {
-        one.id: one.object and ("hit" if one.object in shown[one.id] else "miss")
-        for one in problems
+        problem.id: problem.object and ("hit" if problem.object in shown[problem.id] else "miss")
+        for problem in problems
     }
 
 
@@ -258,9 +258,9 @@ def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) 
     """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in
     which nothing is looked up.
     """
-    ordered = sorted(snippets, key=lambda one: one.id)
+    ordered = sorted(snippets, key=lambda snippet: snippet.id)
     size = min(k + SPARE, len(ordered))
-    drawn = {one.id: random.Random(one.id).sample(ordered, size) for one in problems}
+    drawn = {problem.id: random.Random(problem.id).sample(ordered, size) for problem in problems}
     return without_answers(drawn, problems, k)
 
 

@@ -190,7 +190,7 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
     """Problem id -> error, for problems whose own reference does not pass. Those that pass run once
     in an environment; the others are tried again each time.
     """
-    programs = [program(one, one.reference) for one in problems]
+    programs = [program(problem, problem.reference) for problem in problems]
     what = "checking references, once in this environment"
     outcomes = grader.outcomes(programs, what, keep_failures=False)
     pairs = zip(problems, outcomes, strict=True)
@@ -223,14 +223,16 @@ def gradable(
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
     named = {*filter(None, leave_out.replace(" ", "").split(","))}
-    if unknown := named - {one.id for one in problems}:
+    if unknown := named - {problem.id for problem in problems}:
         raise UserError(f"leave_out: no problem {', '.join(sorted(unknown))}")
-    failing = failing_references([one for one in problems if one.id not in named], grader)
+    failing = failing_references(
+        [problem for problem in problems if problem.id not in named], grader
+    )
     lines = [f"the reference fails here: {line}" for line in by_reason(failing.items())]
     lines += [f"by name: {', '.join(sorted(named))}"] * bool(named)
     for line in lines:
         print(f"left out, {line}", file=sys.stderr)
-    left = [one for one in problems if one.id not in named | failing.keys()]
+    left = [problem for problem in problems if problem.id not in named | failing.keys()]
     if not left:
         raise UserError(f"no problem is left: {'; '.join(lines)}")
     return left, grader
@@ -246,7 +248,7 @@ def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str
     failing = failing_references(problems, grader)
     for place in CACHES.values():
         place.mkdir(parents=True, exist_ok=True)
-    asked = [one for one in problems if one.id in failing]
+    asked = [problem for problem in problems if problem.id in failing]
     with ForkServer("none", python) as server:
         for one in watched(asked, "fetching", "references"):
             server.run(program(one, one.reference))

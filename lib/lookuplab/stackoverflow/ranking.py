@@ -63,16 +63,20 @@ def rankers(
     def ranker(name: str) -> Ranker:
         kind, _, part = name.partition("-")
         if name == "code":
-            return kinds.by_code({one.id: one.code for one in snippets}, _vectors(snippets, words))
+            return kinds.by_code(
+                {snippet.id: snippet.code for snippet in snippets}, _vectors(snippets, words)
+            )
         if name == "description":
-            return kinds.by_description({one.id: one.description for one in snippets}, encoder)
+            return kinds.by_description(
+                {snippet.id: snippet.description for snippet in snippets}, encoder
+            )
         if name in RANKERS and kind == "bm25":
-            terms: dict[str, list[str]] = {one.id: [] for one in snippets}
-            for one in snippets:
+            terms: dict[str, list[str]] = {snippet.id: [] for snippet in snippets}
+            for snippet in snippets:
                 if part != "code":
-                    terms[one.id] += query_words(one.description)
+                    terms[snippet.id] += query_words(snippet.description)
                 if part != "description":
-                    terms[one.id] += code_words(one.code)
+                    terms[snippet.id] += code_words(snippet.code)
             return kinds.Bm25(terms)
         if kind == "ensemble" and re.fullmatch(r"\d*\.?\d+", part) and float(part):
             return kinds.Ensemble(ranker("code"), ranker("description"), float(part))
@@ -114,8 +118,8 @@ def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
     They have the description in the middle of the code, before it and after it (nokia/codesearch).
     """
     lines = []
-    for one in sorted(snippets, key=lambda one: one.id):
-        words, code = query_words(one.description), code_words(one.code)
+    for snippet in sorted(snippets, key=lambda snippet: snippet.id):
+        words, code = query_words(snippet.description), code_words(snippet.code)
         middle = len(code) // 2
         lines += [code[:middle] + words + code[middle:], words + code, code + words]
     return lines
@@ -151,8 +155,8 @@ def measured(
 
     ``hidden``: query id -> ids of documents that are not shown for it.
     """
-    texts, hidden = {one.id: one.text for one in queries}, hidden or {}
-    relevant, parts = {one.id: one.relevant for one in queries}, []
+    texts, hidden = {query.id: query.text for query in queries}, hidden or {}
+    relevant, parts = {query.id: query.relevant for query in queries}, []
     for name, ranker in rankers.items():
         found = ranker.rank(texts, DEPTH + max(map(len, hidden.values()), default=0))
         for id, ids in found.items():
@@ -206,7 +210,9 @@ def questions(
         documents, relevant = corpora.pages(gold_file)
     else:
         for problem in problems:
-            hidden[problem.id] = {one.id for one in snippets if gives_away(one, problem)}
+            hidden[problem.id] = {
+                snippet.id for snippet in snippets if gives_away(snippet, problem)
+            }
         own = gold(snippets, problems, len(snippets))
         relevant = {id: tuple(one.id for one in found) for id, found in own.items()}
     asked = [one for one in problems if relevant.get(one.id)]

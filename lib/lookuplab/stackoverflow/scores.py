@@ -22,7 +22,7 @@ def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int])
     """
     lost = judged.id[judged.passed.isna()]
     passed = judged[~judged.id.isin(lost)].groupby("id").passed
-    fields = [vars(one) | {"cluster": one.cluster} for one in problems]
+    fields = [vars(problem) | {"cluster": problem.cluster} for problem in problems]
     table = pd.DataFrame(fields, columns=[*Problem.__dataclass_fields__, "cluster"]).set_index("id")
     table = table.join(passed.agg(samples="size", passed="sum"), how="inner")
     for k in ks:

@@ -62,7 +62,7 @@ def expressions(text: str) -> list[Expression]:
                 and leaf.search_ancestor("arglist", "argument", "trailer")
             ):
                 uses.append(Expression(keys[at], *leaf.start_pos))
-    return [one for one in uses if one.key.removeprefix("().") not in own]
+    return [use for use in uses if use.key.removeprefix("().") not in own]
 
 
 def covered(dependencies: Sequence[str], prediction: str) -> int:

@@ -98,11 +98,16 @@ def sample(
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0
     turns = []  # (share of its repository up to this function, name, id), the smallest first
     for name, functions in by_repository.items():
-        ids = sorted((one.id for one in functions), key=lambda id: hashed(f"{seed}/{id}"))
+        ids = sorted((function.id for function in functions), key=lambda id: hashed(f"{seed}/{id}"))
         for rank, id in enumerate(ids, 1):
             turns.append((rank / len(ids) if rank > least else 0, name, id))
     chosen = {id for _, _, id in sorted(turns)[:limit]}
-    return [one for functions in by_repository.values() for one in functions if one.id in chosen]
+    return [
+        function
+        for functions in by_repository.values()
+        for function in functions
+        if function.id in chosen
+    ]
 
 
 def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
@@ -290,7 +295,9 @@ def judged_all(
     if not functions:
         raise UserError("there is no function to judge: check the parameters that choose functions")
     pairs = [
-        (one, written(one.id, texts[one.id])) for texts in predictions.values() for one in functions
+        (function, written(function.id, texts[function.id]))
+        for texts in predictions.values()
+        for function in functions
     ]
     frame = judged(ToolGen(functions, rules, workers), pairs)
     starts = range(0, len(frame), len(functions))

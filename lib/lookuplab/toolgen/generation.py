@@ -116,7 +116,7 @@ class Generations:
     def predictions(self) -> dict[str, str]:
         """Function id -> a body or a whole ``def`` without marks, "" without a completion."""
         texts = {id: completion.text for id, completion in self.completions.items()}
-        return {one.id: texts.get(one.id, "") for one in self.model.functions}
+        return {function.id: texts.get(function.id, "") for function in self.model.functions}
 
 
 def asked_questions(completion: Completion) -> list[Question]:
@@ -141,6 +141,8 @@ def generate(
     model's context gets no answer.
     """
     tooled, context = ToolModel(model, functions, tool, use), model.context or math.inf
-    prompts = [one for one in tooled.prompts() if len(model.prompt_ids(one.text)) < context]
+    prompts = [
+        prompt for prompt in tooled.prompts() if len(model.prompt_ids(prompt.text)) < context
+    ]
     completions = complete(tooled, prompts, decoding, store, progress)
-    return Generations(tooled, {one.id: one for one in completions})
+    return Generations(tooled, {completion.id: completion for completion in completions})

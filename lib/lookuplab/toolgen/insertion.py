@@ -101,7 +101,7 @@ def column_of(line: str, byte_column: int) -> int:
 def _functions(text: str) -> dict[int, DEFINITIONS]:
     """The functions of a file by the line of their `def`."""
     nodes = ast.walk(ast.parse(text))
-    return {one.lineno: one for one in nodes if isinstance(one, DEFINITIONS)}
+    return {node.lineno: node for node in nodes if isinstance(node, DEFINITIONS)}
 
 
 def _indent(line: str) -> str:
@@ -194,9 +194,9 @@ def is_empty(body: str) -> bool:
     except UNPARSABLE:
         return False
     return all(
-        isinstance(one, ast.Pass)
-        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
-        for one in statements
+        isinstance(statement, ast.Pass)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in statements
     )
 
 

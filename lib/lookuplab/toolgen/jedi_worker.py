@@ -156,7 +156,7 @@ def project_files(state, contexts) -> Iterator:
     """Like Jedi's, but sorted by path: Jedi reads the first thirty files with a word, in the order
     of the file system.
     """
-    besides = {one.py__file__() for one in contexts}
+    besides = {context.py__file__() for context in contexts}
     found = references.recurse_find_python_files(references.FolderIO(state.project.path))
     return (one for one in sorted(found, key=lambda one: one.path) if one.path not in besides)
 

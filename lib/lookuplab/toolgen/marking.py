@@ -155,17 +155,23 @@ def marked_records(
     crashed. ``workers``, ``cluster`` and ``strict`` are those of ``analysers.answer_all``. Raises
     UserError if two functions have the same id.
     """
-    digests = {root: repository_digest(root) for root in {one.root for one in functions}}
+    digests = {root: repository_digest(root) for root in {function.root for function in functions}}
     versions = {"variant": str(rules), "tool": TOOL_VERSION, "marking": rules.marking}
     versions |= rules.changes()
     keys = {
-        one.id: judgement_key("marks", one.id, digests[one.root], **versions) for one in functions
+        function.id: judgement_key("marks", function.id, digests[function.root], **versions)
+        for function in functions
     }
     if len(keys) < len(functions):
         raise UserError("two repositories have the same name, so ids collide; rename one folder")
-    questions = {keys[one.id]: (one.root, one.file, rules, one) for one in functions}
+    questions = {
+        keys[function.id]: (function.root, function.file, rules, function) for function in functions
+    }
     marks, _ = answer_all(Marks(store), questions, _marks, strict, workers, cluster)
-    return [_record(one, rules, cast("Marking", marks[keys[one.id]])) for one in functions]
+    return [
+        _record(function, rules, cast("Marking", marks[keys[function.id]]))
+        for function in functions
+    ]
 
 
 def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking, str]:

@@ -285,7 +285,7 @@ def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
                 defined = _follow(value, defined, edges)
                 sources = [[span] for span in _variables(value)]
             targets = _variables(_field(node, "name"))
-            edges += [(span, "comesFrom", one) for span in targets for one in sources]
+            edges += [(span, "comesFrom", source) for span in targets for source in sources]
             return defined | {span[-1]: [span] for span in targets}
         case "for_in_clause":
             return _assigned([_field(node, "left")], node.children[-1:], defined, edges)

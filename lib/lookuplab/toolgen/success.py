@@ -66,7 +66,11 @@ def verdict(
     """
     anywhere = (*rules.errors_anywhere, *CRASHES)
     lines = range(inserted.line, inserted.end_line + 1 + rules.lines_beyond)
-    return [one for one in messages if one[0] in anywhere or (one[0] in CHECKS and one[1] in lines)]
+    return [
+        message
+        for message in messages
+        if message[0] in anywhere or (message[0] in CHECKS and message[1] in lines)
+    ]
 
 
 def messages_of(
@@ -216,7 +220,7 @@ class WarmLinter(Linter):
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
         self.check([file])
-        return [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
+        return [[message.msg_id, message.line, message.msg] for message in self.reporter.messages]
 
 
 linter = functools.cache(WarmLinter)  # one per process

@@ -239,24 +239,31 @@ def metric_rows(
     for (model, condition), frame in frames.items():
         corpus = Corpus(frame, (tokenize or {}).get(model, str.split), rules)
         of_corpus = {}
-        for one in metrics:
-            source = one.counts or one.name
+        for metric in metrics:
+            source = metric.counts or metric.name
             if source not in of_corpus:
-                of_corpus[source] = one.counted(corpus)
-            own = counts[model, condition, one.name] = of_corpus[source]
-            rows += _row((model, condition, one.name), one, one.value, own, frame.cluster, one.kind)
+                of_corpus[source] = metric.counted(corpus)
+            own = counts[model, condition, metric.name] = of_corpus[source]
+            rows += _row(
+                (model, condition, metric.name),
+                metric,
+                metric.value,
+                own,
+                frame.cluster,
+                metric.kind,
+            )
     for model, condition in _compared(frames, base):
         clusters = frames[model, base].cluster
-        for one in metrics:
-            both = [counts[model, name, one.name] for name in (base, condition)]
+        for metric in metrics:
+            both = [counts[model, name, metric.name] for name in (base, condition)]
             pairs = np.stack(both, axis=1)  # (n, 2, k)
-            kind = of_change if one.kind is of_share else one.kind
-            at = model, f"{condition} - {base}", _change_name(one)
-            rows += _row(at, one, partial(_difference, one.value), pairs, clusters, kind)
-            if one.relative:
-                at = model, condition, f"{one.short}_relative_change_percent"
-                relative = partial(_relative_difference, one.value)
-                rows += _row(at, one, relative, pairs, clusters, of_number)
+            kind = of_change if metric.kind is of_share else metric.kind
+            at = model, f"{condition} - {base}", _change_name(metric)
+            rows += _row(at, metric, partial(_difference, metric.value), pairs, clusters, kind)
+            if metric.relative:
+                at = model, condition, f"{metric.short}_relative_change_percent"
+                relative = partial(_relative_difference, metric.value)
+                rows += _row(at, metric, relative, pairs, clusters, of_number)
     return rows
 
 

@@ -39,7 +39,9 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
     from lookuplab.run.notebooks import all_notebooks, load_profile
 
     folder = load_profile(profile).name
-    makers = {id: one.id for one in all_notebooks() for id in (one.id, *one.artifacts)}
+    makers = {
+        id: notebook.id for notebook in all_notebooks() for id in (notebook.id, *notebook.artifacts)
+    }
     old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
     differences = verifying.compare(old, new, makers, name)
     click.echo("\n".join(differences.lines()))
@@ -175,9 +177,11 @@ def merge(files: tuple[Path, ...]) -> None:
     Example:
       lookuplab merge from-the-cluster/*.sqlite
     """
-    from lookuplab.models.store import merge as merge_file
     from lookuplab.run.audit import STORES
 
     for file in files:
-        for name, new in merge_file(file, STORES).items():
-            click.echo(f"{file}: {name}: {new:,} new")
+        for kind in STORES:
+            with kind() as store:
+                new = store.take(file)
+            if new is not None:
+                click.echo(f"{file}: {kind.name}: {new:,} new")

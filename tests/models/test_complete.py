@@ -31,12 +31,6 @@ def test_answers_come_in_the_order_of_prompt_and_sample(store):
     assert [(one.id, one.sample) for one in answers] == asked
 
 
-def test_only_what_is_missing_is_generated_and_the_answers_are_the_same(store):
-    first, _ = ask(many_prompts(6), store=store)
-    assert ask(many_prompts(6), store=store) == (first, [])
-    assert ask(many_prompts(8), store=store)[1] == [("task/6", 0), ("task/7", 0)]
-
-
 @pytest.mark.parametrize(
     ("decoding", "different"), [(Decoding(), 1), (Decoding(temperature=1.0), 2)]
 )

@@ -347,6 +347,11 @@ def test_sixteen_bits_keep_a_head_in_float32_beside_the_embeddings(llama):
     assert (head.weight.dtype, embeddings.weight.dtype) == (torch.float32, torch.bfloat16)
 
 
+def test_on_a_gpu_only_the_kit_s_own_models_stay_in_float32(llama, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert (load(llama).dtype, load("mini-small").dtype) == ("bfloat16", "float32")
+
+
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
     model, read = LocalModel(llama), AutoModelForCausalLM.from_pretrained
 

@@ -96,20 +96,13 @@ def test_a_read_only_store_is_told_before_anything_is_generated(tmp_path):
     assert model.calls == []
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    """Two models' answers to four prompts, and two judgements beside them."""
-    file = tmp_path / "runs" / "completions.sqlite"
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(file))
+def test_an_import_adds_what_is_new_and_writes_over_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "runs" / "completions.sqlite"))
     for name in ("small", "large"):
         ask(many_prompts(4), name=name)
     with Kept() as kept:
         kept.add({"a": {"passed": True}, "b": {"passed": False}})
-    return file
-
-
-def test_an_import_adds_what_is_new_and_writes_over_nothing(store, tmp_path, monkeypatch):
-    files = [store, Kept.default_path()]
+    files = [kind.default_path() for kind in (CompletionStore, Kept)]
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "new" / "completions.sqlite"))
     ours, _ = ask(many_prompts(2), name="small")
     with Kept() as kept:

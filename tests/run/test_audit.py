@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pyarrow
 import pyarrow.parquet as parquet
@@ -35,15 +34,6 @@ def alter(name: str, row: int, **columns) -> None:
     for column, change in columns.items():
         frame.at[row, column] = change(frame.at[row, column])
     parquet.write_table(pyarrow.Table.from_pandas(frame, table.schema, preserve_index=False), file)
-
-
-def at(place: int, value):
-    def change(values: np.ndarray) -> np.ndarray:
-        values = values.copy()
-        values[place] = value
-        return values
-
-    return change
 
 
 @pytest.fixture
@@ -77,8 +67,8 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
 
     keys = pd.read_parquet(record.folder() / "completions.parquet").key
     verdicts = pd.read_parquet(record.folder() / "verdicts.parquet").key
-    alter("completions", 0, token_ids=at(1, 5))
-    alter("completions", 2, token_logprobs=at(0, -0.75))
+    alter("completions", 0, token_ids=lambda ids: [ids[0], 5, *ids[2:]])
+    alter("completions", 2, token_logprobs=lambda values: [-0.75, *values[1:]])
     alter("verdicts", 1, answer=lambda text: text.replace('"passed": false', '"passed": true'))
     said = kit.said("audit --share 100%", code=1)
     lines = [line for line in said.splitlines() if line.startswith("different: ")]

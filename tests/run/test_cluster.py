@@ -131,15 +131,6 @@ def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
     assert len(list((kit.root / "runs/sweeps").rglob("counts.csv"))) == 2
 
 
-def test_a_worker_of_another_checkout_is_refused(kit, tmp_path):
-    with (
-        closing(Running(tmp_path, kit.root / "other")) as running,
-        cluster.joined(running.address) as joined,
-        pytest.raises(UserError, match="has another checkout"),
-    ):
-        list(joined.map(len, ["a task"]))
-
-
 @pytest.mark.usefixtures("kit")
 def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_raise():
     is_lost_at_once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
@@ -155,6 +146,15 @@ def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_rais
 def workers(tmp_path_factory):
     with closing(Running(tmp_path_factory.mktemp("cluster"), paths.ROOT)) as found:
         yield found
+
+
+@pytest.mark.usefixtures("kit")
+def test_a_worker_of_another_checkout_is_refused(workers):
+    with (
+        cluster.joined(workers.address) as joined,
+        pytest.raises(UserError, match="has another checkout"),
+    ):
+        list(joined.map(len, ["a task"]))
 
 
 GRADE = "score ds1000 answers.jsonl --problems problems.jsonl --sandbox none --environment"

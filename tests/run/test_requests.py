@@ -54,6 +54,7 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ("claims --profile mini/x", "profile 'mini' has no folder for each model"),
         ("run models.ipynb", "is not a notebook in today's format"),
         ("run computes", "the parameters cell holds more than plain values"),
+        ("run entitles", "entitles.ipynb: cannot read an artifact's names from "),
         ("run counts --profile own.yaml", "a parameter of demo/counts is 'task'; it must be"),
         ("run counts --profile bad.yaml", "unexpected keyword argument 'surprise'"),
         ("run counts --scheduler tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
@@ -74,6 +75,8 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, messag
     kit.notebook("counts", parameters=MODELS)
     if "computes" in command:
         kit.notebook("computes", parameters="x = print(1)")
+    if "entitles" in command:
+        kit.notebook("entitles", 'made = Artifact("demo", title)')
     said = kit.said(command, code=2)
     assert message in said and said.count("\n") == 1, said
     assert not (kit.root / "runs").exists(), "nothing may have started"
@@ -85,17 +88,14 @@ QUESTIONS = ["sort, then reverse", "b"]
 @pytest.mark.parametrize(
     ("declared", "given", "meant"),
     [
-        (0.5, "2", 2.0),
         (0.5, "08", 8.0),
         (1, "010", 10),
         (1, "1e3", 1000),
         ("x", "3", "3"),
-        ("x", "yes", "yes"),
         ("x", "'a, b'", "a, b"),
         ("x", '"a" and "b"', '"a" and "b"'),
         (True, "Yes", True),
         (True, "off", False),
-        (None, "7", 7),
         (None, "1e-3", 0.001),
         (None, "true", True),
         ({}, "{a: no, b: 010}", {"a": "no", "b": "010"}),
@@ -177,12 +177,6 @@ def test_an_artifact_is_found_however_the_call_is_written(kit, written):
     known = {"Artifact": lambda *names, **_: names[:2], "profile": "mini"}
     exec(find("demo/x").drawing, known)
     assert known["made"] == ("demo", "x")
-
-
-def test_an_artifact_whose_names_cannot_be_read_is_one_clear_line(kit):
-    path = kit.notebook("counts", 'made = Artifact("demo", title)')
-    with pytest.raises(UserError, match=r"counts\.ipynb: cannot read an artifact's names from "):
-        read(path)
 
 
 # Profiles

@@ -68,6 +68,7 @@ def test_the_named_revision_is_loaded_and_recorded(name, commit, vocabulary):
         ("owner/tiny@", "no revision after the @"),
         (f"owner/tiny@{OLD}?revision=x", "unexpected keyword argument 'revision'"),
         ("owner/tiny?colour=red", "unexpected keyword argument 'colour'"),
+        ("owner/tiny?extra=[1", "extra is .* it must be a JSON object"),
         ("owner/tiny?batch_size=many", "'str' and 'int'"),
         ("owner/tiny?dtype=float8", "dtype is 'float8'; it must be float32, bfloat16, float16"),
         ("owner/tiny?chat=False", "chat is 'False'; it must be False, True"),

@@ -281,7 +281,12 @@ def find_or_generate(
             with bar, closing(generating) as batches:  # type: ignore[type-var]  # generators
                 for batch in batches:
                     named = {"model": model.name}
-                    store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
+                    store.add(
+                        {
+                            key_of[completion.id, completion.sample]: vars(completion) | named
+                            for completion in batch
+                        }
+                    )
                     bar.update(len(batch))
             others = set(missing) - mine.keys()
             while others - store.get(others).keys():
@@ -290,17 +295,26 @@ def find_or_generate(
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # continuations that were only scored are not answers
         return completions
-    for key, one in zip(keys, completions, strict=True):
-        text = visible(one.text) if model.chat else one.text
-        ended = one.finish_reason if text.strip() else "empty"
+    for key, completion in zip(keys, completions, strict=True):
+        text = visible(completion.text) if model.chat else completion.text
+        ended = completion.finish_reason if text.strip() else "empty"
         ENDED.setdefault(model.name, {})[key] = ended
     if file := os.environ.get(LOG_VARIABLE):
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
-            for (_, question), one in zip(keyed, completions, strict=True):
-                is_near = one.margin is not None and one.margin < NEAR_TIE_MARGIN
-                margin = f"{one.margin:.0e}" if is_near else ""
-                write((model.name, one.id, one.sample, question, digest(one.text)[:8], margin))
+            for (_, question), completion in zip(keyed, completions, strict=True):
+                is_near = completion.margin is not None and completion.margin < NEAR_TIE_MARGIN
+                margin = f"{completion.margin:.0e}" if is_near else ""
+                write(
+                    (
+                        model.name,
+                        completion.id,
+                        completion.sample,
+                        question,
+                        digest(completion.text)[:8],
+                        margin,
+                    )
+                )
     return completions
 
 

@@ -26,6 +26,8 @@ def load(name: str, **options: Any) -> Model:
     """
     place, stated = split_options(name)
     options = {**stated, **options}
+    if not isinstance(extra := options.get("extra", {}), dict):
+        raise UserError(f"model {table_name(place)}: extra is {extra!r}; it must be a JSON object")
     try:
         if is_remote(place):
             from lookuplab.models.remote import RemoteModel

@@ -385,7 +385,10 @@ class LocalModel:
             else:
                 yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
         for batch in decode_rows(self, rows, Decoding(), frozenset()):
-            yield [replace(one, text=texts[one.id], finish_reason="scored") for one in batch]
+            yield [
+                replace(completion, text=texts[completion.id], finish_reason="scored")
+                for completion in batch
+            ]
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
         """What the model reads: the prompt (of a chat model, in its template) and the beginning of

@@ -529,7 +529,9 @@ def from_network(job: Job) -> list[downloads.Source]:
         if named.is_on_hub:
             address, revision = split_revision(bare(named.text))
             own = downloads.Source(address, "model", address, "see its page on the hub", "")
-            listed = (one for one in sources if (one.kind, one.address) == ("model", address))
+            listed = (
+                source for source in sources if (source.kind, source.address) == ("model", address)
+            )
             source = next(listed, own)
             needed.append(replace(source, revision=revision or source.revision))
     return list({(source.name, source.revision): source for source in needed}.values())

@@ -130,18 +130,18 @@ def honest_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     as many observations as there are clusters; any other number of few clusters gets none.
     """
     honest = []
-    for one in rows:
-        clusters, low, high = one["clusters"], one["ci_low"], one["ci_high"]
+    for number in rows:
+        clusters, low, high = number["clusters"], number["ci_low"], number["ci_high"]
         if clusters < LEAST_CLUSTERS:
             low = high = nan
-            is_share = one["metric"].endswith("_percent") and "change" not in one["metric"]
-            if is_share and one["value"] in (0, 100):
-                agreeing = one["value"] / 100 * clusters
+            is_share = number["metric"].endswith("_percent") and "change" not in number["metric"]
+            if is_share and number["value"] in (0, 100):
+                agreeing = number["value"] / 100 * clusters
                 ends = proportion_confint(agreeing, clusters, alpha=1 - LEVEL, method="beta")
                 low, high = (100 * end for end in ends)
         elif abs(low) < NEARLY_NOTHING:
             low = 0.0
-        honest.append({**one, "ci_low": low, "ci_high": high})
+        honest.append({**number, "ci_low": low, "ci_high": high})
     return honest
 
 

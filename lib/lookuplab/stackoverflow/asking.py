@@ -76,13 +76,15 @@ def trimmed_prompt(
         )
     question, shown = ("question", ""), examples[::-1]
     parts = {
-        (part, one.id): getattr(one, part) for part in ("description", "code") for one in shown
+        (part, snippet.id): getattr(snippet, part)
+        for part in ("description", "code")
+        for snippet in shown
     }
     order = [question, *parts] if trim == "question-first" else [*parts, question]
     parts[question], lost = problem, dict.fromkeys(("description", "code", "question"), 0)
 
     def text(parts: Mapping[tuple[str, str], str]) -> str:
-        pairs = [(parts["description", one.id], parts["code", one.id]) for one in shown]
+        pairs = [(parts["description", snippet.id], parts["code", snippet.id]) for snippet in shown]
         frames = [TEMPLATE.format(description=one, code=code) for one, code in pairs if one or code]
         return "".join(frames) + parts[question]
 

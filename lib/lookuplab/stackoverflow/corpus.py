@@ -124,7 +124,7 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
     relevant: dict[str, tuple[str, ...]] = {}
     for number, record in paths.json_lines(paths.located(file)):
         try:
-            texts = {one["title"]: one["text"] for one in record["docs"]}
+            texts = {page["title"]: page["text"] for page in record["docs"]}
             if texts:
                 relevant[str(record["problem_id"])] = tuple(texts)
         except (KeyError, TypeError):

@@ -175,14 +175,14 @@ def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[O
     """The outcome of each problem's test on a solution; not judged if the problem's own reference
     does not pass here.
     """
-    failing = failing_references(list(dict.fromkeys(one for one, _ in solutions)), grader)
-    left = [(one, code) for one, code in solutions if one.id not in failing]
-    outcomes = iter(grader.outcomes([program(one, code) for one, code in left]))
+    failing = failing_references(list(dict.fromkeys(problem for problem, _ in solutions)), grader)
+    left = [(problem, code) for problem, code in solutions if problem.id not in failing]
+    outcomes = iter(grader.outcomes([program(problem, code) for problem, code in left]))
     return [
-        Outcome(False, f"{NOT_JUDGED}: the reference fails here, too: {failing[one.id]}")
-        if one.id in failing
+        Outcome(False, f"{NOT_JUDGED}: the reference fails here, too: {failing[problem.id]}")
+        if problem.id in failing
         else next(outcomes)
-        for one, _ in solutions
+        for problem, _ in solutions
     ]
 
 
@@ -194,7 +194,7 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
     what = "checking references, once in this environment"
     outcomes = grader.outcomes(programs, what, keep_failures=False)
     pairs = zip(problems, outcomes, strict=True)
-    return {one.id: outcome.error for one, outcome in pairs if not outcome.passed}
+    return {problem.id: outcome.error for problem, outcome in pairs if not outcome.passed}
 
 
 def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
@@ -250,7 +250,7 @@ def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str
         place.mkdir(parents=True, exist_ok=True)
     asked = [problem for problem in problems if problem.id in failing]
     with ForkServer("none", python) as server:
-        for one in watched(asked, "fetching", "references"):
-            server.run(program(one, one.reference))
+        for problem in watched(asked, "fetching", "references"):
+            server.run(program(problem, problem.reference))
     left = failing_references(asked, Grader(python))
     return len(failing) - len(left), left

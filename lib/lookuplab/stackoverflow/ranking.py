@@ -136,7 +136,9 @@ def undecided(rankers: Mapping[str, Ranker], questions: Sequence[str]) -> dict[s
     for name, ranker in rankers.items():
         scores = ranker.scores_of(questions)
         same = (scores == scores[:, :1]).all(axis=1) & (len(ranker.ids) > 1)
-        tied[name] = {one for one, is_tied in zip(questions, same, strict=True) if is_tied}
+        tied[name] = {
+            question for question, is_tied in zip(questions, same, strict=True) if is_tied
+        }
         if tied[name]:
             print(
                 f"{name} gave every snippet the score {scores[same][0, 0]:g} for {same.sum()} of "
@@ -160,7 +162,7 @@ def measured(
     for name, ranker in rankers.items():
         found = ranker.rank(texts, DEPTH + max(map(len, hidden.values()), default=0))
         for id, ids in found.items():
-            found[id] = [one for one in ids if one not in hidden.get(id, ())][:DEPTH]
+            found[id] = [document for document in ids if document not in hidden.get(id, ())][:DEPTH]
         values = {key: 1.0 * of(found, relevant, k) for key, (of, k) in MEASURES.items()}
         parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
     return pd.concat(parts, ignore_index=True)
@@ -214,6 +216,10 @@ def questions(
                 snippet.id for snippet in snippets if gives_away(snippet, problem)
             }
         own = gold(snippets, problems, len(snippets))
-        relevant = {id: tuple(one.id for one in found) for id, found in own.items()}
-    asked = [one for one in problems if relevant.get(one.id)]
-    return documents, [Query(one.id, one.question, relevant[one.id]) for one in asked], hidden
+        relevant = {id: tuple(snippet.id for snippet in found) for id, found in own.items()}
+    asked = [problem for problem in problems if relevant.get(problem.id)]
+    return (
+        documents,
+        [Query(problem.id, problem.question, relevant[problem.id]) for problem in asked],
+        hidden,
+    )

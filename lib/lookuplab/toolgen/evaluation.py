@@ -66,9 +66,12 @@ def held_out_functions(
     ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
-    extracted = {one.name: extract(one, filters, seen, count_tokens) for one in repositories}
-    left_out = sum((one.left_out for one in extracted.values()), Counter())
-    functions = {name: one.functions for name, one in extracted.items()}
+    extracted = {
+        repository.name: extract(repository, filters, seen, count_tokens)
+        for repository in repositories
+    }
+    left_out = sum((extraction.left_out for extraction in extracted.values()), Counter())
+    functions = {name: extraction.functions for name, extraction in extracted.items()}
     return sample(functions, limit, seed, left_out)
 
 

@@ -72,7 +72,7 @@ class ToolModel:
 
     def prompts(self) -> list[Prompt]:
         """The prompt for each function; a prompt's id is the function's."""
-        contents = {root: content(root) for root in {one.root for one in self.functions}}
+        contents = {root: content(root) for root in {function.root for function in self.functions}}
         return [
             Prompt(
                 function.id,

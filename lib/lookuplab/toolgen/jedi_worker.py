@@ -52,7 +52,10 @@ class ToolAnswer(NamedTuple):
     @classmethod
     def of(cls, found: Sequence) -> "ToolAnswer":
         """Jedi's completions."""
-        return cls(tuple(one.name for one in found), tuple(one.complete for one in found))
+        return cls(
+            tuple(completion.name for completion in found),
+            tuple(completion.complete for completion in found),
+        )
 
     @property
     def identifiers(self) -> list[str]:

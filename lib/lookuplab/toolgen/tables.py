@@ -154,13 +154,13 @@ SIMILARITY = ("scores", "bleu4", "codebleu", "texts")  # the groups of Table II
 
 def names(*groups: str, changes: bool = False) -> list[str]:
     """The metrics of these groups, or their changes from the base, in the order of METRICS."""
-    chosen = [one for one in METRICS if one.group in groups]
-    return [_change_name(one) if changes else one.name for one in chosen]
+    chosen = [metric for metric in METRICS if metric.group in groups]
+    return [_change_name(metric) if changes else metric.name for metric in chosen]
 
 
 def columns_of(compared: similarity.Compared) -> dict[str, float | None]:
     """The columns of METRICS in the row of one judged function."""
-    return {one.source: one.each(compared) for one in METRICS if one.each}
+    return {metric.source: metric.each(compared) for metric in METRICS if metric.each}
 
 
 def similarity_rows(
@@ -176,7 +176,7 @@ def similarity_rows(
     counts; for other models, the words between blanks are counted. ``rules`` are CodeBLEU's; those
     of the texts are chosen in ``evaluation.judged_all``.
     """
-    metrics = [one for one in METRICS if one.group in SIMILARITY]
+    metrics = [metric for metric in METRICS if metric.group in SIMILARITY]
     return metric_rows(frames, metrics, base, tokenize, rules)
 
 
@@ -190,7 +190,9 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of
     McNemar's exact test on the functions with both verdicts.
     """
-    rows = metric_rows(frames, [one for one in METRICS if one.group not in SIMILARITY], base)
+    rows = metric_rows(
+        frames, [metric for metric in METRICS if metric.group not in SIMILARITY], base
+    )
     for (model, condition), frame in frames.items():
         counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
         counts |= {
@@ -204,7 +206,7 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
             for name, flags in counts.items()
         ]
     for model, condition in _compared(frames, base):
-        verdicts = [frames[model, one].passed for one in (base, condition)]
+        verdicts = [frames[model, name].passed for name in (base, condition)]
         both = pd.concat(verdicts, axis="columns").dropna()
         lost, gained, p = mcnemar(*both.to_numpy(bool).T)
         for name, value in ("gained_functions", gained), ("lost_functions", lost), ("p", p):

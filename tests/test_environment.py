@@ -115,9 +115,8 @@ def make(tmp_path):
     for name, status in ("python3.13", 127), ("python3.12", 0), ("python3.11", 0):
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
         (tmp_path / name).chmod(0o755)
-    environment = {
-        name: text for name, text in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS")
-    }
+    around = ("PYTHON", "MAKEFLAGS", "MAKELEVEL")  # of the make that runs the tests
+    environment = {name: text for name, text in os.environ.items() if name not in around}
     how = {"cwd": tmp_path, "env": environment | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}}
     how |= {"capture_output": True, "text": True}
     return lambda *arguments: subprocess.run(["make", *arguments], **how)
@@ -136,7 +135,7 @@ def test_a_python_that_is_missing_or_does_not_run_is_one_clear_line(make, tmp_pa
 def test_a_bundle_has_only_the_targets_that_work_in_it(make):
     targets = [line.split()[1] for line in make("help").stdout.splitlines()]
     assert targets == ["help", "reproduce", "lab", "course-lab", "clean"]
-    whole = make("help", "-C", str(ROOT))
+    whole = make("help", "--no-print-directory", "-C", str(ROOT))
     assert {"test", "lint", "course"} < {line.split()[1] for line in whole.stdout.splitlines()}
 
 

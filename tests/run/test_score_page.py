@@ -24,8 +24,9 @@ def test_the_examples_print_what_the_page_shows(part, score, tmp_path, monkeypat
         next(text for kind, text in blocks if kind == wanted) for wanted in ("json", "sh", "text")
     )
     assert lines.count("\n") == 3
-    _, _, what, *options = shlex.split(command.replace(".venv/bin/python", sys.executable))
-    options = [one for one in options if one not in GIVEN]
+    _, _, what, *words = shlex.split(command)
+    own = {".venv/bin/python": sys.executable}
+    options = [own.get(word, word) for word in words if word not in GIVEN]
     result = score(what, lines.splitlines(), *options)
     printed = [*map(str.split, result.output.splitlines())]
     assert all(line.split() in printed for line in shown.splitlines()), result.output

@@ -39,7 +39,7 @@ def test_judgements_go_to_the_output_file_and_the_table_to_stdout(score, tmp_pat
 
 
 def test_repeated_ids_half_characters_and_null_completions_lose_no_line(score):
-    odd = AWS | {"id": 2, "candidate": "encrypt(KeyId='k', Plaintext=b'')  # \ud83d"}
+    odd = AWS | {"id": 2, "candidate": "encrypt(KeyId='k', Plaintext=b'')  # \ud83d", "code": None}
     result = score("cloudapi", [AWS, AWS, odd, AWS | {"id": 3, "candidate": None}])
     assert result.exit_code == 0, result.output
     judged = [json.loads(line) for line in result.stdout.splitlines()]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]
 Read = Callable[[Line], "tuple[Any, Completion] | None"]
-COMPLETION_FIELDS = {"candidate", "completion", "prediction", "solution", "code"}
 
 
 class Benchmarks(Group):
@@ -52,7 +51,7 @@ class Benchmarks(Group):
 
             benchmark = load_benchmark(cmd_name)
             read = of_tasks(benchmark, "task", "id", "completion")
-            records, frame = judged_file(benchmark, file, output, read)
+            records, frame = judged_file(benchmark, file, output, read, ["completion"])
             rows = rate_rows(frame, benchmark.measures, benchmark.by)
             own_columns = frame.columns.drop(
                 ["model", "id", "cluster", "completion", "finish_reason"]
@@ -84,13 +83,14 @@ def judged_file(
     file: Path,
     output: Path | None,
     read: Read,
+    fields: Sequence[str],
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
     """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
     without the lines of which ``read`` makes None. Without ``samples``, an id counts once: lines
-    that repeat it are left out, and said. A completion that is null is an empty one, and said. So
-    are tasks that no line answers and uneven numbers of samples. Raises UserError with file and
-    line number.
+    that repeat it are left out, and said. A completion, which is in one of ``fields``, is empty if
+    it is null, and said. So are tasks that no line answers and uneven numbers of samples. Raises
+    UserError with file and line number.
     """
     from lookuplab.benchmark import judged
     from lookuplab.paths import json_lines
@@ -102,10 +102,10 @@ def judged_file(
     repeated = 0
     nulls = []
     for number, record in json_lines(file):
-        for name in COMPLETION_FIELDS & record.keys():
-            if record[name] is None:
-                nulls.append(number)
-                record[name] = ""
+        given = [name for name in fields if name in record]
+        if given and all(record[name] is None for name in given):
+            nulls.append(number)
+            record[given[0]] = ""
         try:
             pair = read(record)
         except UserError as error:
@@ -231,7 +231,7 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
 
     bench = CloudApiBench([], index=load_index(index or INDEX))
     records, frame = judged_file(
-        bench, file, output, lambda record: call_of(record, bench.index), samples=False
+        bench, file, output, lambda record: call_of(record, bench.index), ["candidate"], False
     )
     rows = rate_rows(frame, bench.measures, "provider")
     counts = Counter([*frame.category, *frame["flags"].explode().dropna()])
@@ -304,7 +304,7 @@ def toolgen(
     rules = rules_of(variant)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
         bench = ToolGen([], rules, machines=cluster, strict=False)
-        records, frame = judged_file(bench, file, output, function_of, samples=False)
+        records, frame = judged_file(bench, file, output, function_of, ["prediction"], False)
     frames = {("", "base"): frame}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
     rows += tables.empty_rows(frames)
@@ -399,7 +399,7 @@ def ds1000(
         return read(record)
 
     with joined(scheduler, runs.workers) as runs.cluster:
-        records, frame = judged_file(bench, file, output, answer)
+        records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
     solved = scores.solved(tasks, frame, [1])
     parts = [*solved.library.unique(), *ds1000.PERTURBATIONS, "all"]
     rows = scores.rows({("", "problems"): solved}, parts=parts)
@@ -424,7 +424,8 @@ def as_published(record: Line) -> int:
     """Give the line of an answer the fields problem_id and solution; returns how many further texts
     it holds.
     """
-    about, text = record.get("metadata"), record.get("solution", record.get("code"))
+    about, text = record.get("metadata"), record.get("solution")
+    text = record.get("code") if text is None else text
     inner = about.get("problem_id") if isinstance(about, dict) else None
     ids = (record.get("problem_id"), inner, record.get("id"))
     if (id := next((one for one in ids if one is not None), None)) is not None:

@@ -150,3 +150,5 @@ def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference(
         assert len(said) == 1 and explained == near
     assert record.differences("completions", tie, answer(margin=0.5, text="m"))[1]
     assert record.differences("verdicts", [1], [2]) == (["[1] -> [2]"], False)
+    errors = [{"error": f"0.94339622641509{end} (ACTUAL)"} for end in ("41", "44")]
+    assert record.differences("verdicts", *errors) == ([], False)  # another processor's last digit

@@ -16,6 +16,7 @@ import json
 import math
 import os
 import pickle
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import accumulate, compress, pairwise
@@ -230,15 +231,22 @@ def _sampled(name: str, share: float, seed: str, _file: object) -> dict[str, str
     return chosen
 
 
+def _nine_digits(text: str) -> str:
+    """A text whose long fractions have nine significant digits."""
+    return re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
+
+
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
     """How an answer made anew differs from the record's, and whether it was a near tie.
 
     Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the
-    processor and on the batch, and a sample is not written in the batches of the record. Everything
-    else must be equal.
+    processor and on the batch, and a sample is not written in the batches of the record. The error
+    of a program may quote numbers, of which nine digits must be equal. Everything else must be
+    equal.
     """
     if name != "completions":
-        return ([] if old == new else [f"{json.dumps(old)} -> {json.dumps(new)}"]), False
+        was, now = json.dumps(old), json.dumps(new)
+        return ([] if _nine_digits(was) == _nine_digits(now) else [f"{was} -> {now}"]), False
     said = []
     for field in [field for field in old if field not in ("id", "model")]:
         was, now = old[field], new[field]

@@ -70,7 +70,7 @@ def test_an_equal_run_passes_with_the_counts_in_the_last_line(run):
         (["low,valid,33.3334,20,50,267,30", ROWS[1]], "m | low | valid: value 33.3333 -> 33.3334"),
         (["low,valid,33.3333,20,50.0001,268,", ROWS[1]], "ci_high 50 -> 50.0001, n 267 -> 268"),
         ([ROWS[0]], "demo/table | m | high | valid: there -> missing"),
-        (ROWS[::-1], "demo/table.csv: another CSV"),
+        (ROWS[::-1], "demo/table.csv: other bytes"),
     ],
     ids=["value", "bound", "row", "order"],
 )
@@ -83,7 +83,7 @@ def test_any_number_that_differs_fails_though_it_lies_inside_the_interval(run, r
 def test_a_byte_of_a_picture_fails_though_all_numbers_are_equal(run, extension):
     file = run.root / f"figures/mini/demo/table.{extension}"
     file.write_bytes(file.read_bytes().replace(b"10.25", b"10.26"))
-    said = f"different: demo/table.{extension}: another picture"
+    said = f"different: demo/table.{extension}: other bytes"
     verified(run, 1, said, "verify: FAILED: 2 numbers")
 
 

@@ -399,7 +399,10 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     frame = frame.reindex(columns=["metric", *Cell._fields, *_NUMBERS])
     # a count is exact; an estimate without an interval could be anything
     is_exact = frame.clusters.isna()
-    ends = {"ci_low": frame.value.where(is_exact, -inf), "ci_high": frame.value.where(is_exact, inf)}
+    ends = {
+        "ci_low": frame.value.where(is_exact, -inf),
+        "ci_high": frame.value.where(is_exact, inf),
+    }
     frame = frame.fillna({"model": "", "condition": "", **ends})
     rows = frame[frame.metric == metric]
     models = list(rows.model.unique())

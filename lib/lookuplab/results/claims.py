@@ -426,7 +426,7 @@ def _paired(rows: pd.DataFrame) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
     A row names two conditions of one model, or two models under one condition. One that names
     neither is the change from the base.
     """
-    changes = {}
+    changes: dict[tuple[Cell, ...], tuple[Rate, str]] = {}
     for row in rows.itertuples():
         models, conditions = row.model.split(" - "), row.condition.split(" - ")
         if len(models) == len(conditions) == 1:

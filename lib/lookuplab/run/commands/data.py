@@ -155,9 +155,10 @@ def mark(
         records = marked_records(functions, rules, jobs, cluster=cluster, strict=False)
     write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
+    printed = paper.values("toolgen", "augmentation").set_index(["condition", "metric"]).value
     for row in statistics_rows(records, "training"):
-        printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
-        click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
+        theirs = printed["training", row["metric"]]
+        click.echo(f"{row['metric']:18}{row['value']:>12,g}{theirs:>12,g}")
     left_out = sum((part.left_out for part in extracted), Counter())
     for record in records:
         left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})

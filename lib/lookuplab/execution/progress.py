@@ -10,7 +10,6 @@ from typing import TypeVar
 from tqdm import tqdm
 
 LINE_SECONDS = 10.0
-RESUMED = "are here already"
 T = TypeVar("T")
 
 
@@ -41,8 +40,6 @@ class Progress(AbstractContextManager["Progress"]):
         else:
             self.thread = threading.Thread(target=self._tell, daemon=True)
             self.thread.start()
-        if found and total:
-            self.say(f"{what}: {found:,} of {found + total:,} {unit} {RESUMED}")
 
     def update(self, n: int = 1) -> None:
         self.done += n

@@ -26,7 +26,7 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("run coutns", "error: no notebook 'coutns'; did you mean 'counts'?"),
+        ("run coutns", "error: NOTEBOOK is 'coutns'; it must be demo/counts, counts"),
         (
             "run counts -p task=3",
             "a parameter of demo/counts is 'task'; it must be models, some_file, ",
@@ -38,13 +38,13 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ("run counts -p tasks=1 -p tasks=2", "error: tasks=... is given twice"),
         ("run counts --profile papre", "--profile is 'papre'; it must be gemma, mini, "),
         ("run counts -p 'models=./no such model'", "which does not exist"),
-        ("run counts -p models=http://localhost:1/v1", "an address without a model"),
-        ("run counts -p models=nobody/nothing", "is not in the local cache"),
-        ("run counts -p models=mini-huge", "no mini model 'mini-huge'; there are: none"),
+        ("run counts -p models=http://localhost:1/v1", "a remote model is named http://HOST"),
         (
-            "run counts -p models=.",
-            "is neither a checkpoint (a folder with config.json) nor an adapter",
+            "run counts -p models=nobody/nothing",
+            "nobody/nothing is not here, and nobody/nothing does not",
         ),
+        ("run counts -p models=mini-huge", "no mini model 'mini-huge'; there are: none yet"),
+        ("run counts -p models=.", "is no checkpoint: it has no config.json"),
         ("run counts -p models=a/b,a/b@main", "two models would be 'a/b' in the tables"),
         ("run counts -p models=openai:gpt-4o", "set the environment variable OPENAI_"),
         ("run", "error: Missing argument 'NOTEBOOK' (see `"),

@@ -6,7 +6,6 @@ wrong type, a missing model or file.
 """
 
 import ast
-import difflib
 import json
 import os
 import re
@@ -22,13 +21,12 @@ import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
+from lookuplab.models.loading import load
 from lookuplab.models.names import (
     OPENAI,
     bare,
     is_mini,
-    is_model,
     is_remote,
-    mini_models,
     split_options,
     split_revision,
     table_name,
@@ -56,8 +54,6 @@ _READERS: dict[type, Callable[[Any], Any]] = {
 }
 # how a notebook names an artifact, which is read without running it
 _ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)", profile\)(?=  #|$)', re.MULTILINE)
-# the downloads that a corpus and its questions consist of, by the parameter that names them
-_PARTS = {"corpus": ("", "-snippets"), "queries_of": ("", "-valid", "-test")}
 
 
 @dataclass(frozen=True)
@@ -109,27 +105,23 @@ def find(name: str) -> Notebook:
     """A notebook by path, by its own name or by that of an artifact, with or without the paper
     before it.
 
-    Raises UserError, which suggests the most similar name.
+    Raises UserError, which names the most similar ones.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
-    wanted, notebooks = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
-    matches = [notebook for notebook in notebooks if wanted in _names(notebook.id)] or [
-        notebook for notebook in notebooks if wanted in _names(*notebook.artifacts)
-    ]
-    if not matches:
-        names = [id for notebook in notebooks for id in _names(notebook.id, *notebook.artifacts)]
-        near = [f"; did you mean {near!r}?" for near in difflib.get_close_matches(wanted, names, 1)]
-        raise UserError(f"no notebook {name!r}{''.join(near)}; `lookuplab status` lists them all")
+    own: dict[str, list[Notebook]] = {}
+    made: dict[str, list[Notebook]] = {}
+    for notebook in all_notebooks():
+        for names, ids in ((own, [notebook.id]), (made, notebook.artifacts)):
+            for known in (*ids, *(id.split("/")[1] for id in ids)):
+                names.setdefault(known, []).append(notebook)
+    wanted = name.removesuffix(".ipynb").removeprefix("notebooks/")
+    check_choice("NOTEBOOK", wanted, [*own, *made])
+    matches = own.get(wanted) or made[wanted]
     if len(matches) > 1:
-        ids = " or ".join(notebook.id for notebook in matches)
-        raise UserError(f"{name!r} names {len(matches)} notebooks: use {ids}")
+        known = " or ".join(notebook.id for notebook in matches)
+        raise UserError(f"{name!r} names {len(matches)} notebooks: use {known}")
     return matches[0]
-
-
-def _names(*ids: str) -> list[str]:
-    """Ids with and without the paper before them."""
-    return [*ids, *(id.split("/")[1] for id in ids)]
 
 
 def read(path: Path) -> Notebook:
@@ -431,22 +423,18 @@ def problems(job: Job) -> Iterator[tuple[str, str]]:
             )
     for named in job.named():
         name, text, place = *named, named.place
-        if named.is_model and is_mini(text):
-            if bare(text) not in mini_models():
-                names = ", ".join(mini_models()) or "none yet"
-                yield f"no mini model {bare(text)!r}; there are: {names}", ""
-        elif key := missing_key(text):
+        if key := missing_key(text):
             yield f"model {text!r} needs a key", f"set the environment variable {key}"
-        elif named.is_model and "://" in text and "#" not in text:
-            yield f"model {text!r} is an address without a model", "write http://HOST:PORT/v1#MODEL"
         elif place and not place.exists() and place not in fetched:
             is_of_index = place == paths.fetched_model(place.name)
             step = f"`lookuplab data get {place.name}`" if is_of_index else ""
             own = (step for path, step in steps.items() if text.startswith(path))
             yield f"parameter {name!r} names {text!r}, which does not exist", next(own, step)
-        elif named.is_model and place and place.exists() and not is_model(place):
-            kinds = "a checkpoint (a folder with config.json) nor an adapter (adapter_config.json)"
-            yield f"{text!r} is neither {kinds}", ""
+        elif named.is_model and not named.is_on_hub:
+            try:
+                load(text)
+            except UserError as error:
+                yield str(error), ""
     if refusal := foreign_tasks(job):
         yield refusal, ""
 
@@ -474,12 +462,16 @@ def from_network(job: Job) -> list[downloads.Source]:
     """
     sources, needed = downloads.load().values(), []
     for named in job.named():
-        names = [named.text + part for part in _PARTS.get(named.parameter, ("",))]
+        is_corpus = named.parameter in ("corpus", "queries_of")  # its parts have names of their own
         needed += [
             source
             for source in sources
             if source.kind in ("environment", "file")
-            and (source.name in names or source.path == folder_of(named.text))
+            and (
+                source.name == named.text
+                or source.path == folder_of(named.text)
+                or (is_corpus and source.name.startswith(f"{named.text}-"))
+            )
         ]
         if named.is_on_hub:
             address, revision = split_revision(bare(named.text))
@@ -498,24 +490,10 @@ def check(job: Job) -> None:
 
     A run of hours should not fail at its third model. Raises UserError.
     """
-    from huggingface_hub import hf_hub_download
-
     for problem in problems(job):
         raise UserError(f"{job.notebook.id}: {': '.join(filter(None, problem))}")
     for source in from_network(job):
-        if source.kind != "model":
-            downloads.get(source)
-            continue
-        try:
-            hf_hub_download(source.address, "config.json", revision=source.revision)
-        # network, access rights, name: the hub's client raises a different exception for each
-        except Exception as error:
-            name = f"{source.address}@{source.revision}".removesuffix(f"@{downloads.UNPINNED}")
-            raise UserError(
-                f"model {name!r} is not in the local cache, and the hub does not give it: "
-                f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a "
-                "folder with a leading ./ or /)"
-            ) from error
+        downloads.get(source, whole=source.kind != "model")
 
 
 def folder_of(item: str) -> Path:

@@ -365,22 +365,17 @@ def ds1000(
     tasks = load_problems(problems)
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
-    read, more = of_tasks(bench, "problem_id", "solution"), Counter[str]()
-
-    def answer(record: Line) -> "tuple[Any, Completion]":
-        more["texts"] += as_published(record)
-        return read(record)
-
+    read = of_tasks(bench, "problem_id", "solution")
     with joined(scheduler, runs.workers) as runs.cluster:
-        records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
+        records, frame = judged_file(
+            bench, file, output, lambda record: read(as_published(record)), ["solution", "code"]
+        )
     solved = scores.solved(tasks, frame, [1])
     parts = [*solved.library.unique(), *PERTURBATIONS, "all"]
     rows = scores.rows({("", "problems"): solved}, parts=parts)
     if solved.samples.nunique() > 1:  # else this mean is pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}"]
-    if more["texts"]:
-        notes.append(f"further texts of lists, left out: {more['texts']}")
     lost = frame[frame.passed.isna()]
     if len(lost):
         notes.append(
@@ -391,17 +386,17 @@ def ds1000(
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
 
 
-def as_published(record: Line) -> int:
-    """Give the line of an answer the fields problem_id and solution; returns how many further texts
-    it holds.
+def as_published(record: Line) -> Line:
+    """The line of an answer with the fields problem_id and solution: of a list of texts the first
+    one, as in the authors' script.
     """
     about, text = record.get("metadata"), record.get("solution")
     text = record.get("code") if text is None else text
     inner = about.get("problem_id") if isinstance(about, dict) else None
-    ids = (record.get("problem_id"), inner, record.get("id"))
-    if (id := next((one for one in ids if one is not None), None)) is not None:
-        record["problem_id"] = id
-    texts = text if isinstance(text, list) and text else [text]
-    if texts[0] is not None:
-        record["solution"] = texts[0]
-    return len(texts) - 1
+    for id in (record.get("id"), inner, record.get("problem_id")):
+        if id is not None:
+            record["problem_id"] = id
+    [first, *_] = text if isinstance(text, list) and text else [text]
+    if first is not None:
+        record["solution"] = first
+    return record

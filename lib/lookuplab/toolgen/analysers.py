@@ -109,13 +109,9 @@ def _taken(home: Home, is_new: bool) -> Connection:
     return ours
 
 
-def serve(
-    analyser: str,
-    prepare: Callable[[], object] | None = None,
-    warm: Callable[..., object] | None = None,
-) -> None:
-    """The parent's side: for each channel that arrives on standard input, call ``prepare`` and fork
-    a worker, which answers the questions on its channel.
+def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
+    """The parent's side: for each channel that arrives on standard input, fork a worker, which
+    answers the questions on its channel.
 
     With ``warm``, which gets the same arguments, each question is answered by a copy of the worker:
     what it changes ends with the copy. The signals of the two clocks end a process. The analyser's
@@ -128,8 +124,6 @@ def serve(
         try:
             while True:
                 handle = recv_handle(control)
-                if prepare:
-                    prepare()
                 if not os.fork():
                     break
                 os.close(handle)

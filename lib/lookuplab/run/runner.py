@@ -25,7 +25,7 @@ import psutil
 
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
-from lookuplab.execution.progress import RESUMED, Progress
+from lookuplab.execution.progress import RESUMED, Progress, say
 from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE, SHARE_VARIABLE
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
@@ -170,7 +170,7 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
 def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
 ) -> list[Failure | None]:
-    """Run all jobs, with a progress bar; a failure stops no other job. Results are in the order of
+    """Run all jobs, with progress; a failure stops no other job. Results are in the order of
     ``jobs``.
 
     A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others
@@ -196,12 +196,11 @@ def run_jobs(
                 future = pool.submit(run_one, job, job.profile.threads or threads, host)
                 running[future] = at, fingerprint(job), time.monotonic()
                 del future  # Dask would recompute a result that is still referenced
-            progress.refresh()
             done = wait(running, 0.5, FIRST_COMPLETED).done
             for job in (jobs[at] for at, *_ in running.values()):
                 resumed = {f"{job.title}: {line}" for line in _log_tail(job) if RESUMED in line}
                 for line in sorted(resumed - told):
-                    progress.say(line)
+                    say(line)
                 told |= resumed
             while done:
                 at, ran_with, began = running.pop(future := done.pop())
@@ -211,7 +210,7 @@ def run_jobs(
                     jobs[at].beside(".ran").write_text(record, encoding="utf-8")
                 progress.update()
                 took = time.monotonic() - began
-                progress.say(f"{'failed' if failure else 'done'} {jobs[at].title} {took:.1f} s")
+                say(f"{'failed' if failure else 'done'} {jobs[at].title} {took:.1f} s")
                 del future
     return [results[at] for at in range(len(jobs))]
 

@@ -24,16 +24,8 @@ from typing import Literal
 
 from lookuplab.errors import UserError
 from lookuplab.execution import environments
-from lookuplab.execution.progress import Progress, watched
-from lookuplab.execution.server import (
-    CACHES,
-    NOT_JUDGED,
-    ForkServer,
-    Limits,
-    Outcome,
-    Program,
-    choose,
-)
+from lookuplab.execution.progress import Progress
+from lookuplab.execution.server import NOT_JUDGED, ForkServer, Limits, Outcome, Program, choose
 from lookuplab.execution.spread import Workers, check_seen, kept, spread
 from lookuplab.models.names import mini_models
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
@@ -236,21 +228,3 @@ def gradable(
     if not left:
         raise UserError(f"no problem is left: {'; '.join(lines)}")
     return left, grader
-
-
-def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str]]:
-    """Run those references that fail in the sandbox once outside of it, with the network, so that
-    the data sets which they load are kept (``CACHES``).
-
-    Returns how many pass in the sandbox since, and id -> error of those that do not.
-    """
-    grader = Grader(python)
-    failing = failing_references(problems, grader)
-    for place in CACHES.values():
-        place.mkdir(parents=True, exist_ok=True)
-    asked = [problem for problem in problems if problem.id in failing]
-    with ForkServer("none", python) as server:
-        for problem in watched(asked, "fetching", "references"):
-            server.run(program(problem, problem.reference))
-    left = failing_references(asked, Grader(python))
-    return len(failing) - len(left), left

@@ -352,7 +352,7 @@ def ds1000(
     metadata, or id. Code is cut out of an answer as they do it (--variant).
 
     An answer is not judged if its problem's reference solution fails here (because it needs the
-    network, say: `lookuplab data fetch`), or if it passes only in one process with its test; these
+    network, say: docs/score.md), or if it passes only in one process with its test; these
     answers are counted below the table, with every reason, and are part of no rate. The tests that
     look at figures (Matplotlib's) always share a process with the answer, which could thus change
     them if it meant to. References run once in an environment. Verdicts are kept next to the
@@ -414,7 +414,7 @@ def ds1000(
     if len(lost):
         notes.append(
             f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons "
-            "(`lookuplab data fetch` gets what needs a network):"
+            "(docs/score.md says what to do):"
         )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)

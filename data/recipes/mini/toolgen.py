@@ -98,7 +98,7 @@ def packages() -> list[str]:
 
 def files_of(name: str) -> list[Path]:
     """A package's files, without tests, vendored code and files that mention a cloud SDK."""
-    root = locate(name).root
+    root = locate(name)
     return [
         file
         for file in python_files(root)
@@ -120,7 +120,7 @@ def functions() -> list[Pair]:
 @cache
 def held_out_codes() -> set[bytes]:
     """Hashes of the code of every function that no training may use."""
-    files = chain(*(locate(name).root.rglob("*.py") for name in HELD_OUT_PACKAGES))
+    files = chain(*(locate(name).rglob("*.py") for name in HELD_OUT_PACKAGES))
     others = (pair for pair in functions() if split_of(pair.id) != "training")
     return {*map(code_hash, chain(*(file_functions("", file) for file in files), others))}
 

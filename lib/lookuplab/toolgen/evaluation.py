@@ -65,12 +65,11 @@ def held_out_functions(
     ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
-    extracted = {
-        repository.name: extract(repository, filters, seen, count_tokens)
-        for repository in repositories
-    }
-    left_out = sum((extraction.left_out for extraction in extracted.values()), Counter())
-    functions = {name: extraction.functions for name, extraction in extracted.items()}
+    left_out, functions = Counter[str](), {}
+    for repository in repositories:
+        found = extract(repository, filters, seen, count_tokens)
+        functions[repository.name] = found.functions
+        left_out += found.left_out
     return sample(functions, limit, seed, left_out)
 
 

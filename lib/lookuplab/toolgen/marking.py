@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -168,10 +168,7 @@ def marked_records(
         keys[function.id]: (function.root, function.file, rules, function) for function in functions
     }
     marks, _ = answer_all(Marks(store), questions, _marks, strict, workers, cluster)
-    return [
-        _record(function, rules, cast("Marking", marks[keys[function.id]]))
-        for function in functions
-    ]
+    return [_record(function, rules, marks[keys[function.id]]) for function in functions]
 
 
 def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking, str]:

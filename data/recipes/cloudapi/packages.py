@@ -18,7 +18,7 @@ from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, echo_counts, run_module
 from recipes.cloudapi import frequency, tasks
-from recipes.cloudapi.comments import distinct_comments
+from recipes.cloudapi.comments import wordings
 from recipes.cloudapi.offered import offered
 from recipes.cloudapi.reading import write_index
 
@@ -78,7 +78,7 @@ def build(
     counts.to_csv(folder / FREQUENCIES)
     operations, usable = index.operations, 0
     for spec in operations:
-        if (reason := tasks.obstacle(spec, tasks.IN_PACKAGES)) or not distinct_comments(spec, 1):
+        if (reason := tasks.obstacle(spec, tasks.IN_PACKAGES)) or not any(wordings(spec, 1)):
             left_out[REASONS.get(reason, reason)] += 1
         else:
             usable += 1

@@ -3,7 +3,6 @@
 Notebooks never build a path themselves.
 """
 
-import codecs
 import gzip
 import hashlib
 import io
@@ -89,31 +88,26 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def opened(path: Path) -> TextIO:
-    """A text file to read: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16; "-" is
+    """A text file to read: plain, gzip or xz; in UTF-8, with a byte order mark or without; "-" is
     standard input. Bytes that are no characters become lone surrogates.
     """
     data: Any = io.BufferedReader(sys.stdin.buffer if path == Path("-") else path.open("rb"))
     for magic, decompressed in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open)):
         if data.peek(len(magic)).startswith(magic):
-            data = io.BufferedReader(decompressed(data, "rb"))
-    marks = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
-    encoding = "utf-16" if data.peek(2)[:2] in marks else "utf-8-sig"
-    return io.TextIOWrapper(data, encoding, "surrogateescape")
+            data = decompressed(data, "rb")
+    return io.TextIOWrapper(data, "utf-8-sig", "surrogateescape")
 
 
 def source_text(path: Path) -> str:
     """A Python file as Python reads it: with a byte order mark, in the encoding that it declares,
     with any line ends. Bytes that are none of its characters become U+FFFD.
     """
-    data = path.read_bytes()
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    except SyntaxError:  # neither UTF-8 nor a known encoding
-        encoding = "utf-8"
-    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        encoding = "utf-16"
-    text = data.decode(encoding, "replace").removeprefix("\ufeff")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    with path.open("rb") as file:
+        try:
+            encoding, _ = tokenize.detect_encoding(file.readline)
+        except SyntaxError:  # neither UTF-8 nor a known encoding
+            encoding = "utf-8"
+    return path.read_text(encoding, "replace")
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:

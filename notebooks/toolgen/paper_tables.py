@@ -34,7 +34,7 @@ def listed_functions(
         files[name].add(path)
     functions: dict[str, Function] = {}
     for repository in locate_all(files):
-        paths_of = [repository.root / path for path in sorted(files[repository.name])]
+        paths_of = [repository / path for path in sorted(files[repository.name])]
         if missing := [str(path) for path in paths_of if not path.is_file()]:
             raise UserError(f"{file} names functions of files that do not exist: {missing[0]}")
         extracted = extract(repository, filters, files=paths_of).functions

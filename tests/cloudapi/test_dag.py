@@ -83,21 +83,11 @@ def test_a_design_shows_these_lines():
         docstring([pool], "nam")
 
 
-def test_names_are_split_into_lower_case_words():
-    names = "list_objects_v2 ServiceFabricClientAPIs CustomIPPrefixesOperations S3Client _"
-    assert [" ".join(identifier_words(name, "joined")) for name in names.split()] == [
-        "list objects v2",
-        "service fabric client apis",
-        "custom ip prefixes operations",
-        "s3 client",
-        "",
-    ]
-
-
 def test_a_key_is_service_client_words_name_and_name_words():
     spec = load_index().by_id["azure/blob.BlobClient.upload_blob"]
     assert key_terms(spec, spec.name) == "blob blob client upload_blob upload blob".split()
     assert key_terms(spec, "Get_it", service=False) == ["get_it", "get", "it"]
+    assert identifier_words("listS3ClientAPIs_v2", "joined") == "list s3 client apis v2".split()
     assert key_terms(spec, math.nan) == key_terms(spec, None) == ["blob", "blob", "client"]
 
 

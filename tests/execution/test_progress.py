@@ -3,7 +3,7 @@
 import time
 
 from lookuplab.execution import progress
-from lookuplab.execution.progress import Progress, span, watched
+from lookuplab.execution.progress import Progress
 
 
 def test_a_line_says_what_is_done_what_was_found_and_how_long_it_may_take(monkeypatch):
@@ -23,11 +23,3 @@ def test_lines_come_by_themselves_while_nothing_is_done_and_end_with_the_work(mo
     assert len(lines) >= 2 and set(lines) == {"site: 0 s so far"}
     time.sleep(0.2)
     assert not capsys.readouterr().err
-
-
-def test_watched_items_are_all_there_in_their_order():
-    assert [*watched(iter("abc"), "reading", "files", 3)] == ["a", "b", "c"]
-
-
-def test_times_are_seconds_and_then_minutes():
-    assert [span(seconds) for seconds in (5, 89, 90, 3600)] == ["5 s", "89 s", "2 min", "60 min"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models")]
+sys.path.append(str(Path(__file__).parent))
 import written_problems as written
 
 from lookuplab.stackoverflow.ds1000 import load_problems

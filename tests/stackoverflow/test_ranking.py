@@ -2,6 +2,8 @@
 questions with documents.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -100,7 +102,8 @@ def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_quer
 
 
 def test_documents_that_are_hidden_from_a_query_are_not_ranked_for_it():
-    found = measured({"good": Given(0)}, QUERIES[:2], {"1": {"b"}}).set_index("query")
+    found = measured({"good": Given(0)}, [QUERIES[0], replace(QUERIES[1], hidden=("b",))])
+    found = found.set_index("query")
     assert found.mrr_at_20.to_dict() == {"0": 1.0, "1": 1.0}
 
 
@@ -110,7 +113,7 @@ def test_a_mini_problems_documents_are_the_snippets_of_its_object():
     ids = ("numpy.nothing#0", "x#1", f"{named}#7", f"{named}#8")
     codes = ("c", "c", "c", problems[0].expressions[0])
     snippets = [Snippet(id, "d", code, "", "") for id, code in zip(ids, codes, strict=True)]
-    documents, asked, hidden = questions(problems, "", snippets)
-    assert documents == snippets and hidden[problems[0].id] == {f"{named}#8"}
+    documents, asked = questions(problems, "", snippets)
+    assert documents == snippets and asked[0].hidden == (f"{named}#8",)
     assert [one.id for one in asked] == [one.id for one in problems if one.object == named]
     assert asked[0].relevant == (f"{named}#7",)

@@ -12,7 +12,7 @@ from scripted_model import BASE, CONTAINER, SHAPES
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from lookuplab.toolgen.functions import Repository, extract
+from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.pairs import add_mark
 
@@ -56,11 +56,7 @@ def functions(tmp_path_factory):
     (one / "base.py").write_text(BASE)
     (one / "container.py").write_text(CONTAINER)
     (other / "shapes.py").write_text(SHAPES)
-    return [
-        function
-        for root in (one, other)
-        for function in extract(Repository(root.name, root)).functions
-    ]
+    return [function for root in (one, other) for function in extract(root).functions]
 
 
 @pytest.fixture(scope="session", params=["gpt2", "llama", "t5"])

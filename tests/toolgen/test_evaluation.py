@@ -7,15 +7,13 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from paper_tables import listed_functions
 from scripted_model import END, wanting
 
 from lookuplab.benchmark import evaluate, judged, written
 from lookuplab.errors import UserError
-from lookuplab.toolgen import evaluation, tables
+from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
-from lookuplab.toolgen.functions import Repository
 from lookuplab.toolgen.generation import ToolModel
 from lookuplab.toolgen.rules import PAPER_RULES
 from lookuplab.toolgen.success import messages_of
@@ -71,10 +69,10 @@ def judgements(predictions, workers=None):
 def repositories(tmp_path_factory):
     found = []
     for name, helpers in (("one", HELPERS + NUMBERS), ("two", HELPERS)):
-        root = tmp_path_factory.mktemp(name)
+        root = tmp_path_factory.mktemp(name, numbered=False)
         (root / "boxes.py").write_text(MODULE.format(name=name))
         (root / "helpers.py").write_text(helpers)
-        found.append(Repository(name, root))
+        found.append(root)
     return found
 
 
@@ -123,19 +121,9 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
         held_out_functions(repositories, count_tokens=lambda _: 999)
 
 
-def test_no_function_to_judge_is_one_clear_line(tmp_path):
-    (tmp_path / "none.txt").write_text("")
-    with pytest.raises(UserError, match="none of its 0 ids"):
-        listed_functions(tmp_path / "none.txt")
+def test_no_function_to_judge_is_one_clear_line():
     with pytest.raises(UserError, match="no function to judge"):
         judged_all([], {("m", "base"): {}})
-
-
-def test_functions_too_long_for_a_model_are_no_test_functions(repositories):
-    short = held_out_functions(
-        repositories, count_tokens=lambda text: 999 if "helper(" in text else 1
-    )
-    assert len(short) == 20 and all("helper(" not in one.body for one in short)
 
 
 def test_a_row_holds_what_became_of_its_function(frame, predictions):
@@ -190,24 +178,12 @@ def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch)
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
     (tmp_path / "boxes.py").write_text(MODULE.format(name="here"))
-    found, passed = held_out_functions([Repository("r", tmp_path)]), []
+    found, passed = held_out_functions([tmp_path]), []
     double = next(one for one in found if one.qualified_name == "double")
     for text in (HELPERS, "class helper:\n    thing = 1\n"):
         (tmp_path / "helpers.py").write_text(text)
         passed += judgements({double: "    return helper.thing"}).passed.tolist()
     assert passed == [False, True]
-
-
-def test_a_new_metric_is_one_entry(predictions, monkeypatch):
-    """It gets a column of the judgement, and rows with intervals and changes."""
-    metric = tables.Metric("lines_percent", "texts", lambda texts: 1 / len(texts.body.split("\n")))
-    monkeypatch.setattr(tables, "METRICS", (metric,))
-    texts = {one.id: text for one, text in predictions.items()}
-    base = dict.fromkeys(texts, "    pass")
-    frames = judged_all([*predictions], {("m", "base"): base, ("m", "toolgen"): texts})
-    assert list(frames["m", "toolgen"].lines) == [1 / 2, 1 / 2, 1, 1]
-    rows = {row["metric"]: row["value"] for row in tables.similarity_rows(frames)}
-    assert rows["lines_percent"] == 75 and rows["lines_change_points"] == -25
 
 
 def test_a_model_is_evaluated_through_the_contract(tmp_path, functions, tool):

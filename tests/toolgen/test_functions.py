@@ -11,7 +11,6 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.toolgen.functions import (
     Filters,
-    Repository,
     extract,
     first_sentence,
     locate,
@@ -34,12 +33,12 @@ F = "def f(a):\n    '''One two three.'''\n"
 def take(folder, text, **limits):
     content = text if isinstance(text, bytes) else text.encode()
     (folder / "module.py").write_bytes(content)
-    return extract(Repository("repo", folder), Filters(**limits))
+    return extract(folder, Filters(**limits))
 
 
 def test_a_plain_function_is_taken_apart_exactly(tmp_path):
     [function] = take(tmp_path, "import os\n\n" + PLAIN).functions
-    assert function.id == "repo/module.py:plain#3"
+    assert function.id == f"{tmp_path.name}/module.py:plain#3"
     assert (function.line, function.end_line, function.body_line, function.indent) == (3, 6, 5, "")
     assert function.signature == "def plain(a, b):"
     assert function.docstring == "Add the two given numbers."
@@ -217,7 +216,7 @@ def test_without_comments_there_are_no_blank_lines_and_strings_keep_their_signs(
 
 
 def test_packages_among_the_sources_are_found_by_import_name_and_nothing_else_is():
-    assert locate("click").root == (python_sources.folder() / "click").resolve()
+    assert locate("click") == (python_sources.folder() / "click").resolve()
     with pytest.raises(UserError, match="neither a folder nor a package among the sources"):
         locate("no_such_package_here")
 
@@ -229,6 +228,6 @@ def test_a_folder_s_star_stands_for_the_folders_in_it(tmp_path, monkeypatch):
         (tmp_path / "data" / name).mkdir(parents=True)
     found = locate_all(["click", "data/*"])
     assert [one.name for one in found] == ["click", "a", "b"]
-    assert found[1].root == (tmp_path / "data" / "a").resolve()
+    assert found[1] == (tmp_path / "data" / "a").resolve()
     with pytest.raises(UserError, match="names no folder"):
         locate_all(["data/a/*"])

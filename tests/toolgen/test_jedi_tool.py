@@ -57,7 +57,7 @@ def test_answers_about_real_functions_are_those_of_plain_jedi():
     assert len(asked) >= 4
     for function, token in asked:
         text = buffer_at(function.lines(), function, token)
-        place = repository.root, function.file, text, token.line, token.column
+        place = repository, function.file, text, token.line, token.column
         plain = jedi_worker.completions(*place)
         assert [JediTool().complete(*place) for _ in range(2)] == [plain] * 2
 

@@ -14,7 +14,7 @@ from marked import by_repository, rules_rows
 
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import marking
-from lookuplab.toolgen.functions import Repository, extract
+from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import augmented, find_marks, marked_records, name_contexts
@@ -23,7 +23,7 @@ from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 
 def pair(folder, text, tool, rules=PAPER_RULES):
     (folder / "module.py").write_text(text, encoding="utf-8")
-    [function] = extract(Repository("repo", folder)).functions
+    [function] = extract(folder).functions
     marks = find_marks(function, tool, rules)
     assert not marks["failures"]
     return augmented(function, marks["positions"], rules)
@@ -106,7 +106,7 @@ def repository(tmp_path):
     folder.mkdir()
     (folder / "good.py").write_text("".join(FUNCTION.format(number) for number in range(4)))
     (folder / "bad.py").write_text("def (\n")
-    return Repository("my repo", folder)
+    return folder
 
 
 def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, tmp_path):
@@ -114,7 +114,7 @@ def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, t
     with patch.object(marking, "find_marks", wraps=find_marks) as asked:
         first = marked_records(functions[:3], **place)
         assert marked_records(functions, **place)[:3] == first
-        (repository.root / "other.py").write_text("x = 1\n")
+        (repository / "other.py").write_text("x = 1\n")
         marked_records(functions, **place)
     assert [call.args[0] for call in asked.call_args_list] == functions * 2
 
@@ -147,7 +147,7 @@ def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     repository, tmp_path, monkeypatch
 ):
-    (repository.root / "crash.py").write_text(
+    (repository / "crash.py").write_text(
         "import gi\n\ndef use(argument):\n    '''Use what ends the process.'''\n    gi.run()\n"
         "    return argument\n"
     )
@@ -155,7 +155,7 @@ def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     (tmp_path / "site" / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports it
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "site"))
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    command = ["data", "mark", str(repository.root), "-o", str(tmp_path / "marked.jsonl"), "-j1"]
+    command = ["data", "mark", str(repository), "-o", str(tmp_path / "marked.jsonl"), "-j1"]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output
     found = [json.loads(line)["marked_body"] for line in (tmp_path / "marked.jsonl").open()]
@@ -176,7 +176,7 @@ def test_saved_marks_laid_over_the_same_code_give_the_augmented_functions_again(
     pd.testing.assert_frame_equal(*told)
     found = marking.apply_marks(functions, saved)
     assert [one.body for one in found] == [record["marked_body"] for record in records]
-    good = repository.root / "good.py"
+    good = repository / "good.py"
     good.write_text(good.read_text().replace("a + b", "b * a", 1))
     assert len(marking.apply_marks(extract(repository).functions, saved)) == 3
 
@@ -201,7 +201,7 @@ def test_each_question_is_a_row_with_its_place_and_offered_iff_it_was_marked(tmp
         return [token.text for token, found in name_contexts(book).items() if found == place]
 
     (tmp_path / "book.py").write_text(CODE)
-    [book] = extract(Repository("books", tmp_path)).functions
+    [book] = extract(tmp_path).functions
     assert at("behind self.") == ["größe"]
     assert at("behind another dot") == ["foo", "bar"]
     assert at("before =") == ["times", "größe", "]", "times", "a"]

@@ -7,7 +7,6 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
-from paper_tables import as_printed
 from tool_calls import threshold_rows
 
 from lookuplab.scoring.rates import rate
@@ -122,20 +121,3 @@ def test_without_any_verdict_or_dependency_those_metrics_have_no_row(frames):
     found = numbers(repository_rows({("m", "base"): lost}))
     assert "succrate_percent" not in found and "depcov_percent" not in found
     assert found["prefix_percent"][0] == 37.5
-
-
-TABLE = pd.read_csv(
-    StringIO("""model,condition,metric,value,ci_low,ci_high,n,paper_value
-m,base,depcov_percent,8.0,7.0,9.0,40,8.3
-m,toolgen,depcov_percent,12.0,10.0,14.0,40,12.1
-m,toolgen,depcov_relative_change_percent,50.0,20.0,70.0,10,45.8
-b,base,bleu4,0.25,0.2,0.3,10,
-""")
-)
-
-
-def test_ours_stand_beside_the_paper_s_with_the_relative_change_in_brackets():
-    printed = as_printed(TABLE, {"depcov_percent": "coverage", "absent": "none"})
-    assert list(printed.index) == [("m", "base"), ("m", "toolgen"), ("b", "base")]
-    assert list(printed["coverage", "ours"]) == ["8.0", "12.0 (+50.0%)", ""]
-    assert list(printed["coverage", "paper"]) == ["8.3", "12.1 (+45.8%)", ""]

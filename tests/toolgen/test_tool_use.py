@@ -101,19 +101,6 @@ def test_the_mean_is_taken_over_all_tokens_of_the_name_forced_ones_included(writ
     )
 
 
-def test_figure_5_leads_to_registered_updates(write):
-    names = "_registered_updates _registered_hooks _obj _up add add_update updates registered"
-    table = {
-        MARK: {"_": 0.6, "add": 0.3},
-        "_": {"up": 0.3, "register": 0.5, "obj": 0.1},
-        "register": {"ed": 0.4, "(": 0.5},
-        "ed": {"_": 0.9},
-        "up": {"dates": 0.9},
-    }
-    written = write(ASKED | table, by(name_end_rule="break"), names.split(), pieces=["hooks"])
-    assert written.done.tokens == ("", "_", "register", "ed", "_", "up", "dates", "")
-
-
 @pytest.mark.parametrize("rule", ["first", "mean"])
 def test_behind_a_name_comes_what_cannot_continue_it_and_without_a_boundary_anything(write, rule):
     table = {MARK: {"foo": 0.9}, "foo": {"bar": 0.6, MARK: 0.3, "(": 0.05}}

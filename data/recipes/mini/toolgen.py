@@ -101,7 +101,7 @@ def packages() -> list[str]:
 
 def files_of(name: str) -> list[Path]:
     """A package's files, without tests, vendored code and files that mention a cloud SDK."""
-    root = locate(name).root
+    root = locate(name)
     return [
         file
         for file in python_files(root)
@@ -124,7 +124,7 @@ def held_out_codes() -> set[bytes]:
     """Hashes of the code of every function that no training may use."""
     found = [pair for pair in functions() if split_of(pair.id) != "training"]
     for name in HELD_OUT_PACKAGES:
-        for file in locate(name).root.rglob("*.py"):
+        for file in locate(name).rglob("*.py"):
             found += file_functions("", file)
     return {*map(code_hash, found)}
 

@@ -18,10 +18,9 @@ import inspect
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from operator import add, or_
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from lookuplab.cloudapi.first_call import call_extent
@@ -60,11 +59,6 @@ AUTOFILLED = frozenset(
     ExecuteToken ProvisionToken TerminateToken UpdateToken accountId
     """.split()
 )
-
-# What makes a literal of literals (``_value``).
-_TYPES = dict, dict.fromkeys, list, set, tuple, zip
-CONSTRUCTORS: dict[str, Callable[..., Any]] = {make.__qualname__: make for make in _TYPES}
-_MORE = object()  # any number of arguments that the text does not show
 
 # botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation);
 # both are accepted where the model has the first.
@@ -162,7 +156,7 @@ class CallArguments(NamedTuple):
     """The visible arguments of one call: how many are positional, and the names of the keywords, in
     order.
 
-    ``unresolved`` is True when a ``*args`` or ``**kwargs`` that is not a literal hides further
+    ``unresolved`` is True when a ``*args`` or ``**kwargs`` that is not written out hides further
     arguments.
     """
 
@@ -172,8 +166,10 @@ class CallArguments(NamedTuple):
 
 
 def parse_call(call: str | None) -> CallArguments:
-    """The arguments of ``call`` (``name(...)``, as the completion wrote it after ``client.``), with
-    literal splats expanded.
+    """The arguments of ``call`` (``name(...)``, as the completion wrote it after ``client.``).
+
+    Splats that are written out count as what they hold: lists, tuples and texts; dictionaries, also
+    joined or made by ``dict``.
 
     The text goes through ``compile`` as well as ``ast.parse``, because the parser alone accepts
     repeated keywords.
@@ -185,87 +181,57 @@ def parse_call(call: str | None) -> CallArguments:
     try:
         # "\(" in a generated string is no concern of ours
         with warnings.catch_warnings(action="ignore"):
-            compile(f"client.{call}", "<completion>", "eval", dont_inherit=True)
-            node = ast.parse(f"client.{call}", mode="eval").body
+            tree: Any = ast.parse(f"client.{call}", mode="eval")
+            compile(tree, "<completion>", "eval")
+        elements, names = _elements(tree.body.args), _keywords(tree.body.keywords)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise ValueError(
             f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"
         ) from None
-    if not isinstance(node, ast.Call):
-        raise ValueError("no call")
-    splats = [arg for arg in node.args if isinstance(arg, ast.Starred)]  # others may be anything
-    try:
-        values, names = _positional(splats), _names(node.keywords)
-    except (TypeError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-    visible = tuple(name for name in names if isinstance(name, str))
-    positional = len(node.args) - len(splats) + len(values) - values.count(_MORE)
-    return CallArguments(positional, visible, _MORE in values or len(visible) < len(names))
+    visible = tuple(name for name in names if name is not None)
+    if not all(isinstance(name, str) for name in visible):
+        raise ValueError("keywords must be strings")
+    if len(set(visible)) < len(visible):
+        raise ValueError("multiple values for a keyword argument")
+    return CallArguments(elements.count(True), visible, None in names or False in elements)
 
 
-class _Unknown:
-    """A value that the text does not show. Behind ``*`` or ``**`` it passes ``_MORE``."""
-
-    def __iter__(self) -> Iterator[object]:
-        return iter([_MORE])
-
-    def __getitem__(self, key: object) -> None: ...
-
-    def __add__(self, other: object) -> "_Unknown":
-        return self
-
-    keys = __iter__
-    __radd__ = __or__ = __ror__ = __add__
-
-
-def _value(node: ast.expr) -> Any:
-    """What Python makes of a literal, and of literals that are joined or passed to a constructor.
-
-    Values in mappings are not read, because only the names of arguments count.
-    """
-    match node:
-        case ast.Constant():
-            return node.value
-        case ast.List():
-            return _positional(node.elts)
-        case ast.Tuple():
-            return tuple(_positional(node.elts))
-        case ast.Set():
-            return set(_positional(node.elts))
-        case ast.Dict():
-            pairs = zip(node.keys, node.values, strict=True)
-            return reduce(or_, ({_value(k): 0} if k else {**_value(v)} for k, v in pairs), {})
-        case ast.BinOp(op=ast.Add() | ast.BitOr()):
-            join = add if isinstance(node.op, ast.Add) else or_
-            return join(_value(node.left), _value(node.right))
-        case ast.Call() if make := CONSTRUCTORS.get(ast.unparse(node.func)):
-            made, names = make(*_positional(node.args)), _names(node.keywords)
-            return made | names if names else made
-    return _Unknown()
-
-
-def _positional(arguments: Sequence[ast.expr]) -> list[object]:
-    """The values of arguments or elements."""
-    values: list[object] = []
+def _elements(arguments: Sequence[ast.expr]) -> list[bool]:
+    """True for each argument, False for those that a splat hides."""
+    found = []
     for argument in arguments:
-        if isinstance(argument, ast.Starred):
-            values.extend(_value(argument.value))
-        else:
-            values.append(_value(argument))
-    return values
+        match argument:
+            case ast.Starred(ast.List(inner) | ast.Tuple(inner)):
+                found += _elements(inner)
+            case ast.Starred(ast.Constant(str(text))):
+                found += [True] * len(text)
+            case _:
+                found.append(not isinstance(argument, ast.Starred))
+    return found
 
 
-def _names(arguments: Sequence[ast.keyword]) -> dict[object, object]:
-    """The names of keyword arguments, as keys. Raises TypeError where Python would."""
-    names: dict[object, object] = {}
+def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
+    """The names of keyword arguments; None for those that a splat hides."""
+    found: list[Any] = []
     for argument in arguments:
-        passed = {argument.arg: 0} if argument.arg else {**_value(argument.value)}
-        if not all(isinstance(name, str | _Unknown) or name is _MORE for name in passed):
-            raise TypeError("keywords must be strings")
-        if names.keys() & passed.keys() - {_MORE}:
-            raise TypeError("multiple values for a keyword argument")
-        names |= passed
-    return names
+        found += [argument.arg] if argument.arg else _keys(argument.value)
+    return found
+
+
+def _keys(mapping: ast.expr) -> dict[Any, None]:
+    """The keys of a mapping that is written out, else None."""
+    match mapping:
+        case ast.Dict(keys, values):
+            found: dict[Any, None] = {}
+            for key, value in zip(keys, values, strict=True):
+                name = key.value if isinstance(key, ast.Constant) else None
+                found |= {name: None} if key else _keys(value)
+            return found
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _keys(left) | _keys(right)
+        case ast.Call(ast.Name("dict"), [], keywords):
+            return dict.fromkeys(_keywords(keywords))
+    return {None: None}
 
 
 def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:

@@ -2,11 +2,12 @@
 library.
 
 Its argument is a JSON object with ``limits``, ``contained``, and ``shown``, further folders that
-can be read. Standard input and output carry
-frames: four bytes of length, then JSON. ``{"push": "import numpy"}`` forks a process that makes the
-import and answers from then on;
-``{"pop": true}`` ends it, and the one below answers again. A process thus has exactly the imports
-on the way to it.
+can be read. Standard input and output carry frames: four bytes of length, then JSON.
+
+``{"imports": ["import numpy"]}`` is asked until the answer is true. At each asking, a process that
+lacks an import forks one that makes the first that is missing and answers from then on; a process
+that has another import ends, so that the one below answers again. A process thus has exactly the
+imports on the way to it.
 
 ``{"run": seed}``, with the program's text in the next frame, is answered by two processes forked
 from the one on top. T
@@ -327,36 +328,40 @@ def resident(process: int) -> int:
 
 
 class Server:
-    """Answers requests until its process is popped."""
+    """Answers requests; one process stands on another."""
 
     def __init__(self, limits: "dict[str, Any]", contained: bool):
         self.limits, self.contained = limits, contained
         self.requests, self.answers = os.dup(0), os.dup(1)
         silence(2)
 
-    def serve(self) -> None:
+    def serve(self, made: "list[str]") -> None:
+        """Answer from a process that has made these imports."""
         while True:
             try:
                 request = read(self.requests)
-                if "run" in request:
+                wanted = request.get("imports")
+                if wanted is None:
                     write(self.answers, self.judge(request["run"]))
-                elif "pop" in request:
-                    return write(self.answers, {})
-                elif os.waitpid(forked(self.stand, request["push"]), 0)[1]:
+                elif made == wanted:
+                    write(self.answers, True)
+                elif made != wanted[: len(made)]:
+                    return write(self.answers, False)
+                elif os.waitpid(forked(self.stand, wanted[: len(made) + 1]), 0)[1]:
                     os._exit(1)  # no answer was sent: the caller sees that the server has ended
             except EOFError:
                 os._exit(0)  # the caller is gone
 
-    def stand(self, line: str) -> None:
-        """Make one more import and serve. If the import raises, the program itself will raise the
+    def stand(self, imports: "list[str]") -> None:
+        """Make the last of the imports and serve. If it raises, the program itself will raise the
         same.
         """
         with contextlib.suppress(Exception):
-            exec(compile(line, "<program>", "exec"), {"__name__": "__main__"})
+            exec(compile(imports[-1], "<program>", "exec"), {"__name__": "__main__"})
         gc.collect()
         gc.freeze()  # otherwise the garbage collector of a forked process would copy all of this
-        write(self.answers, {})
-        self.serve()
+        write(self.answers, False)
+        self.serve(imports)
 
     def judge(self, seed: int) -> "dict[str, Any]":
         """Run one program; return its verdict, or why there is none."""
@@ -477,5 +482,5 @@ def main() -> None:
     # pandas would use these by default if they happen to be installed
     missing: Any = None
     sys.modules["bottleneck"] = sys.modules["numexpr"] = missing
-    write(server.answers, {})
-    server.serve()
+    write(server.answers, True)
+    server.serve([])

@@ -1,4 +1,4 @@
-"""Nobody waits without a word: a progress bar in a terminal, elsewhere a line every ten seconds."""
+"""Nobody waits without a word: a line every ten seconds."""
 
 import sys
 import threading
@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from tqdm import tqdm
-
 LINE_SECONDS = 10.0
-RESUMED = "are here already"
 T = TypeVar("T")
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Shows on stderr how far some work has come, as ``mini-large: 120 of 622 answers, 40 found,
+    """Says on stderr how far some work has come, as ``mini-large: 120 of 622 answers, 40 found,
     about 2 min left``.
 
     total: how many of ``unit`` are to be done, None if nobody knows. found: how many more needed no
-    work. note: what else there is to say, asked whenever something is shown.
+    work. note: what else there is to say, asked for each line.
     """
 
     def __init__(
@@ -33,33 +30,12 @@ class Progress(AbstractContextManager["Progress"]):
     ):
         self.what, self.total, self.unit, self.found, self.note = what, total, unit, found, note
         self.done, self.began, self.ended = 0, time.monotonic(), threading.Event()
-        self.bar = self.thread = None
         if quiet or total == 0:
             return
-        if sys.stderr.isatty():
-            self.bar = tqdm(desc=what, total=total, unit=f" {unit}", dynamic_ncols=True)
-        else:
-            self.thread = threading.Thread(target=self._tell, daemon=True)
-            self.thread.start()
-        if found and total:
-            self.say(f"{what}: {found:,} of {found + total:,} {unit} {RESUMED}")
+        threading.Thread(target=self._tell, daemon=True).start()
 
     def update(self, n: int = 1) -> None:
         self.done += n
-        if self.bar is not None:
-            self.bar.update(n)
-
-    def say(self, line: str) -> None:
-        """Print a line of its own."""
-        if self.bar is not None:
-            self.bar.write(line, sys.stderr)
-        else:
-            print(line, file=sys.stderr, flush=True)
-
-    def refresh(self) -> None:
-        """Show the note in the bar; the lines elsewhere have it anyway."""
-        if self.bar is not None and self.note:
-            self.bar.set_postfix_str(self.note())
 
     def line(self) -> str:
         took = time.monotonic() - self.began
@@ -76,12 +52,15 @@ class Progress(AbstractContextManager["Progress"]):
 
     def _tell(self) -> None:
         while not self.ended.wait(LINE_SECONDS):
-            print(self.line(), file=sys.stderr, flush=True)
+            say(self.line())
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
-        if self.bar is not None:
-            self.bar.close()
+
+
+def say(line: str) -> None:
+    """Print a line to stderr at once."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:

@@ -45,13 +45,9 @@ ENVIRONMENT = {
     "MPLBACKEND": "Agg",
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
+    # where seaborn looks for a data set before it asks the network; programs can read what is there
+    "SEABORN_DATA": str(paths.DOWNLOADS / "seaborn"),
 }
-# Where seaborn and scikit-learn look for data sets before they ask the network; programs in the
-# sandbox can read what is there
-FETCHED = paths.DOWNLOADS / "fetched"
-CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
-# what a program without a sandbox needs to reach the network
-PROXIES = "http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE".split()
 NOT_JUDGED = "not judged"  # how the error of such an outcome begins
 DRAWS = ("matplotlib", "seaborn")
 
@@ -134,7 +130,6 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
         self.sandbox, self.python, self.limits = sandbox, Path(os.path.abspath(python)), limits
         self._process: subprocess.Popen[bytes] | None = None
-        self._imports: list[str] = []
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -146,7 +141,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         process's children.
         """
         if self._process is not None:
-            process, self._process, self._imports = self._process, None, []
+            process, self._process = self._process, None
             with process:  # closes the pipes and waits
                 _open(process.stdin).close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -161,14 +156,9 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         lines = list(imports)
         if self._process is None or self._process.poll() is not None:
             self._start()
-        same = len(os.path.commonprefix([self._imports, lines]))  # noqa: RUF071
         try:
-            for _ in self._imports[same:]:
-                self._ask(GRACE, {"pop": True})
-            del self._imports[same:]
-            for line in lines[same:]:
-                self._ask(10 * GRACE, {"push": line})
-                self._imports.append(line)
+            while not self._ask(10 * GRACE, {"imports": lines}):
+                pass  # one more is made, or one that is not wanted goes
         except (EOFError, OSError):
             self.close()
             raise UserError(
@@ -211,21 +201,18 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def _start(self) -> None:
         self.close()
         self._folder = tempfile.TemporaryDirectory(prefix="lookuplab-")
-        contained, shown = self.sandbox != "none", [*map(str, CACHES.values())]
+        contained, shown = self.sandbox != "none", [ENVIRONMENT["SEABORN_DATA"]]
         task = {"limits": asdict(self.limits), "contained": contained, "shown": shown}
         root = str(Path(lookuplab.__file__).parents[1])
         code = f"import sys; sys.path[0] = {root!r}\n"
         code += "from lookuplab.execution.inside import main\nmain()"
         home = namespaces.WORK_FOLDER if contained else self._folder.name
-        given = {name: str(place) for name, place in CACHES.items() if place.exists()}
-        if not contained:
-            given |= {name: os.environ[name] for name in PROXIES if name in os.environ}
         # a file, since output of the imports could fill a pipe
         with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
                 cwd=self._folder.name,
-                env={**ENVIRONMENT, **given, "HOME": home, "TMPDIR": home},
+                env={**ENVIRONMENT, "HOME": home, "TMPDIR": home},
                 start_new_session=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -241,7 +228,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
                     f"the server of {self.python} does not start ({self.sandbox}): {words[-1]}"
                 ) from None
 
-    def _ask(self, seconds: float, *requests: object) -> dict[str, Any]:
+    def _ask(self, seconds: float, *requests: object) -> Any:
         """The server's answer. If it takes longer than ``seconds``, the server is killed and
         EOFError is raised.
         """
@@ -252,8 +239,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         try:
             for request in requests:
                 inside.write(_open(self._process.stdin).fileno(), request)
-            answer: dict[str, Any] = inside.read(_open(self._process.stdout).fileno())
-            return answer
+            return inside.read(_open(self._process.stdout).fileno())
         finally:
             timer.cancel()
 

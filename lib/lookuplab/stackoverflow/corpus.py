@@ -38,11 +38,12 @@ class Snippet:
 
 @dataclass(frozen=True)
 class Query:
-    """A question whose relevant snippets are known."""
+    """A question whose relevant snippets are known; the ``hidden`` ones are not shown for it."""
 
     id: str
     text: str
     relevant: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
 
 
 def load_snippets(name: str | Path) -> list[Snippet]:

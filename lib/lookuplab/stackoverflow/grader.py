@@ -24,16 +24,8 @@ from typing import Literal
 
 from lookuplab.errors import UserError
 from lookuplab.execution import environments
-from lookuplab.execution.progress import Progress, watched
-from lookuplab.execution.server import (
-    CACHES,
-    NOT_JUDGED,
-    ForkServer,
-    Limits,
-    Outcome,
-    Program,
-    choose,
-)
+from lookuplab.execution.progress import Progress
+from lookuplab.execution.server import NOT_JUDGED, ForkServer, Limits, Outcome, Program, choose
 from lookuplab.execution.spread import Workers, check_seen, kept, spread
 from lookuplab.models.names import mini_models
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
@@ -142,14 +134,15 @@ class Grader:
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
             by_key = dict(zip(keys, programs, strict=True))
-            stored, missing = store.lookup(by_key, self)
+            stored, missing = store.lookup(by_key)
             outcomes = {key: Outcome(**outcome) for key, outcome in stored.items()}
             waiting = {key: by_key[key] for key in missing}
             with Progress(what, len(waiting), "programs", len(outcomes)) as bar:
                 for key, outcome in self._run(waiting):
-                    if outcome.passed or (keep_failures and not outcome.stopped):
+                    is_kept = keep_failures or key in stored  # the latter in an audit
+                    if outcome.passed or (is_kept and not outcome.stopped):
                         store.add({key: asdict(replace(outcome, seconds=0.0))})
-                    outcomes[key] = outcome
+                    outcomes.setdefault(key, outcome)
                     bar.update()
         return [outcomes[key] for key in keys]
 
@@ -236,21 +229,3 @@ def gradable(
     if not left:
         raise UserError(f"no problem is left: {'; '.join(lines)}")
     return left, grader
-
-
-def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str]]:
-    """Run those references that fail in the sandbox once outside of it, with the network, so that
-    the data sets which they load are kept (``CACHES``).
-
-    Returns how many pass in the sandbox since, and id -> error of those that do not.
-    """
-    grader = Grader(python)
-    failing = failing_references(problems, grader)
-    for place in CACHES.values():
-        place.mkdir(parents=True, exist_ok=True)
-    asked = [problem for problem in problems if problem.id in failing]
-    with ForkServer("none", python) as server:
-        for problem in watched(asked, "fetching", "references"):
-            server.run(program(problem, problem.reference))
-    left = failing_references(asked, Grader(python))
-    return len(failing) - len(left), left

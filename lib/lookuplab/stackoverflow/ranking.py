@@ -148,21 +148,17 @@ def undecided(rankers: Mapping[str, Ranker], questions: Sequence[str]) -> dict[s
     return tied
 
 
-def measured(
-    rankers: Mapping[str, Ranker],
-    queries: Sequence[Query],
-    hidden: Mapping[str, set[str]] | None = None,
-) -> pd.DataFrame:
-    """One row per ranker and query: columns ranker, query and the MEASURES, each from 0 to 1.
-
-    ``hidden``: query id -> ids of documents that are not shown for it.
-    """
-    texts, hidden = {query.id: query.text for query in queries}, hidden or {}
-    relevant, parts = {query.id: query.relevant for query in queries}, []
+def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
+    """One row per ranker and query: columns ranker, query and the MEASURES, each from 0 to 1."""
+    texts, relevant = (
+        {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant")
+    )
+    depth, parts = DEPTH + max((len(query.hidden) for query in queries), default=0), []
     for name, ranker in rankers.items():
-        found = ranker.rank(texts, DEPTH + max(map(len, hidden.values()), default=0))
-        for id, ids in found.items():
-            found[id] = [document for document in ids if document not in hidden.get(id, ())][:DEPTH]
+        found = ranker.rank(texts, depth)
+        for query in queries:
+            shown = [document for document in found[query.id] if document not in query.hidden]
+            found[query.id] = shown[:DEPTH]
         values = {key: 1.0 * of(found, relevant, k) for key, (of, k) in MEASURES.items()}
         parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
     return pd.concat(parts, ignore_index=True)
@@ -196,30 +192,22 @@ def quality_rows(
 
 def questions(
     problems: Sequence[Problem], gold_file: Path | str, snippets: Sequence[Snippet]
-) -> tuple[Sequence[Snippet], list[Query], dict[str, set[str]]]:
-    """The documents to search, the questions of those problems that have a relevant document, and
-    which documents are left out for which problem (``measured``).
+) -> tuple[Sequence[Snippet], list[Query]]:
+    """The documents to search, and the questions of those problems that have a relevant document.
 
     The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a
-    file for
-    ``corpus.pages``; with "", the documents are ``snippets``, and those of the object that a
-    problem names are relevant (ids OBJECT#NUMBER; DS-1000's problems name none), less those that
-    hold the expression asked for, as in prompts.
+    file for ``corpus.pages``; with "", the documents are ``snippets``, and those of the object that
+    a problem names are relevant (ids OBJECT#NUMBER; DS-1000's problems name none). Those that hold
+    the expression asked for are hidden, as in prompts.
     """
-    documents: Sequence[Snippet] = snippets
-    hidden: dict[str, set[str]] = {}
     if gold_file:
         documents, relevant = corpora.pages(gold_file)
     else:
-        for problem in problems:
-            hidden[problem.id] = {
-                snippet.id for snippet in snippets if gives_away(snippet, problem)
-            }
-        own = gold(snippets, problems, len(snippets))
+        documents, own = [*snippets], gold(snippets, problems, len(snippets))
         relevant = {id: tuple(snippet.id for snippet in found) for id, found in own.items()}
-    asked = [problem for problem in problems if relevant.get(problem.id)]
-    return (
-        documents,
-        [Query(problem.id, problem.question, relevant[problem.id]) for problem in asked],
-        hidden,
-    )
+    asked = []
+    for problem in problems:
+        if found := relevant.get(problem.id):
+            hidden = [document.id for document in documents if gives_away(document, problem)]
+            asked.append(Query(problem.id, problem.question, found, tuple(hidden)))
+    return documents, asked

@@ -109,13 +109,9 @@ def _taken(home: Home, is_new: bool) -> Connection:
     return ours
 
 
-def serve(
-    analyser: str,
-    prepare: Callable[[], object] | None = None,
-    warm: Callable[..., object] | None = None,
-) -> None:
-    """The parent's side: for each channel that arrives on standard input, call ``prepare`` and fork
-    a worker, which answers the questions on its channel.
+def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
+    """The parent's side: for each channel that arrives on standard input, fork a worker, which
+    answers the questions on its channel.
 
     With ``warm``, which gets the same arguments, each question is answered by a copy of the worker:
     what it changes ends with the copy. The signals of the two clocks end a process. The analyser's
@@ -128,8 +124,6 @@ def serve(
         try:
             while True:
                 handle = recv_handle(control)
-                if prepare:
-                    prepare()
                 if not os.fork():
                     break
                 os.close(handle)
@@ -183,7 +177,7 @@ def answer_all(
     answer raises UserError: a busy machine must not change a number.
     """
     with store:
-        found, missing = store.lookup(questions, answer)
+        found, missing = store.lookup(questions)
         files = defaultdict(list)
         for key in missing:
             files[tuple(map(str, questions[key][:3]))].append((key, questions[key]))
@@ -197,7 +191,7 @@ def answer_all(
                         store.add({key: made})
                     else:
                         lost[key] = reason
-                    found[key] = made
+                    found.setdefault(key, made)
                 bar.update(len(answers))
     if strict and lost:
         reasons = ", ".join(sorted(set(lost.values())))

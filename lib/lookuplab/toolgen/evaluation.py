@@ -31,7 +31,6 @@ from lookuplab.toolgen.dependencies import covered, dependencies_of, package_cov
 from lookuplab.toolgen.functions import (
     Filters,
     Function,
-    Repository,
     extract,
     without_comments,
 )
@@ -48,14 +47,14 @@ from lookuplab.toolgen.marking import marked_records
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import Compared, blanked, package_text
-from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, Message, messages_of, verdict
+from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, messages_of, verdict
 from lookuplab.toolgen.tables import columns_of
 
 LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
 
 
 def held_out_functions(
-    repositories: Sequence[Repository],
+    repositories: Sequence[Path],
     filters: Filters = Filters(),
     limit: int | None = None,
     seed: int = 0,
@@ -66,12 +65,11 @@ def held_out_functions(
     ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
-    extracted = {
-        repository.name: extract(repository, filters, seen, count_tokens)
-        for repository in repositories
-    }
-    left_out = sum((extraction.left_out for extraction in extracted.values()), Counter())
-    functions = {name: extraction.functions for name, extraction in extracted.items()}
+    left_out, functions = Counter[str](), {}
+    for repository in repositories:
+        found = extract(repository, filters, seen, count_tokens)
+        functions[repository.name] = found.functions
+        left_out += found.left_out
     return sample(functions, limit, seed, left_out)
 
 
@@ -130,7 +128,7 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
 class Reference:
     """A function that is known only by its location: the `def` on ``line`` of ``file``, below
     ``root``. ``marked`` is its body with the marks of the replication package, from which its
-    dependency coverage is computed.
+    dependency coverage is computed. Predictions for it are indented as the file is.
     """
 
     id: str | int
@@ -138,6 +136,7 @@ class Reference:
     file: str
     line: int
     marked: str = ""
+    indent: str = field(default="", init=False)
 
     @property
     def repository(self) -> str:
@@ -155,11 +154,7 @@ def inserted(
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    shift = None
-    if (
-        rules.verbatim
-    ):  # models write at the margin, a Reference's lines are indented as in its file
-        shift = original.indent if isinstance(original, Function) else ""
+    shift = original.indent if rules.verbatim else None  # models write at the margin
     return text, location, insert(text, location, prediction, shift)
 
 
@@ -233,13 +228,19 @@ class ToolGen(Benchmark[Original]):
             cases.append((task, location, new, uses, check))
         store = JudgementStore(self.store)
         answers, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
-        return [
-            {
-                **self._compared(location, new, answers.get(uses), marks.get(task.id, "")),
-                **_verdict(answers.get(check), lost.get(check, ""), new, self.rules),
+        rows = []
+        for task, location, new, uses, check in cases:
+            columns = self._compared(location, new, answers.get(uses), marks.get(task.id, ""))
+            messages = answers.get(check)
+            against = verdict(messages or (), new, self.rules)
+            columns |= {
+                "passed": None if messages is None else not against,
+                "lost": lost.get(check, ""),
+                "messages": against,
+                "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
             }
-            for task, location, new, uses, check in cases
-        ]
+            rows.append(columns)
+        return rows
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
         """The marked bodies, by id, if the rules need them."""
@@ -247,7 +248,7 @@ class ToolGen(Benchmark[Original]):
             return {}
         tasks = {task.id: task for task, _ in pairs}.values()
         functions = [task for task in tasks if isinstance(task, Function)]
-        records = marked_records(functions, self.rules, self.workers) if functions else []
+        records = marked_records(functions, self.rules, self.workers)
         own = {task.id: task.marked for task in tasks if isinstance(task, Reference)}
         return own | {record["id"]: record["marked_body"] for record in records}
 
@@ -269,18 +270,6 @@ class ToolGen(Benchmark[Original]):
         columns = columns_of(Compared(body, location.body, text, original, self.rules))
         texts = {"predicted": text, "wanted": original, "empty": is_empty(body)}
         return {**texts, **columns, **counts}
-
-
-def _verdict(
-    messages: list[Message] | None, lost: str, new: Inserted, rules: Rules
-) -> dict[str, Any]:
-    against = verdict(messages or (), new, rules)
-    return {
-        "passed": None if messages is None else not against,
-        "lost": lost,
-        "messages": against,
-        "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
-    }
 
 
 def judged_all(

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UNPARSABLE, UserError
@@ -31,13 +31,6 @@ REFUSED_DOCSTRINGS = re.compile(
 )
 MAX_BYTES = 1_000_000  # larger files are not parsed; this limit is ours, not the package's
 _Block = ast.stmt | ast.excepthandler | ast.match_case
-
-
-class Repository(NamedTuple):
-    """A folder of Python files. Paths are relative to ``root``, which is not part of any id."""
-
-    name: str
-    root: Path
 
 
 @dataclass(frozen=True)
@@ -102,7 +95,7 @@ class LeftOut(Exception):
     """A file or function that is not used; the message is the reason under which it is counted."""
 
 
-def locate(name: str) -> Repository:
+def locate(name: str) -> Path:
     """The folder at path ``name``, or the package with that import name among the pinned sources
     (``python_sources``).
 
@@ -110,17 +103,17 @@ def locate(name: str) -> Repository:
     """
     folder = paths.located(name) if "/" in name else Path(name)
     if folder.is_dir():
-        return Repository(folder.resolve().name, folder.resolve())
+        return folder.resolve()
     package = python_sources.folder() / name
     if not (name.isidentifier() and package.is_dir()):
         raise UserError(
             f"{name!r} is neither a folder nor a package among the sources of "
             f"{python_sources.PINS.name}; give the path of its folder"
         )
-    return Repository(name, package.resolve())
+    return package.resolve()
 
 
-def locate_all(names: Iterable[str]) -> list[Repository]:
+def locate_all(names: Iterable[str]) -> list[Path]:
     """``locate`` for several names; ``FOLDER/*`` stands for all its folders that are not hidden."""
     repositories = []
     for name in names:
@@ -147,7 +140,7 @@ def python_files(root: Path) -> list[Path]:
 
 
 def extract(
-    repository: Repository,
+    repository: Path,
     filters: Filters = Filters(),
     seen: set[tuple[str, str]] | None = None,
     count_tokens: Callable[[str], int] | None = None,
@@ -161,7 +154,7 @@ def extract(
     ``count_tokens`` is a model's token count of a text; without it ``filters.max_model_tokens`` is
     ignored.
     """
-    files = python_files(repository.root) if files is None else files
+    files = python_files(repository) if files is None else files
     seen = set() if seen is None else seen
     result = Extraction(files=len(files))
     if filters.trained_on:
@@ -266,7 +259,7 @@ def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
 
 
 def _function(
-    repository: Repository,
+    repository: Path,
     path: Path,
     lines: list[str],
     name: str,
@@ -310,11 +303,11 @@ def _function(
         whole = [*lines[first - 1 : stop[0] - 1], lines[stop[0] - 1][: stop[1]]]
         return indented("".join(whole), "", indent)
 
-    file = path.relative_to(repository.root).as_posix()
+    file = path.relative_to(repository).as_posix()
     return Function(
         id=f"{repository.name}/{file}:{name}#{node.lineno}",
         repository=repository.name,
-        root=repository.root,
+        root=repository,
         file=file,
         line=node.lineno,
         end_line=end[0],

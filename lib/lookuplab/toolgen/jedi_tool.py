@@ -10,7 +10,6 @@ import keyword
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 from lookuplab.errors import UserError
 from lookuplab.paths import folder_hash
@@ -46,7 +45,7 @@ class JediTool:
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
-        self._full = functools.lru_cache(REMEMBERED)(self._ask)
+        self._full = functools.lru_cache(REMEMBERED)(ask_worker)
 
     def __reduce__(self) -> tuple:
         return type(self), (self.workers,)
@@ -60,14 +59,11 @@ class JediTool:
         from 0 in characters. With ``wanted`` only that name is looked for, which is many times
         faster: the answer contains it iff the full answer does (and may contain others).
         """
-        place = root, file, text, line, column
+        question = completions, root, file, text, line, column
         try:
-            return self._full(*place) if wanted is None else self._ask(*place, wanted)
+            return self._full(*question) if wanted is None else ask_worker(*question, wanted)
         except WorkerLost as lost:
             return ToolAnswer(failure=str(lost))
-
-    def _ask(self, root: Path, file: str, *caret: Any) -> ToolAnswer:
-        return ask_worker(completions, root, file, *caret)
 
 
 def content(root: Path) -> str:

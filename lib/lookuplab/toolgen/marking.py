@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -46,22 +46,22 @@ from lookuplab.toolgen.tokens import Token
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
-_DUNDERS = """annotations class delattr dict dir doc eq format getattribute getstate hash init
-    init_subclass module ne new reduce reduce_ex repr setattr setstate sizeof slots str"""
-_FUNCTIONS = """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex
-    delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals
-    hasattr hash help hex id input int isinstance issubclass iter len list locals map max
-    memoryview min next object oct open ord pow print property range repr reversed round set setattr
-    slice sorted
-    staticmethod str sum super tuple type vars zip"""
-_ERRORS = """Arithmetic Assertion Attribute EOF FloatingPoint Import Indentation Index Key Memory
-    Name NotImplemented OS Overflow Reference Runtime Syntax System Tab Type UnboundLocal Unicode
-    UnicodeDecode UnicodeEncode UnicodeTranslate Value ZeroDivision"""
-SKIPPED = frozenset(
-    [*keyword.kwlist, "self", *_FUNCTIONS.split()]
-    + [f"__{name}__" for name in _DUNDERS.split()]
-    + [f"{name}Error" for name in _ERRORS.split()]
-    + ["GeneratorExit", "KeyboardInterrupt", "StopIteration", "SystemExit"]
+# The replication package's list
+SKIPPED = frozenset(keyword.kwlist) | set(
+    """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex delattr
+    dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr
+    hash help hex id input int isinstance issubclass iter len list locals map max memoryview min
+    next object oct open ord pow print property range repr reversed round self set setattr slice
+    sorted staticmethod str sum super tuple type vars zip
+    __annotations__ __class__ __delattr__ __dict__ __dir__ __doc__ __eq__ __format__
+    __getattribute__ __getstate__ __hash__ __init__ __init_subclass__ __module__ __ne__ __new__
+    __reduce__ __reduce_ex__ __repr__ __setattr__ __setstate__ __sizeof__ __slots__ __str__
+    ArithmeticError AssertionError AttributeError EOFError FloatingPointError GeneratorExit
+    ImportError IndentationError IndexError KeyError KeyboardInterrupt MemoryError NameError
+    NotImplementedError OSError OverflowError ReferenceError RuntimeError StopIteration
+    SyntaxError SystemError SystemExit TabError TypeError UnboundLocalError UnicodeDecodeError
+    UnicodeEncodeError UnicodeError UnicodeTranslateError ValueError ZeroDivisionError
+    """.split()
 )
 # What stands around a name
 CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
@@ -168,10 +168,7 @@ def marked_records(
         keys[function.id]: (function.root, function.file, rules, function) for function in functions
     }
     marks, _ = answer_all(Marks(store), questions, _marks, strict, workers, cluster)
-    return [
-        _record(function, rules, cast("Marking", marks[keys[function.id]]))
-        for function in functions
-    ]
+    return [_record(function, rules, marks[keys[function.id]]) for function in functions]
 
 
 def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking, str]:

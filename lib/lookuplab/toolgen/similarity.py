@@ -227,21 +227,19 @@ Edge = tuple[Span, str, list[Span]]  # a variable, "comesFrom" or "computedFrom"
 Definitions = dict[str, list[Span]]  # where each name got its value
 
 
-def _tokens(node: Node) -> Iterator[tuple[str, Span]]:
-    """(type, span) of the tokens below a node, in order. A string is one token, whatever it
-    consists of; comments are none.
+def _variables(node: Node) -> list[Span]:
+    """The tokens below a node, in order, without keywords, signs and comments. A string is one
+    token, whatever it consists of.
     """
+    spans: list[Span] = []
     if node.children and node.type != "string":
         for child in node.children:
-            yield from _tokens(child)
-    elif node.type != "comment":
+            spans += _variables(child)
+    else:
         text = (node.text or b"").decode("utf-8", "replace")
-        yield node.type, (*node.byte_range, text)
-
-
-def _variables(node: Node) -> list[Span]:
-    """The tokens below a node, without keywords and signs."""
-    return [span for kind, span in _tokens(node) if span[-1] != kind]
+        if node.type not in ("comment", text):
+            spans.append((*node.byte_range, text))
+    return spans
 
 
 def _flow(root: Node) -> Iterator[tuple]:

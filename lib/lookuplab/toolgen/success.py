@@ -6,11 +6,10 @@ ignored, its inline ``# pylint:`` comments are obeyed; those of the generated fu
 (``insertion.insert``).
 
 Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file
-imports are read once (and parsed once for all files, see ``Trees``), and each text of the file is
-checked in a forked copy. A check is
-therefore as independent of other texts and other files as a fresh process: what it leaves in
-astroid's caches ends with the copy, and one that hangs or crashes affects no other. In the copy,
-the file's original content is forgotten; the attributes that it gives to other modules' objects
+imports are read once, and each text of the file is checked in a forked copy. A check is therefore
+as independent of other texts and other files as a fresh process: what it leaves in astroid's caches
+ends with the copy, and one that hangs or crashes affects no other. In the copy, the file's original
+content is forgotten; the attributes that it gives to other modules' objects
 (``imported.Class.late = 1``) are not read.
 
 If only the lines of one function matter, the file's other functions are read but not visited: what
@@ -18,14 +17,12 @@ pylint says about a function does not depend on the bodies that it has visited b
 they define.
 """
 
-import ast
 import functools
 import gc
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 from unittest.mock import patch
 
@@ -40,7 +37,6 @@ from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
 from lookuplab import python_sources
-from lookuplab.errors import UNPARSABLE
 from lookuplab.toolgen.analysers import ask_worker, serve
 from lookuplab.toolgen.insertion import Inserted
 from lookuplab.toolgen.rules import PAPER_RULES, RULES, Rules
@@ -48,7 +44,6 @@ from lookuplab.toolgen.rules import PAPER_RULES, RULES, Rules
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
 BEYOND = max(one.lines_beyond for one in RULES.values())  # so an answer serves all rules
-TREES = 500  # syntax trees of modules that are kept, each of about a megabyte
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
 
@@ -99,46 +94,6 @@ class Linter(PyLinter):
         python_sources.restrict()
 
 
-class Trees:
-    """Modules' syntax trees as they come from the parser, which depend on nothing but the files.
-
-    When a process has had to parse a module, its parent parses it, too, so that processes forked
-    later find the tree. Whatever astroid adds to a tree ends with the process that uses it.
-    """
-
-    def __init__(self) -> None:
-        # (module, file) -> (source, tree)
-        self.ready: dict[tuple[str, str | None], tuple[str, Any]] = {}
-        self.parse, AstroidBuilder._data_build = AstroidBuilder._data_build, self.tree
-        self.missed, self.seen = TemporaryFile(buffering=0), 0  # noqa: SIM115
-
-    def tree(self, data: str, modname: str, path: str | None = None):
-        """Replaces astroid's ``_data_build``."""
-        source, tree = self.ready.pop((modname, path), (None, None))
-        if source == data:
-            return tree
-        if path:
-            self.missed.write(f"{modname}\0{path}\n".encode())
-        return self.parse(AstroidBuilder(astroid.MANAGER), data, modname, path)
-
-    def parsed(self, module: str, file: str) -> tuple[str, Any]:
-        """A file's source and its tree, with what astroid will add to it."""
-        source = open_source_file(file)[2]
-        return source, self.parse(AstroidBuilder(astroid.MANAGER), source, module, file)
-
-    def learn(self) -> None:
-        """In the parent: parse what the other processes have missed since the last call."""
-        news = os.pread(self.missed.fileno(), 1 << 24, self.seen)
-        self.seen += len(news)
-        for oldest in list(self.ready)[:-TREES]:
-            del self.ready[oldest]
-        for line in dict.fromkeys(news.decode().splitlines()):
-            module, _, path = line.partition("\0")
-            if (module, path) not in self.ready:
-                with suppress(Exception):
-                    self.ready[module, path] = self.parsed(module, path)
-
-
 class WarmLinter(Linter):
     """One file's pylint. It reads the file at ``path`` from memory, and visits only the functions
     that overlap ``lines``, the first and the last.
@@ -148,8 +103,6 @@ class WarmLinter(Linter):
         super().__init__()
         gc.disable()  # syntax trees stay; searching them for garbage took half of the time
         self.path, self.text, self.lines = "", "", (0, 0)
-        self.is_warm = False  # the modules that the file imports are read
-        self.trees = Trees()
         self.load_default_plugins()
         self.disable("all")
         for check in CHECKS + CRASHES:
@@ -175,23 +128,18 @@ class WarmLinter(Linter):
         with patch.object(walker, "walk", walk):
             return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
 
-    def warm_up(self, root: Path, file: str, text: str, _: object) -> None:
-        """Once, unless ``text`` does not parse and so is judged without any other file, read the
-        modules that the original ``file`` imports, in its functions too, without any other effect.
+    def warm_up(self, root: Path, file: str, *_: object) -> None:
+        """Read, once, the modules that the original ``file`` imports, in its functions too, without
+        any other effect.
 
         Inferences are dropped. Errors are ignored, because the check itself will meet and report
         them. If one of these modules imports the file, the file adds no attributes to their
         objects.
         """
+        if self.path:
+            return
         os.chdir(root)
         self.path = os.path.abspath(file)
-        try:
-            ast.parse(text)
-        except UNPARSABLE:
-            return
-        if self.is_warm:
-            return
-        self.is_warm = True
 
         def assign(builder: AstroidBuilder, node) -> None:
             if node.root().file != self.path:
@@ -202,7 +150,8 @@ class WarmLinter(Linter):
         imports = augmented_sys_path(folder)
         with imports, patch.object(AstroidBuilder, "delayed_assattr", assign), suppress(Exception):
             for item in self._iterate_file_descrs([file], extra_packages_paths=folder):
-                tree = self.trees.parsed(item.name, self.path)[1][0]
+                builder, source = AstroidBuilder(astroid.MANAGER), open_source_file(self.path)[2]
+                tree, _ = builder._data_build(source, item.name, self.path)
                 for node in tree.nodes_of_class((Import, ImportFrom)):
                     single = isinstance(node, ImportFrom)
                     for name in [node.modname] if single else dict(node.names):
@@ -233,4 +182,4 @@ def findings(_: Path, *question: Any) -> list[Message]:
 
 def start() -> None:
     """The process that ``messages_of`` asks."""
-    serve("pylint", linter().trees.learn, linter().warm_up)
+    serve("pylint", linter().warm_up)

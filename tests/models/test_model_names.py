@@ -96,7 +96,7 @@ def check_model(name):
 def test_a_cached_revision_is_found_before_a_notebook_starts():
     for name in ("owner/tiny", f"owner/tiny@{OLD}", f"owner/tiny@{NEW}?chat=true"):
         check_model(name)
-    with pytest.raises(UserError, match=f"'owner/tiny@{'3' * 40}' is not in the local cache"):
+    with pytest.raises(UserError, match=f"not here, and owner/tiny@{'3' * 40} does not"):
         check_model(f"owner/tiny@{'3' * 40}")
 
 

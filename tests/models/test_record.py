@@ -116,16 +116,11 @@ def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_a
     ending = store.elsewhere()
     assert ending.startswith("@3.")
     with Kept(tmp_path / "kept.sqlite") as kept:
-        found, missing = kept.lookup(
-            dict.fromkeys([f"success f 1{ending}", f"success f 2{ending}"]), None
-        )
+        found, missing = kept.lookup([f"success f 1{ending}", f"success f 2{ending}"])
         assert found == {f"success f 1{ending}": []} and missing == [f"success f 2{ending}"]
         kept.add({f"success f 2{ending}": ["made here"]})
         monkeypatch.setattr(store, "PYTHON", ending[1:])
-        assert store.elsewhere() == "" and kept.lookup({"success f 2": 2}, None) == (
-            {},
-            ["success f 2"],
-        )
+        assert store.elsewhere() == "" and kept.lookup(["success f 2"]) == ({}, ["success f 2"])
         record.write("judgements", kept.everything(), folder / "other.parquet")
     assert len(pd.read_parquet(folder / "other.parquet")) == 0
 
@@ -134,7 +129,9 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_t
     keys = {f"success f {at}": [] for at in range(4000)}
     keys |= {f"dependencies f {at}": [] for at in range(70)} | {"rare f 0": []}
     record.write("judgements", keys, folder / "judgements.parquet")
-    one, same, other = (record.sampled("judgements", 0.02, seed) for seed in ("1", "1", "2"))
+    one, same, other = (
+        record.sampled("judgements", record.Audit(0.02, seed)) for seed in ("1", "1", "2")
+    )
     counts = pd.Series(one).value_counts().to_dict()
     assert counts == {"success": 80, "dependencies": 50, "rare": 1}
     assert one == same and one.keys() != other.keys()

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.results import plots
-from lookuplab.results.artifact import Artifact, read_csv, readable, side_by_side, to_csv
+from lookuplab.results.artifact import Artifact, read_csv, side_by_side, to_csv
 
 ROW = {
     "model": "m",
@@ -27,26 +26,20 @@ ROW = {
 pytestmark = pytest.mark.usefixtures("kit")
 
 
-def save(*rows: dict, **more) -> Path:
-    artifact = Artifact("demo", "table", "mini")
+def saved(*rows: dict, profile: str = "mini", **more) -> Artifact:
+    artifact = Artifact("demo", "table", profile)
     artifact.save(pd.DataFrame(rows), **more)
-    return artifact.place.parent
+    return artifact
 
 
-def test_numbers_are_written_with_six_significant_digits():
-    bare = {"condition": "high", "value": -0.0, "n": None, "ci_low": None, "paper_value": 84.39}
-    folder = save(ROW, ROW | bare)
-    lines = (folder / "table.csv").read_text().splitlines()
-    assert lines[1:] == [
+def test_numbers_are_written_with_six_significant_digits_and_read_back():
+    bare = {"condition": "NA", "value": -0.0, "n": None, "ci_low": None, "paper_value": 84.39}
+    file = saved(ROW, ROW | bare).place.with_suffix(".csv")
+    assert file.read_text().splitlines()[1:] == [
         "demo,table,m,low,valid,33.3333,20,50.5,267,,",
-        "demo,table,m,high,valid,0,,50.5,,,84.39",
+        "demo,table,m,NA,valid,0,,50.5,,,84.39",
     ]
-
-
-def test_a_written_table_reads_back_and_writes_the_same_bytes():
-    file = save(ROW, ROW | {"condition": "NA", "value": 1e-9}) / "table.csv"
     assert to_csv(read_csv(file)) == file.read_text()
-    assert list(read_csv(file).condition) == ["low", "NA"]
 
 
 @pytest.mark.parametrize(
@@ -60,68 +53,47 @@ def test_a_written_table_reads_back_and_writes_the_same_bytes():
 )
 def test_rows_outside_the_schema_and_missing_data_are_refused(rows, message):
     with pytest.raises(UserError, match=message):
-        save(*rows, data=["data/none"])
+        saved(*rows, data=["data/none"])
 
 
 def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit):
-    data = kit.root / "data" / "tasks.jsonl"
-    data.parent.mkdir()
-    data.write_bytes(b"abc")
-    model = {"name": "tiny", "folder": str(kit.root / "data" / "mini" / "tiny")}
-    folder = save(ROW, models=[model], data=[data], seeds=3, parameters={"file": str(data)})
-    text = (folder / "table.json").read_text()
-    record = json.loads(text)
-    assert str(kit.root) not in text
-    assert record["models"] == [{"name": "tiny", "folder": "data/mini/tiny"}]
-    # sha256 of "abc", from the standard's examples
-    assert record["data"] == {
-        "data/tasks.jsonl": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    }
-    elsewhere = [kit.root.parent / name / "a.jsonl" for name in ("one", "two")]
-    for file in elsewhere:
+    (kit.root / "abc").write_bytes(b"abc")
+    outside = [kit.root.parent / name / "a.jsonl" for name in ("one", "two")]
+    for file in outside:
         paths.made(file.parent).joinpath(file.name).write_text(file.parent.name)
-    repositories = [f"{kit.root.parent}/rich", f"{kit.root.parent}/all/*", "click"]
-    folder = save(ROW, data=elsewhere, parameters={"repositories": repositories})
-    text = (folder / "table.json").read_text()
-    other = json.loads(text)
+    given = {"file": kit.root / "abc", "folders": [kit.root.parent / "rich", "/a/all/*", "click"]}
+    model = {"name": "tiny", "folder": str(kit.root / "data" / "mini" / "tiny")}
+    data = [kit.root / "abc", *outside]
+    artifact = saved(ROW, models=[model], data=data, seeds=3, parameters=given)
+    text = artifact.place.with_suffix(".json").read_text()
+    record = json.loads(text)
     assert str(kit.root.parent) not in text
-    assert other["parameters"]["repositories"] == ["rich", "all/*", "click"]
-    assert [name[:7] for name in other["data"]] == ["a.jsonl", "a.jsonl"]
-    assert record["seeds"] == 3 and record["parameters"] == {"file": "data/tasks.jsonl"}
-    assert {"git", "packages", "processor", "device", "wall_seconds"} <= set(record)
+    assert record["models"] == [{"name": "tiny", "folder": "data/mini/tiny"}]
+    assert record["parameters"] == {"file": "abc", "folders": ["rich", "all/*", "click"]}
+    # two files of one name are told apart; sha256 of "abc" is from the standard's examples
+    assert [name[:7] for name in record["data"]] == ["a.jsonl", "a.jsonl", "abc"]
+    assert record["data"]["abc"].startswith("ba7816bf8f01cfea414140de5dae2223")
+    assert {"git", "packages", "processor", "device", "seeds", "wall_seconds"} <= set(record)
 
 
-def test_sentences_name_a_model_as_tables_do(monkeypatch):
-    address = "http://localhost:8000/v1#tiny"
-    monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps({"models": [address]}))
-    save(ROW | {"model": "tiny"})
-    artifact = Artifact("demo", "table", "mini")
+def test_a_picture_and_a_sentence_name_models_as_tables_do_and_no_folder(tmp_path, monkeypatch):
+    place, address = str(tmp_path / "my data" / "tinydb-4.8.2"), "http://localhost:8000/v1#tiny"
+    given = {"models": [address], "repository": place}
+    monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps(given))
+    artifact = saved(ROW | {"model": "tiny"})
     for name in ("tiny", "tiny?dtype=float32", address):
         assert artifact.quote("low", "valid", name).startswith("33.3")
-    told = "tiny is right in 33.3 [20.0, 50.5]. n = 267."
-    assert artifact.tell(f"{address} is right in {artifact.quote('low', 'valid')}.").data == told
+    told = "tiny is right in 33.3 [20.0, 50.5] of tinydb-4.8.2. n = 267."
+    number = artifact.quote("low", "valid")
+    assert artifact.tell(f"{address} is right in {number} of {place}.").data == told
     assert artifact.place.with_suffix(".txt").read_text() == f"{told}\n"
-
-
-def test_a_picture_and_a_sentence_name_no_folder_of_this_machine(tmp_path, monkeypatch):
-    place = str(tmp_path / "my data" / "tinydb-4.8.2")
-    monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps({"repository": place}))
-    save(ROW)
-    artifact = Artifact("demo", "table", "mini")
     figure, axes = plots.canvas(f"Functions of {place}", "%")
     artifact.draw(figure)
     assert axes.get_title(loc="left") == "Functions of tinydb-4.8.2"
-    assert artifact.tell(f"Of {place}.").data == "Of tinydb-4.8.2."
-
-
-def test_a_readable_number_has_its_interval_and_n_where_they_exist():
-    table = pd.DataFrame([ROW, ROW | dict.fromkeys(["ci_low", "ci_high", "n"])])
-    assert list(readable(table)) == ["33.3 [20.0, 50.5] n=267", "33.3"]
 
 
 def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others():
-    save(ROW, ROW | {"condition": "high", "value": 40, "n": 7})
-    artifact = Artifact("demo", "table", "mini")
+    artifact = saved(ROW, ROW | {"condition": "high", "value": 40, "n": 7})
     artifact.quote("high", "valid")  # of a cell that failed before it told anything
     low = artifact.quote("low", "valid")
     assert artifact.tell(f"First {low}.").data.endswith(" n = 267.")
@@ -131,24 +103,21 @@ def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others():
 
 def test_only_the_runner_replaces_committed_figures(kit, monkeypatch):
     """A notebook in JupyterLab may have any model in its parameters cell."""
-    assert save(ROW) == kit.root / "runs/figures/mini/demo"
+    assert saved(ROW).place == kit.root / "runs/figures/mini/demo/table"
     monkeypatch.setenv("LOOKUPLAB_FIGURES", str(kit.root / "figures"))
-    assert save(ROW) == kit.root / "figures/mini/demo"
+    assert saved(ROW).place == kit.root / "figures/mini/demo/table"
 
 
 def test_a_misspelt_name_is_refused_and_one_of_another_run_is_not_measured(kit, monkeypatch):
-    save(ROW)
-    artifact = Artifact("demo", "table", "mini")
+    artifact = saved(ROW)
     for names in (("lwo", "valid"), ("low", "vaild")):
         with pytest.raises(UserError, match=r"demo/table: the quoted .* it must be (low|valid)$"):
             artifact.quote(*names)
     monkeypatch.setenv("LOOKUPLAB_FIGURES", str(kit.root / "figures"))
-    for profile, condition in (("mini", "low"), ("full", "gate_0.8")):
-        rows = pd.DataFrame([ROW | {"condition": condition}])
-        Artifact("demo", "table", profile).save(rows)
-    assert (
-        artifact.quote("gate_0.5", "valid") == artifact.quote("low", "valid", "x") == "not measured"
-    )
+    saved(ROW)
+    saved(ROW | {"condition": "gate_0.8"}, profile="full")
+    missing = artifact.quote("gate_0.5", "valid"), artifact.quote("low", "valid", "x")
+    assert {*missing} == {"not measured"}
 
 
 def test_importing_what_makes_tables_and_pictures_changes_no_option_of_pandas_and_no_style():

@@ -33,10 +33,6 @@ CURVE = pd.read_csv(StringIO(CURVE)).assign(model="m")
 CURVE = CURVE.assign(ci_low=CURVE.value - 5, ci_high=CURVE.value + 5)
 
 
-def curves(frame=CURVE, **options):
-    return plots.curves(frame, "valid_percent", "precision", **options)
-
-
 def texts(artists):
     return [text.get_text() for text in artists]
 
@@ -58,12 +54,12 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
 
 def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
     before = plt.get_fignums()
-    (axes,) = curves(classes=["high"]).axes
+    (axes,) = plots.curves(CURVE, "valid_percent", "precision").axes
     assert plt.get_fignums() == before, "an open figure would be shown twice in a notebook"
     assert axes.lines[0].get_xydata().tolist() == [[0, 40], [50, 65], [100, 90]]
     assert diamonds(axes) == [(50, 67.32)]
-    (band,) = curves(classes=["low"]).axes[0].collections[0].get_paths()
-    assert {tuple(corner) for corner in band.vertices} == {(0, 15), (0, 25), (100, 75), (100, 85)}
+    (low,) = axes.collections[1].get_paths()
+    assert {tuple(corner) for corner in low.vertices} == {(0, 15), (0, 25), (100, 75), (100, 85)}
 
 
 @pytest.mark.parametrize(
@@ -75,34 +71,23 @@ def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
 )
 def test_a_legend_says_n_where_a_name_has_one(counts, said):
     legend = plots.grouped_bars(RATES.assign(n=counts), "valid_percent").axes[0].get_legend()
-    assert [legend.get_title().get_text(), *texts(legend.get_texts())[:2]] == said
+    assert texts([legend.get_title(), *legend.get_texts()])[:3] == said
 
 
 @pytest.mark.parametrize(
-    ("draw", "message"),
+    ("draw", "options", "message"),
     [
-        (lambda: plots.grouped_bars(RATES, "valid"), "metric is 'valid'; it must be valid_percent"),
-        (
-            lambda: curves(points="sampled"),
-            "'sampled'; it must be valid_percent, sampled_valid_perc",
-        ),
-        (lambda: curves(classes=["hgih", "low"]), "'hgih'; it must be high, low"),
-        (
-            lambda: plots.curves(CURVE, "valid_percent", "recall"),
-            "x is 'recall'; it must be .*precision",
-        ),
-        (lambda: plots.dots_with_intervals(CURVE, "validity"), "'validity'; it must be"),
-        (
-            lambda: plots.dots_with_intervals(CURVE, "valid_percent", policies=["bsae"]),
-            "'bsae'; it must be base, precision_100",
-        ),
-        (lambda: plots.reliability(RATES), "'correct_percent'; it must be"),
-        (lambda: plots.dots_with_intervals(RATES[:0], "valid_percent"), "no row to draw"),
+        (plots.grouped_bars, {"metric": "valid"}, "metric is 'valid'; it must be valid_percent"),
+        (plots.curves, {"x": "recall"}, "x is 'recall'; it must be .*precision"),
+        (plots.curves, {"x": "precision", "points": "sampled"}, "'sampled'; it must be valid_perc"),
+        (plots.curves, {"x": "precision", "classes": ["hgih", "low"]}, "'hgih'; it must be high"),
+        (plots.dots_with_intervals, {"policies": ["bsae"]}, "'bsae'; it must be base, precision"),
+        (plots.dots_with_intervals, {"frame": CURVE[:0]}, "no row to draw"),
     ],
 )
-def test_a_name_that_no_row_has_is_refused_with_the_names_that_there_are(draw, message):
+def test_a_name_that_no_row_has_is_refused_with_the_names_that_there_are(draw, options, message):
     with pytest.raises(UserError, match=message):
-        draw()
+        draw(**{"frame": CURVE, "metric": "valid_percent"} | options)
 
 
 def test_a_class_that_a_small_run_lacks_is_left_out():

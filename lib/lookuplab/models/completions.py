@@ -266,7 +266,7 @@ def find_or_generate(
     )
     with opened as store:
         by_key = dict(zip(keys, requests, strict=True))
-        answers, missing = store.lookup(by_key, (model, decoding))
+        answers, missing = store.lookup(by_key)
         if missing:
             store.add({})  # a full disk or a read-only store is found before anything is generated
             alone = str(store.path) == ":memory:"  # no other process can see it
@@ -291,7 +291,7 @@ def find_or_generate(
             others = set(missing) - mine.keys()
             while others - store.get(others).keys():
                 time.sleep(POLL_SECONDS)
-            answers |= store.get(missing)
+            answers = store.get(missing) | answers  # in an audit, the record's are used
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # continuations that were only scored are not answers
         return completions

@@ -6,16 +6,14 @@ out (a cold run). Rows are found by the keys of the stores, so what no longer fi
 is made anew. One file for each kind of store: ``completions`` has a column for each field of an
 answer, the others have their answers as JSON.
 
-For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then stores keep the questions of a sample of
-the rows, which are answered anew at the end (``lookuplab.run.audit``). ``differences`` compares the
-two answers.
+For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then a sample of the rows is also made anew,
+into the stores (``AnswerStore.lookup``). ``differences`` compares the two answers.
 """
 
 import hashlib
 import json
 import math
 import os
-import pickle
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -179,26 +177,10 @@ def _kind(name: str, key: str, answer: Any) -> str:
 
 
 class Audit(NamedTuple):
-    """An audit as the runner states it: the share of each kind, the seed of the sample, the folder
-    of its files.
-    """
+    """An audit as the runner states it: the share of each kind, and the seed of the sample."""
 
     share: float
     seed: str
-    folder: str
-
-    def keep(self, name: str, by: object, questions: Mapping[str, object]) -> int:
-        """Keep the questions of the sample, and what answers them, until all notebooks have run;
-        return their number.
-        """
-        chosen = sampled(name, self.share, self.seed)
-        again = {key: questions[key] for key in questions if key in chosen}
-        if again:
-            content = pickle.dumps((name, by, again))
-            own = Path(self.folder) / f"{hashlib.sha256(content).hexdigest()[:16]}.pickle"
-            with paths.replacing(paths.made(own.parent) / own.name) as part:
-                part.write_bytes(content)
-        return len(again)
 
     @classmethod
     def stated(cls) -> "Audit | None":
@@ -216,17 +198,17 @@ def kinds(name: str) -> dict[str, list[str]]:
     return found
 
 
-def sampled(name: str, share: float, seed: str) -> dict[str, str]:
+def sampled(name: str, audit: Audit) -> dict[str, str]:
     """Key -> kind of the rows to be made anew: those with the smallest hashes of each kind."""
-    return _sampled(name, share, seed, _file(name))
+    return _sampled(name, audit, _file(name))
 
 
 @cache
-def _sampled(name: str, share: float, seed: str, _file: object) -> dict[str, str]:
+def _sampled(name: str, audit: Audit, _file: object) -> dict[str, str]:
     chosen = {}
     for kind, keys in kinds(name).items():
-        size = max(LEAST_AUDITED, math.ceil(share * len(keys)))
-        keys = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
+        size = max(LEAST_AUDITED, math.ceil(audit.share * len(keys)))
+        keys = sorted(keys, key=lambda key: hashlib.sha256(f"{audit.seed} {key}".encode()).digest())
         chosen.update(dict.fromkeys(keys[:size], kind))
     return chosen
 

@@ -76,25 +76,27 @@ class AnswerStore:
         """Beside the completion store, wherever that is."""
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
-    def lookup(
-        self, questions: Mapping[str, object], by: object
-    ) -> tuple[dict[str, Any], list[str]]:
-        """The answers that the record or the file has, and the keys whose answers are to be made.
+    def lookup(self, questions: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
+        """The answers that the record or the file has to questions with these keys, and the keys
+        whose answers are to be made.
 
-        Key -> question; ``by`` is what makes the answers. In an audit, the sampled questions are
-        kept for its end.
+        In an audit, the latter include the sampled ones. Whoever makes them adds them to the file,
+        but uses the record's.
         """
+        keys = [*questions]
         is_file = str(self.path) != ":memory:"
-        recorded = record.rows(self.name, questions) if is_file else {}
-        stored = self.get(key for key in questions if key not in recorded)
-        answers = recorded | stored
-        missing = [key for key in questions if key not in answers]
+        recorded = record.rows(self.name, keys) if is_file else {}
+        stored = self.get(keys)
+        answers = stored | recorded
+        new = [key for key in keys if key not in answers]
         audit = record.Audit.stated() if recorded else None
-        again = audit.keep(self.name, by, questions) if audit else 0
+        sample = record.sampled(self.name, audit) if audit else {}
+        again = [key for key in recorded if key in sample and key not in stored]
         if is_file and (file := os.environ.get(USES_VARIABLE)):
+            counts = len(recorded), len(answers) - len(recorded), len(new), len(again)
             with open(file, "a", encoding="utf-8") as log:
-                print(self.name, len(recorded), len(stored), len(missing), again, file=log)
-        return answers, missing
+                print(self.name, *counts, file=log)
+        return answers, new + again
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """The answers that the file has for these keys."""
@@ -114,6 +116,12 @@ class AnswerStore:
         rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
         with self._readable_errors(), self.db:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Delete the file's answers for these keys."""
+        of_keys = "WHERE key IN (SELECT value FROM json_each(?))"
+        with self._readable_errors(), self.db:
+            self.db.execute(f"DELETE FROM {self.name} {of_keys}", [json.dumps([*keys])])
 
     def __len__(self) -> int:
         return int(self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0])
@@ -168,13 +176,6 @@ class CompletionStore(AnswerStore):
         # where the user was
         stated = Path(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS).expanduser()
         return Path(os.environ.get("PWD", ""), stated).absolute()
-
-    def held(self) -> list[tuple[str, int, int]]:
-        """(model, number of answers, their size in bytes) for each model."""
-        return self.db.execute(
-            "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions "
-            "GROUP BY 1 ORDER BY 1"
-        ).fetchall()
 
 
 def elsewhere(sandbox: bool = True) -> str:

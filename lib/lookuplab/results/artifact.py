@@ -145,12 +145,7 @@ class Artifact:
             return "not measured"
         row = matches.iloc[-1]
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
-        interval = ""
-        if pd.notna(row.ci_low):
-            interval = f" [{row.ci_low:,.{digits}f}, {row.ci_high:,.{digits}f}]"
-        elif not row.value % 1:
-            digits = 0
-        text = f"{row.value:,.{digits}f}{unit}{interval}"
+        text = _with_interval(row, digits, unit)
         if row.n > 1:
             within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
             self.quoted.append((text, f"{row.n:,.0f}{within}"))
@@ -253,20 +248,28 @@ def read_record(place: Path) -> dict[str, Any]:
 
 def wall_seconds(places: Iterable[Path]) -> float:
     """How long the notebook of these artifacts took when it last wrote them; 0 if it never did."""
-    records = (read_record(place) for place in places if place.with_suffix(".json").is_file())
-    return max((record["wall_seconds"] for record in records), default=0.0)
+    recorded = (place for place in places if place.with_suffix(".json").is_file())
+    return max((read_record(place)["wall_seconds"] for place in recorded), default=0.0)
+
+
+def _with_interval(row: Any, digits: int, unit: str = "") -> str:
+    """``59.3% [48.5, 69.7]``; a whole number without an interval has no digits."""
+    if pd.isna(row.ci_low):
+        return f"{row.value:,.{digits if row.value % 1 else 0}f}{unit}"
+    value, low, high = (f"{number:,.{digits}f}" for number in (row.value, row.ci_low, row.ci_high))
+    return f"{value}{unit} [{low}, {high}]"
 
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
     """Each row's number with its interval and n, as text for a notebook's table: ``59.3 [48.5,
-    69.7] n=150``.
+    69.7] n=150``. Numbers without an interval (counts, p values) are shown alone.
     """
 
     def text(row: Any) -> str:
-        value, low, high = (f"{end:.{digits}f}" for end in (row.value, row.ci_low, row.ci_high))
-        interval = "" if pd.isna(row.ci_low) else f" [{low}, {high}]"
+        if pd.isna(row.ci_low):
+            return f"{row.value:.3g}" if row.value % 1 else f"{row.value:.0f}"
         n = "" if pd.isna(row.n) else f" n={row.n:.0f}"
-        return f"{value}{interval}{n}"
+        return f"{_with_interval(row, digits)}{n}"
 
     return table.apply(text, axis="columns")
 
@@ -279,16 +282,14 @@ def side_by_side(
     """Rows as text with interval and n: one line per model and condition, one column per metric, in
     the original order.
 
-    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) are
-    shown alone; the paper's value, if there is one, follows ours.
+    ``metrics`` selects and orders the columns. The paper's value, if there is one, follows ours.
     """
     table = pd.DataFrame(rows)
     if metrics and len(table):
         table = table[table.metric.isin(metrics)]
     if table.empty:
         return table
-    alone = table.value.map(lambda value: f"{value:.3g}" if value % 1 else f"{value:.0f}")
-    texts = readable(table, digits).where(table.ci_low.notna(), alone)
+    texts = readable(table, digits)
     if "paper_value" in table:
         paper = table.paper_value.map(" (paper {:.4g})".format)
         texts += paper.where(table.paper_value.notna(), "")

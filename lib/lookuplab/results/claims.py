@@ -30,12 +30,12 @@ Nothing is rendered here: ``run.report`` has the pages.
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import inf, nan
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +62,7 @@ ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "any", "largest")
 MODEL_SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
+_NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
 
 
 @dataclass(frozen=True)
@@ -87,16 +88,16 @@ class Claim:
     ``why`` explains where the numbers of the test come from. ``role`` is a claim, a ``check`` (true
     by construction) or a ``finding`` (ours, not the paper's). ``models`` says for which models it
     must hold: all, the largest of every family, or any, which means any comparison. ``test`` has a
-    ``metric``, optionally the number that the paper
-    ``printed`` outside its tables and figures, and a ``kind``:
+    ``metric``, optionally the number that the paper ``printed`` outside its tables and figures, and
+    one of:
 
-    - greater: every condition ``left`` > every condition ``right`` + ``by`` (default 0; negative: a
-      tolerated deficit);
-    - within: ``ranges`` {condition: [from, to]}, null for an open end; equal ends mean exactly this
-      number;
-    - monotone: ``direction`` (increasing, decreasing) ``over`` a list of conditions, over several
-      such lists, or over the sizes of a family at one condition ({size: condition};
-      ``across_families: true`` also compares models of different families).
+    - ``descending``: conditions, each of them greater than the next + ``by`` (default 0; negative:
+      a tolerated deficit); a list in the place of a condition means each of its members;
+    - ``sizes``: a condition under which the numbers of each family's models have a ``direction``
+      (increasing or decreasing) from the smallest to the largest; ``across_families: true`` also
+      compares models of different families;
+    - ``ranges``: {condition: [from, to]}, null for an open end; equal ends mean exactly this
+      number.
 
     ``floor`` is the paper's, an entry of its own above the claims.
     """
@@ -124,17 +125,6 @@ class Cell(NamedTuple):
 
     model: str
     condition: str
-
-
-class CellNumbers(NamedTuple):
-    """A row of an artifact at a cell; NaN where the artifact has no number."""
-
-    value: float
-    ci_low: float
-    ci_high: float
-    n: float
-    clusters: float
-    paper_value: float
 
 
 @dataclass(frozen=True)
@@ -229,6 +219,17 @@ class JudgedClaim:
         return tuple(each for each in comparisons if not math.isnan(each.value))
 
     @property
+    def extremes(self) -> tuple[Comparison, Comparison]:
+        """The comparison that decides whether the claim holds, and the one that decides whether it
+        fails.
+        """
+        to_hold, to_fail = (min, max) if self.claim.models == "any" else (max, min)
+        return (
+            to_hold(self.comparisons, key=attrgetter("p_if_false")),
+            to_fail(self.comparisons, key=attrgetter("p_if_true")),
+        )
+
+    @property
     def direction(self) -> str:
         """The verdict on the direction, from all comparisons together."""
         if not self.is_run:
@@ -237,33 +238,16 @@ class JudgedClaim:
             return UNTESTABLE
         if not self.comparisons:
             return UNDECIDED
-        n = len(self.comparisons)
-        if_false = [each.p_if_false for each in self.comparisons]
-        if_true = [each.p_if_true for each in self.comparisons]
-        if self.claim.models == "any":
-            return _direction(n * min(if_false), max(if_true))
-        return _direction(max(if_false), n * min(if_true))
-
-    @property
-    def directions(self) -> Counter[str]:
-        """How many comparisons have which verdict, each judged by itself."""
-        return Counter(each.direction for each in self.comparisons)
-
-    @property
-    def sizes(self) -> Counter[str]:
-        """How many comparisons with a printed value have which size."""
-        return Counter(each.size for each in self.comparisons if each.size != UNPRINTED)
+        to_hold, to_fail = self.extremes
+        n, is_any = len(self.comparisons), self.claim.models == "any"
+        if_false = to_hold.p_if_false * (n if is_any else 1)
+        return _direction(if_false, to_fail.p_if_true * (1 if is_any else n))
 
     @property
     def deciding(self) -> Comparison:
         """The comparison that decides the direction."""
-        fails = self.direction == FAILS
-        one_is_enough = fails != (self.claim.models == "any")
-
-        def p_value(comparison: Comparison) -> float:
-            return comparison.p_if_true if fails else comparison.p_if_false
-
-        return (min if one_is_enough else max)(self.comparisons, key=p_value)
+        to_hold, to_fail = self.extremes
+        return to_fail if self.direction == FAILS else to_hold
 
 
 def _direction(p_if_false: float, p_if_true: float) -> str:
@@ -300,14 +284,13 @@ def load(file: Path = FILE) -> list[Claim]:
 
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say)."""
-    judged = []
-    for claim in claims:
-        file = folder / f"{claim.artifact_id}.csv"
-        if file.exists():
-            judged.append(judge(claim, read_csv(file), weak_models(claim, folder)))
-        else:
-            judged.append(JudgedClaim(claim, is_run=False))
-    return judged
+    files = [folder / f"{claim.artifact_id}.csv" for claim in claims]
+    return [
+        judge(claim, read_csv(file), weak_models(claim, folder))
+        if file.exists()
+        else JudgedClaim(claim, is_run=False)
+        for claim, file in zip(claims, files, strict=True)
+    ]
 
 
 def weak_models(claim: Claim, folder: Path) -> set[str]:
@@ -343,49 +326,34 @@ def number(value: float) -> str:
 
 def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
     """The comparisons of the claim's test, by model, or along the sizes if sizes are compared."""
-    test, subjects = claim.test, models
+    families, subjects = by_family(models), models
+    by = float(claim.test.get("by", 0))
     if claim.models == "largest":
-        subjects = [members[-1].model for members in by_family(models).values()]
-    match test["kind"]:
-        case "monotone":
-            is_rising = {"increasing": True, "decreasing": False}[test["direction"]]
-            for subject, before, after in _steps(test["over"], models, subjects):
-                first, second = (after, before) if is_rising else (before, after)
-                yield Comparison(subject, first, second, 0, inf)
-        case "greater":
-            left, right = (
-                [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
-            )
-            by = float(test.get("by", 0))
-            for model, more, less in product(subjects, left, right):
-                yield Comparison(model, Cell(model, more), Cell(model, less), by, inf)
-        case "within":
-            for model, (condition, (low, high)) in product(subjects, test["ranges"].items()):
+        subjects = [members[-1].model for members in families.values()]
+    match claim.test:
+        case {"descending": [_, _, *_] as conditions}:
+            groups = [[one] if isinstance(one, str) else one for one in conditions]
+            for model, (more, less) in product(subjects, pairwise(groups)):
+                for pair in product(more, less):
+                    first, second = (Cell(model, condition) for condition in pair)
+                    yield Comparison(model, first, second, by, inf)
+        case {"sizes": condition, "direction": "increasing" | "decreasing" as direction}:
+            if claim.test.get("across_families"):
+                sized = [each for members in families.values() for each in members if each.size]
+                families = {"all sizes": sorted(sized)}
+            for family, members in families.items():
+                for smaller, larger in pairwise(members):
+                    if smaller.size < larger.size:
+                        more, less = Cell(larger.model, condition), Cell(smaller.model, condition)
+                        if direction == "decreasing":
+                            more, less = less, more
+                        yield Comparison(family, more, less, 0, inf)
+        case {"ranges": ranges}:
+            for model, (condition, (low, high)) in product(subjects, ranges.items()):
                 low, high = -inf if low is None else low, inf if high is None else high
                 yield Comparison(model, Cell(model, condition), None, low, high)
-        case kind:
-            raise ValueError(f"kind is {kind}, not greater, within or monotone")
-
-
-def _steps(
-    over: list[Any] | dict[str, Any], models: list[str], subjects: list[str]
-) -> Iterator[tuple[str, Cell, Cell]]:
-    """(subject, before a step, after it): over conditions, or sizes in or across families."""
-    if isinstance(over, list):
-        ladders = [over] if isinstance(over[0], str) else over
-        for model, ladder in product(subjects, ladders):
-            for before, after in pairwise(ladder):
-                yield model, Cell(model, before), Cell(model, after)
-        return
-    families = by_family(models)
-    if over.get("across_families"):
-        sized = [each for members in families.values() for each in members if each.size]
-        families = {"all sizes": sorted(sized)}
-    for family, members in families.items():
-        for smaller, larger in pairwise(members):
-            if smaller.size < larger.size:
-                cells = Cell(smaller.model, over["size"]), Cell(larger.model, over["size"])
-                yield family, *cells
+        case _:
+            raise ValueError("its test has no descending, no sizes with a direction, no ranges")
 
 
 class SizedModel(NamedTuple):
@@ -428,16 +396,16 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     Models that have none of the claim's conditions (a control, say) are skipped.
     """
     metric = claim.test["metric"]
-    points, change = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
-    frame = frame.reindex(columns=["metric", *Cell._fields, *CellNumbers._fields])
-    frame = frame.fillna({"model": "", "condition": ""})
-
-    def numbers_of(*metrics: str) -> dict[Cell, CellNumbers]:
-        rows = frame[frame.metric.isin(metrics)].itertuples(index=False, name=None)
-        return {Cell(model, where): CellNumbers(*row) for _, model, where, *row in rows}
-
-    numbers, changes = numbers_of(metric), numbers_of(points, change)
-    models = list(dict.fromkeys(cell.model for cell in numbers))
+    frame = frame.reindex(columns=["metric", *Cell._fields, *_NUMBERS])
+    # a count is exact; an estimate without an interval could be anything
+    is_exact = frame.clusters.isna()
+    ends = {
+        "ci_low": frame.value.where(is_exact, -inf),
+        "ci_high": frame.value.where(is_exact, inf),
+    }
+    frame = frame.fillna({"model": "", "condition": "", **ends})
+    rows = frame[frame.metric == metric]
+    models = list(rows.model.unique())
     # also a model that lacks the metric, unless it is one of pairs of models: not measured must not
     # decide the claim
     if any(" - " not in model for model in models):
@@ -445,27 +413,48 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
         conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}
         has_one = set(frame.model[frame.condition.isin(conditions)])
         models = [m for m in dict.fromkeys([*models, *single]) if m in has_one] or models
+    numbers = {Cell(row.model, row.condition): row for row in rows.itertuples()}
+    change = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
+    changes = _paired(frame[frame.metric.isin(change)])
     printed = claim.test.get("printed")
     return tuple(_compare(each, numbers, changes, printed) for each in inequalities(claim, models))
 
 
+def _paired(rows: pd.DataFrame) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
+    """The paired changes of an artifact, by new and old cell, and reversed by old and new.
+
+    A row names two conditions of one model, or two models under one condition. One that names
+    neither is the change from the base.
+    """
+    changes: dict[tuple[Cell, ...], tuple[Rate, str]] = {}
+    for row in rows.itertuples():
+        models, conditions = row.model.split(" - "), row.condition.split(" - ")
+        if len(models) == len(conditions) == 1:
+            conditions.append("/".join(["base", *row.condition.split("/")[1:]]))
+        new, old = Cell(models[0], conditions[0]), Cell(models[-1], conditions[-1])
+        count = _count(row, " pairs")
+        changes[new, old] = _rate(row), count
+        changes[old, new] = Rate(-row.value, -row.ci_high, -row.ci_low, 0), count
+    return changes
+
+
 def _compare(
     asked: Comparison,
-    numbers: dict[Cell, CellNumbers],
-    changes: dict[Cell, CellNumbers],
+    numbers: Mapping[Cell, Any],
+    changes: Mapping[tuple[Cell, ...], tuple[Rate, str]],
     printed: float | None,
 ) -> Comparison:
-    rows, second = [numbers[cell] for cell in asked.cells if cell in numbers], asked.second
+    rows = [numbers[cell] for cell in asked.cells if cell in numbers]
     if len(rows) < len(asked.cells) or any(math.isnan(row.value) for row in rows):
         return asked
     ours, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0].paper_value
-    if second:
+    if asked.second:
         theirs -= rows[1].paper_value
         independent = difference(ours, _rate(rows[1])), n
-        ours, n = _paired(asked.first, second, changes) or independent
+        ours, n = changes.get(tuple(asked.cells), independent)
     least, most, value = asked.least, asked.most, ours.value
     if ours.low == ours.high or least == most:  # exact
-        is_true = least < value if second else least <= value <= most
+        is_true = least < value if asked.second else least <= value <= most
         if_false, if_true = float(not is_true), float(is_true)
     else:
         down, up = value - ours.low, ours.high - value
@@ -493,36 +482,10 @@ def _p_value(distance: float, side: float) -> float:
     return float(norm.sf(norm.isf(TAIL_PROBABILITY) * distance / side))
 
 
-def _paired(first: Cell, second: Cell, changes: dict[Cell, CellNumbers]) -> tuple[Rate, str] | None:
-    """The artifact's paired change between two conditions of one model, or two models under one
-    condition.
-
-    Its sign is reversed if the artifact has the opposite change.
-    """
-    for new, old in ((first, second), (second, first)):
-        cells = []
-        if new.model == old.model:
-            cells = [Cell(new.model, f"{new.condition} - {old.condition}")]
-            # a row that names only ``new`` is the change from the base
-            if old.condition == "/".join(["base", *new.condition.split("/")[1:]]):
-                cells.append(new)
-        elif new.condition == old.condition:
-            cells = [Cell(f"{new.model} - {old.model}", new.condition)]
-        for row in (changes[cell] for cell in cells if cell in changes):
-            rate = _rate(row)
-            reverse = Rate(-rate.value, -rate.high, -rate.low, 0)
-            return (rate if new == first else reverse), _count(row, " pairs")
-    return None
+def _rate(row: Any) -> Rate:
+    return Rate(row.value, row.ci_low, row.ci_high, 0)
 
 
-def _rate(row: CellNumbers) -> Rate:
-    low, high = row.ci_low, row.ci_high
-    # a count is exact; an estimate without an interval could be anything
-    if math.isnan(low):
-        low, high = (row.value, row.value) if math.isnan(row.clusters) else (-inf, inf)
-    return Rate(row.value, low, high, 0)
-
-
-def _count(row: CellNumbers, of: str = "") -> str:
+def _count(row: Any, of: str = "") -> str:
     within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
     return "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"

@@ -39,14 +39,6 @@ def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def value(paper: str, artifact: str, model: str, condition: str, metric: str) -> float:
-    """One reported number. Raises UserError if the paper does not give it."""
-    key = (paper, artifact, model, condition, metric)
-    if key not in _numbers():
-        raise UserError(f"{paper}/{artifact} reports no {model} | {condition} | {metric}")
-    return _numbers()[key]
-
-
 def attach(
     frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str
 ) -> pd.DataFrame:
@@ -66,7 +58,8 @@ def attach(
         raise UserError(problem)
     named = frame.assign(model=frame.model.astype(object).fillna("").replace(roles))
     keys = named[list(ROW_KEY)].itertuples(index=False, name=None)
-    return frame.assign(paper_value=[_numbers().get(key, float("nan")) for key in keys])
+    printed = _reported().set_index(list(ROW_KEY)).value
+    return frame.assign(paper_value=printed.reindex(list(keys)).to_numpy())
 
 
 def unknown_role(roles: Mapping[str, str], papers: Collection[str]) -> str:
@@ -87,9 +80,3 @@ def _reported() -> pd.DataFrame:
     texts = {name: str for name in REPORTED_COLUMNS if name not in ("value", "n")}
     tables = [pd.read_csv(file, dtype=texts) for file in sorted(paths.PAPER.glob("*/*.csv"))]
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(texts, ""))
-
-
-@cache
-def _numbers() -> dict[tuple[str, ...], float]:
-    numbers: dict[tuple[str, ...], float] = _reported().set_index(list(ROW_KEY)).value.to_dict()
-    return numbers

@@ -224,26 +224,24 @@ def curves(
     {label: x} is a dotted vertical line and {label: (from, to)} a grey span.
     """
     rows = _rows(frame, metric, points)
-    at = pd.to_numeric(rows["head"].str.extract(f"^{x}_(.*)$")[0])
-    if at.isna().all():
-        check_choice("x", x, [*dict.fromkeys(rows["head"].str.rpartition("_")[0])])
-    is_base, is_sampled = rows["head"] == "base", rows.metric == points
-    part = np.select([is_sampled, is_base], ["sampled", "base"], "ours")
-    rows = rows.assign(at=at, part=part)[is_base | at.notna()]
+    varied = rows["head"].str.rpartition("_")
+    check_choice("x", x, varied[0].unique())
+    rows = rows.assign(at=pd.to_numeric(varied[2].where(varied[0] == x)))
+    rows = rows[rows["at"].notna() | (rows["head"] == "base")]
     rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
     palette = colours(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, title, xlabel, ylabel)
     keys, heading = _keys(rows[rows.metric == metric], lines, palette, linewidth=2)
-    if "base" in rows.part.values:
+    if rows["at"].isna().any():
         keys["base"] = {"color": GREY, **DASHES}
-    if "sampled" in rows.part.values:
+    if points in rows.metric.values:
         keys["sampled"] = {"color": GREY, "marker": ".", "linestyle": "none"}
     for axes, here in cells:
         for name, colour in palette.items():
             of_line = here[here[lines] == name].sort_values("at", kind="stable")
-            ours, base, sampled = (
-                of_line[of_line.part == part] for part in ("ours", "base", "sampled")
-            )
+            sampled = of_line[of_line.metric == points]
+            base = of_line[of_line["at"].isna() & (of_line.metric == metric)]
+            ours = of_line.drop([*sampled.index, *base.index])
             axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.18, lw=0)
             # more markers would hide the line
             style = "o-" if points is None and len(ours) <= 15 else "-"
@@ -264,7 +262,7 @@ def curves(
                 axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
                 keys[label] = {"color": GREY, "linestyle": ":"}
     band = {"marker": "s", "markersize": 9, "alpha": 0.3}
-    _draw_keys(figure, heading, keys, rows[rows.part != "base"], band)
+    _draw_keys(figure, heading, keys, rows[rows["at"].notna()], band)
     return figure
 
 
@@ -400,20 +398,22 @@ def _keys(
 
     A label is the name and the n of its rows; if all names share one n, the heading has it.
     """
-    texts = []
+    first, told = next(iter(palette)), {}
     for name in palette:
-        counts = rows.loc[rows[column] == name, "n"].dropna().unique()
-        texts.append(f"n = {counts[0]:,.0f}" if len(counts) == 1 else "")
-    first, shared = next(iter(palette), ""), ""
-    if len(set(texts)) == 1:
-        shared, texts = texts[0], [""] * len(texts)
+        counts = rows.n[rows[column] == name].dropna().unique()
+        told[name] = f"n = {counts[0]:,.0f}" if len(counts) == 1 else ""
+    is_shared = len(set(told.values())) == 1
     groups = {"high": "API frequency", "aws": "provider", "azure": "provider"}
     heading = groups.get(first, "model size" if _size(first) in SIZE_COLOURS else "")
+
+    def with_n(text: str, n: str) -> str:
+        return ", ".join(filter(None, (text, n)))
+
     keys = {
-        ", ".join(filter(None, (name, n))): {"color": colour, **style}
-        for (name, colour), n in zip(palette.items(), texts, strict=True)
+        name if is_shared else with_n(name, told[name]): {"color": colour, **style}
+        for name, colour in palette.items()
     }
-    return keys, ", ".join(filter(None, [heading, shared]))
+    return keys, with_n(heading, told[first]) if is_shared else heading
 
 
 def _size(model: str) -> str:

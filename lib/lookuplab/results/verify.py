@@ -31,7 +31,6 @@ RELATIVE = 1e-4
 # reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more
 ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
-CONTENTS = {"csv": "CSV", "svg": "picture", "png": "picture", "txt": "sentence"}
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, PROCESSORS
@@ -48,6 +47,13 @@ class Differences:
 
     def differs(self, line: str) -> None:
         self.texts[DIFFERENT].append(line)
+
+    def compare_names(self, old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+        """List what one side lacks; return the names that both have."""
+        for name in sorted(old.keys() ^ new.keys()):
+            there, here = ("there", "missing") if name in old else ("missing", "there")
+            self.differs(f"{name}: {there} -> {here}")
+        return sorted(old.keys() & new.keys())
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Whether both records have the same processor and threads, on which sums depend."""
@@ -69,12 +75,12 @@ class Differences:
         changed answer and all such answers were near ties: a question asked on one side only was
         derived from one of these answers.
         """
-        sides = old.merge(new, how="outer", on=[*_USE, "question", "answer"], indicator="side")
-        is_equal = sides.side == "both"
-        self.equal["answers"] += int(is_equal.sum())
+        sides = pd.concat([old, new])
+        on_one_side = sides.drop_duplicates([*_USE, "question", "answer"], keep=False)
+        self.equal["answers"] += (len(sides) - len(on_one_side)) // 2
         changed = defaultdict(set)
-        for (notebook, model, prompt, sample), group in sides[~is_equal].groupby(_USE):
-            by_question = group.margin_x.fillna(group.margin_y).groupby(group.question)
+        for (notebook, model, prompt, sample), group in on_one_side.groupby(_USE):
+            by_question = group.groupby("question").margin
             margins = by_question.max()[by_question.size() == 2]  # it was asked on both sides
             line = f"{notebook} | {model} | {prompt} | sample {sample}: another answer"
             if is_exact or margins.empty or (margins == "").any():
@@ -92,52 +98,30 @@ class Differences:
     def compare_artifact(
         self, name: str, old: Files, new: Files, is_exact: bool | None, steady: set[str] | None
     ) -> None:
-        """Compare an artifact row by row and, where its processor allows that, byte by byte.
+        """Compare an artifact row by row.
 
         ``is_exact`` (no tolerance) is None for a timed artifact, whose rows must only exist.
         ``steady`` are the models whose answers are all unchanged; None if no near tie changed an
         answer of this notebook.
         """
+        before, after = (_rows(name, side) for side in (old, new))
         differing = len(self.texts[DIFFERENT])
-        before, after = (_rows(side[f"{name}.csv"]) for side in (old, new))
-        for key in {**before, **after}:
-            line = " | ".join((name, *key[2:]))
-            if key not in before or key not in after:
-                self.differs(f"{line}: {_moved(key in before)}")
-            elif is_exact is not None:
-                self._compare_numbers(line, before[key], after[key], is_exact, steady)
+        both = self.compare_names(before, after)
         if is_exact is None:
             return
+        for line in both:
+            changes = {}
+            for column in {**before[line], **after[line]}:
+                was, now = (side[line].get(column) or "none" for side in (before, after))
+                if was != now and (is_exact or not _is_near(column, was, now)):
+                    changes[column] = f"{column} {was} -> {now}"
+            if changes:
+                is_explained = steady is not None and before[line]["model"] not in steady
+                outcome = EXPLAINED if is_explained and "paper_value" not in changes else DIFFERENT
+                self.texts[outcome].append(f"{line}: {', '.join(changes.values())}")
+            else:
+                self.equal["numbers"] += 1
         self.equal["artifacts"] += differing == len(self.texts[DIFFERENT])
-        if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it contains the run's wall time
-            self.differs(f"{name}: was not run again; its provenance is the committed one")
-        for extension, content in CONTENTS.items():
-            file = f"{name}.{extension}"
-            if file in old and file in new:
-                if is_exact and old[file] != new[file]:
-                    self.differs(f"{file}: another {content}")
-                elif content == "picture":
-                    self.equal[extension] += 1
-
-    def _compare_numbers(
-        self,
-        line: str,
-        old: Mapping[str, str],
-        new: Mapping[str, str],
-        is_exact: bool,
-        steady: set[str] | None,
-    ) -> None:
-        changes = {}
-        for column in {**old, **new}:
-            before, after = old.get(column) or "none", new.get(column) or "none"
-            if before != after and (is_exact or not _is_near(column, before, after)):
-                changes[column] = f"{column} {before} -> {after}"
-        if changes:
-            is_explained = steady is not None and old["model"] not in steady
-            outcome = EXPLAINED if is_explained and "paper_value" not in changes else DIFFERENT
-            self.texts[outcome].append(f"{line}: {', '.join(changes.values())}")
-        else:
-            self.equal["numbers"] += 1
 
     @property
     def failed(self) -> bool:
@@ -218,17 +202,20 @@ def compare(
     if not old.keys() - {ANSWERS_FILE}:
         raise UserError(f"git has no figures of {only!r}")
     result = Differences()
-    for file in sorted(old.keys() ^ new.keys()):
-        result.differs(f"{file}: {_moved(file in old)}")
-    both = old.keys() & new.keys()
-    names = sorted(file.removesuffix(".csv") for file in both if file.endswith(".csv"))
+    both = result.compare_names(old, new)
     exact = {}
-    for name in names:
-        records = [json.loads(side.get(f"{name}.json", b"{}")) for side in (old, new)]
-        if any(record.get("timed") for record in records):
-            result.texts[TIMED].append(name)
-        else:
+    for file in both:
+        if file.endswith(".json"):
+            name, records = (
+                file.removesuffix(".json"),
+                [json.loads(side[file]) for side in (old, new)],
+            )
+            if any(record.get("timed") for record in records):
+                result.texts[TIMED].append(name)
+                continue
             exact[name] = result.compare_processors(*records)
+            if old[file] == new[file]:  # it contains the run's wall time
+                result.differs(f"{name}: was not run again; its provenance is the committed one")
     steady: dict[str, set[str]] = {}
     if ANSWERS_FILE in both:
         before, after = (
@@ -238,20 +225,23 @@ def compare(
             notebooks = {makers[id] for id in chosen}
             before, after = (log[log.notebook.isin(notebooks)] for log in (before, after))
         steady = result.compare_answers(before, after, all(exact.values()))
-    for name in names:
-        notebook = makers.get(name, "")
-        result.compare_artifact(name, old, new, exact.get(name), steady.get(notebook))
+    for file in both:
+        name, _, extension = file.rpartition(".")
+        if extension == "csv":
+            unchanged = steady.get(makers.get(name, ""))
+            result.compare_artifact(name, old, new, exact.get(name), unchanged)
+        if exact.get(name) and extension != "json":
+            if old[file] == new[file]:
+                result.equal[extension] += 1
+            else:
+                result.differs(f"{file}: other bytes")
     return result
 
 
-def _moved(was_there: bool) -> str:
-    return "there -> missing" if was_there else "missing -> there"
-
-
-def _rows(content: bytes) -> dict[tuple[str, ...], dict[str, str]]:
-    """The rows of a CSV by ROW_KEY, as text."""
-    rows = csv.DictReader(io.StringIO(content.decode()))
-    return {tuple(row[column] for column in ROW_KEY): row for row in rows}
+def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
+    """The rows of an artifact as text, by what they are numbers of."""
+    rows = csv.DictReader(io.StringIO(files[f"{name}.csv"].decode()))
+    return {" | ".join([name, *(row[column] for column in ROW_KEY[2:])]): row for row in rows}
 
 
 def _is_near(column: str, old: str, new: str) -> bool:

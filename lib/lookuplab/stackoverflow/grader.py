@@ -134,14 +134,15 @@ class Grader:
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
             by_key = dict(zip(keys, programs, strict=True))
-            stored, missing = store.lookup(by_key, self)
+            stored, missing = store.lookup(by_key)
             outcomes = {key: Outcome(**outcome) for key, outcome in stored.items()}
             waiting = {key: by_key[key] for key in missing}
             with Progress(what, len(waiting), "programs", len(outcomes)) as bar:
                 for key, outcome in self._run(waiting):
-                    if outcome.passed or (keep_failures and not outcome.stopped):
+                    is_kept = keep_failures or key in stored  # the latter in an audit
+                    if outcome.passed or (is_kept and not outcome.stopped):
                         store.add({key: asdict(replace(outcome, seconds=0.0))})
-                    outcomes[key] = outcome
+                    outcomes.setdefault(key, outcome)
                     bar.update()
         return [outcomes[key] for key in keys]
 

@@ -177,7 +177,7 @@ def answer_all(
     answer raises UserError: a busy machine must not change a number.
     """
     with store:
-        found, missing = store.lookup(questions, answer)
+        found, missing = store.lookup(questions)
         files = defaultdict(list)
         for key in missing:
             files[tuple(map(str, questions[key][:3]))].append((key, questions[key]))
@@ -191,7 +191,7 @@ def answer_all(
                         store.add({key: made})
                     else:
                         lost[key] = reason
-                    found[key] = made
+                    found.setdefault(key, made)
                 bar.update(len(answers))
     if strict and lost:
         reasons = ", ".join(sorted(set(lost.values())))

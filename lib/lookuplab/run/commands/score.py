@@ -8,14 +8,19 @@ shows.
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
+from lookuplab.paths import json_lines, write_lines
+from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, command
+from lookuplab.stackoverflow import grader
+from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, load_problems
+from lookuplab.toolgen.rules import rules_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     from lookuplab.models import Completion
 
 Line = dict[str, Any]
-Read = Callable[[Line], "tuple[Any, Completion] | None"]
+Read = Callable[[Line], "tuple[Any, Completion]"]
 
 
 class Benchmarks(Group):
@@ -32,11 +37,8 @@ class Benchmarks(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if ":" not in cmd_name:
-            command_ = super().get_command(ctx, cmd_name)
-            if not command_:
-                known = f"{', '.join(self.list_commands(ctx))}, or your own class, module:Class"
-                raise UserError(f"no benchmark {cmd_name!r}: give {known}")
-            return command_
+            check_choice("BENCHMARK", cmd_name, [*self.list_commands(ctx), "module:Class"])
+            return super().get_command(ctx, cmd_name)
 
         def own(file: Path, *, output: Path | None = None) -> None:
             """Score completions of your own benchmark (docs/fourth_paper.md).
@@ -50,7 +52,7 @@ class Benchmarks(Group):
             from lookuplab.benchmark import load_benchmark, rate_rows
 
             benchmark = load_benchmark(cmd_name)
-            read = of_tasks(benchmark, "task", "id", "completion")
+            read = of_tasks(benchmark, "id", "completion")
             records, frame = judged_file(benchmark, file, output, read, ["completion"])
             rows = rate_rows(frame, benchmark.measures, benchmark.by)
             own_columns = frame.columns.drop(
@@ -58,7 +60,7 @@ class Benchmarks(Group):
             )
             write("id", records, frame[own_columns], output, rows)
 
-        return command(name=cmd_name)(own)
+        return command(cmd_name)(own)
 
 
 @click.group(cls=Benchmarks)
@@ -86,51 +88,43 @@ def judged_file(
     fields: Sequence[str],
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
-    """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
-    without the lines of which ``read`` makes None. Without ``samples``, an id counts once: lines
-    that repeat it are left out, and said. A completion, which is in one of ``fields``, is empty if
-    it is null, and said. So are tasks that no line answers and uneven numbers of samples. Raises
-    UserError with file and line number.
+    """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "".
+
+    Without ``samples``, an id counts once: lines that repeat it are left out, and said. A
+    completion, which is in one of ``fields``, is empty if it is null, and said. So are tasks that
+    no line answers and uneven numbers of samples. Raises UserError with file and line number.
     """
     from lookuplab.benchmark import judged
-    from lookuplab.paths import json_lines
 
     if output and output.resolve() == file.resolve():
         raise UserError(f"{output} is the input; name another output file")
-    lines: list[tuple[Line, Any]] = []
-    first: dict[str, int] = {}
-    repeated = 0
-    nulls = []
+    records, pairs, nulls = [], [], []
+    times: Counter[str] = Counter()
     for number, record in json_lines(file):
         given = [name for name in fields if name in record]
         if given and all(record[name] is None for name in given):
             nulls.append(number)
             record[given[0]] = ""
         try:
-            pair = read(record)
+            task, completion = read(record)
         except UserError as error:
             raise UserError(f"{file}, line {number}: {error}") from None
-        if first.setdefault(str(record.get("id")), number) < number and not samples:
-            repeated += 1
-        else:
-            lines.append((record, pair))
-    if not lines:
+        times[str(task.id)] += 1
+        if samples or times[str(task.id)] == 1:
+            records.append(record)
+            pairs.append((task, completion))
+    if not records:
         raise UserError(f"{file} holds no line")
-    if repeated:
+    if repeated := times.total() - len(records):
         click.echo(f"lines that repeat an id, left out: {repeated}", err=True)
     if nulls:
         which = f"{len(nulls)} (the first is line {nulls[0]})"
         click.echo(f"lines whose completion is null, judged as empty: {which}", err=True)
-    kept = [(record, pair) for record, pair in lines if pair]
-    if not kept:
-        raise UserError("--leave-out leaves no line to score")
-    times = Counter(str(task.id) for _, (task, _) in kept)
     if missing := len(benchmark.tasks) - len(times) if benchmark.tasks else 0:
         click.echo(f"tasks that are not scored: {missing} of {len(benchmark.tasks)}", err=True)
     if samples and len(numbers := {*times.values()}) > 1:
         click.echo(f"samples of a task: {min(numbers)} to {max(numbers)}", err=True)
-    frame = judged(benchmark, [pair for _, pair in kept])
-    return [record for record, _ in kept], frame.assign(model="")
+    return records, judged(benchmark, pairs).assign(model="")
 
 
 def check_fields(record: Line, **types: Any) -> None:
@@ -143,27 +137,17 @@ def check_fields(record: Line, **types: Any) -> None:
             raise UserError(f"the field {name!r} {must}")
 
 
-def of_tasks(
-    benchmark: "Benchmark[Any]",
-    noun: str,
-    id_field: str,
-    text_field: str,
-    excluded: Collection[str] = (),
-) -> Read:
-    """Reads lines with a task's id and a completion of it; its samples are counted. Those of
-    ``excluded`` tasks are left out.
-    """
+def of_tasks(benchmark: "Benchmark[Any]", id_field: str, text_field: str) -> Read:
+    """Reads lines with a task's id and a completion of it; its samples are counted."""
     from lookuplab.benchmark import written
 
     tasks, samples = {str(task.id): task for task in benchmark.tasks}, Counter[str]()
 
-    def read(record: Line) -> "tuple[Any, Completion] | None":
+    def read(record: Line) -> "tuple[Any, Completion]":
         check_fields(record, **{id_field: int | str, text_field: str})
         id = str(record[id_field])
         if id not in tasks:
-            raise UserError(f"unknown {noun} {id!r}; the benchmark has {len(tasks)} others")
-        if id in excluded:
-            return None
+            raise UserError(f"unknown {id_field} {id!r}; the benchmark has {len(tasks)} others")
         samples[id] += 1
         return tasks[id], written(id, record[text_field], samples[id] - 1)
 
@@ -184,7 +168,6 @@ def write(
     """
     import pandas as pd
 
-    from lookuplab.paths import write_lines
     from lookuplab.results.artifact import readable
 
     values = columns.astype(object).where(columns.notna(), None)
@@ -199,7 +182,7 @@ def write(
     click.echo("\n".join([table.to_string(index=False), *notes]), err=output is None)
 
 
-@command(score)
+@score.command()
 def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = None) -> None:
     """Score completions of CloudAPIBench prompts: valid API invocation and failure category.
 
@@ -211,8 +194,7 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     For each line, writes id, valid, valid_closed, category, call, name (what is called), reason,
     flags and exists_anywhere (the name is in the index). Below the table, categories and flags are
     counted: unresolved_splat (judged by the visible arguments, because *x or **x hides others) and
-    unknown_target (no target is a method of the client, so nothing is valid). If the input has
-    labels (`valid`, `category`), the agreement with them is reported.
+    unknown_target (no target is a method of the client, so nothing is valid).
 
     \b
     Examples:
@@ -236,11 +218,6 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     rows = rate_rows(frame, bench.measures, "provider")
     counts = Counter([*frame.category, *frame["flags"].explode().dropna()])
     notes = [f"{name}: {count}" for name, count in counts.most_common()]
-    for field in ("valid", "category"):
-        labelled = [pair for pair in zip(records, frame[field], strict=True) if field in pair[0]]
-        if labelled:
-            agreed = sum(record[field] == value for record, value in labelled)
-            notes.append(f"agrees with the labels in {field!r}: {agreed} of {len(labelled)}")
     write("id", records, frame[[*CallJudgement.__annotations__]], output, rows, *notes)
 
 
@@ -254,8 +231,7 @@ def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
     types = {"candidate": str, "target": str | list, "provider": str, "client": str}
     check_fields(record, id=int | str, service=str | None, **types)
     candidate, target, provider, client = (record[name] for name in types)
-    if provider not in index.providers:
-        raise UserError(f"unknown provider {provider!r}; known are {', '.join(index.providers)}")
+    check_choice("provider", provider, index.providers)
     service = record.get("service") or ""
     index.methods(provider, client, service)
     targets = tuple(target) if isinstance(target, list) else (target,)
@@ -263,7 +239,7 @@ def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
     return task, written(task.id, candidate)
 
 
-@command(score)
+@score.command()
 def toolgen(
     file: Path,
     *,
@@ -296,10 +272,8 @@ def toolgen(
         variant: Metrics as the paper defines them, or as the authors' package computes them.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.run.cluster import joined
     from lookuplab.toolgen import tables
     from lookuplab.toolgen.evaluation import ToolGen
-    from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
@@ -329,7 +303,7 @@ def function_of(record: Line) -> "tuple[Any, Completion]":
         raise UserError(f"{type(error).__name__}: {error}") from None
 
 
-@command(score)
+@score.command()
 def ds1000(
     file: Path,
     *,
@@ -338,7 +312,6 @@ def ds1000(
     environment: str = "ds1000-grader",
     sandbox: Literal["namespaces", "none"] | None = None,
     variant: Literal["official", "repaired"] = "official",
-    leave_out: str = "",
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> None:
@@ -378,38 +351,27 @@ def ds1000(
         sandbox: How the programs are contained; none means no protection. [default: namespaces]
         variant: How code is cut out of an answer: as DS-1000 does it, or without losing fenced or
             unindented answers.
-        leave_out: ID,ID: do not score the answers to these problems.
         workers: Number of servers that run at once. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows
-    from lookuplab.run.cluster import joined
-    from lookuplab.stackoverflow import ds1000, grader, scores
+    from lookuplab.stackoverflow import scores
     from lookuplab.stackoverflow.asking import Ds1000Bench
 
-    tasks, excluded = ds1000.load_problems(problems), set(leave_out.replace(" ", "").split(","))
-    if unknown := excluded - {"", *(problem.id for problem in tasks)}:
-        raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
+    tasks = load_problems(problems)
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
-    read, more = of_tasks(bench, "problem", "problem_id", "solution", excluded), Counter[str]()
-
-    def answer(record: Line) -> "tuple[Any, Completion] | None":
-        more["texts"] += as_published(record)
-        return read(record)
-
+    read = of_tasks(bench, "problem_id", "solution")
     with joined(scheduler, runs.workers) as runs.cluster:
-        records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
+        records, frame = judged_file(
+            bench, file, output, lambda record: read(as_published(record)), ["solution", "code"]
+        )
     solved = scores.solved(tasks, frame, [1])
-    parts = [*solved.library.unique(), *ds1000.PERTURBATIONS, "all"]
+    parts = [*solved.library.unique(), *PERTURBATIONS, "all"]
     rows = scores.rows({("", "problems"): solved}, parts=parts)
     if solved.samples.nunique() > 1:  # else this mean is pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}"]
-    if leave_out:
-        notes.append(f"left out by name: {leave_out}")
-    if more["texts"]:
-        notes.append(f"further texts of lists, left out: {more['texts']}")
     lost = frame[frame.passed.isna()]
     if len(lost):
         notes.append(
@@ -420,17 +382,17 @@ def ds1000(
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
 
 
-def as_published(record: Line) -> int:
-    """Give the line of an answer the fields problem_id and solution; returns how many further texts
-    it holds.
+def as_published(record: Line) -> Line:
+    """The line of an answer with the fields problem_id and solution: of a list of texts the first
+    one, as in the authors' script.
     """
     about, text = record.get("metadata"), record.get("solution")
     text = record.get("code") if text is None else text
     inner = about.get("problem_id") if isinstance(about, dict) else None
-    ids = (record.get("problem_id"), inner, record.get("id"))
-    if (id := next((one for one in ids if one is not None), None)) is not None:
-        record["problem_id"] = id
-    texts = text if isinstance(text, list) and text else [text]
-    if texts[0] is not None:
-        record["solution"] = texts[0]
-    return len(texts) - 1
+    for id in (record.get("id"), inner, record.get("problem_id")):
+        if id is not None:
+            record["problem_id"] = id
+    [first, *_] = text if isinstance(text, list) and text else [text]
+    if first is not None:
+        record["solution"] = first
+    return record

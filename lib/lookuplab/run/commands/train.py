@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from lookuplab.run.commands import Group, command, echo_counts, with_settings
+from lookuplab.run.commands import Group, echo_counts, with_settings
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # of glibc's mallopt
 
@@ -34,7 +34,7 @@ def steady() -> None:
             ctypes.CDLL(None).mallopt(option, value)
 
 
-@command(train)
+@train.command()
 def toolgen(
     *,
     base: str,

@@ -74,8 +74,9 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     The Stack v2, which is a list of identifiers.
     """
     place = Path(source)
-    inside = (place, *place.rglob("*"))
-    scripts = sorted(path for path in inside if path.suffix in SCRIPTS and path.is_file())
+    scripts = sorted(
+        path for path in (place, *place.rglob("*")) if path.suffix in SCRIPTS and path.is_file()
+    )
     if place.suffix in SCRIPTS and not scripts:
         raise UserError(f"there is no file {source}")
     root = place if place.is_dir() else place.parent
@@ -174,8 +175,7 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
         if found:
             seen.add(hash(text))
     rows = {spec.id: (names[spec.provider, spec.name], bound[spec.id]) for spec in index.operations}
-    frame = DataFrame.from_dict(rows, orient="index", columns=COUNTS)
-    return frame.rename_axis("api"), fates
+    return DataFrame.from_dict(rows, orient="index", columns=COUNTS).rename_axis("api"), fates
 
 
 def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], str]]:
@@ -236,8 +236,7 @@ def usage(text: str, clients: Clients) -> tuple[Counter[str], Counter[str]]:
             case ast.Call(func=function):
                 names[_last_name(function)] += 1
                 if isinstance(function, ast.Attribute):
-                    objects = _meant(function.value) & clients.keys()
-                    known = [clients[client] for client in objects]
+                    known = [clients[one] for one in _meant(function.value) & clients.keys()]
                     apis = {one[function.attr] for one in known if function.attr in one}
                     bound.update(apis if len(apis) == 1 else ())
     return names, bound

@@ -244,8 +244,7 @@ def _apis(
 def main() -> None:
     """Read the package that the command line names, and write JSON Lines to stdout."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as report:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)  # whatever a package prints
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a package prints
         _, package, every_path, *folders = sys.argv
         sys.path[:0] = folders
         sys.argv = ["x"]

@@ -89,7 +89,8 @@ def build(
         raise UserError(f"no API of {name} can be asked for: {why or 'it has no public operation'}")
     asked = tasks.build(index, counts, seed, per_class)
     tasks.write_tasks(asked, folder / TASKS)
-    empty = [name for name in COMPOSITION if name not in {task.frequency for task in asked}]
+    classes = {task.frequency for task in asked}
+    empty = (name for name in COMPOSITION if name not in classes)
     warnings = [f"no task asks for an API of {name} frequency" for name in empty]
     if usable < FEW * len(operations):
         warnings.append(f"only {share}: scores say little about the package as a whole")

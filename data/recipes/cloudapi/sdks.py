@@ -131,8 +131,11 @@ def azure_methods(service: str) -> Iterator[Described]:
 def azure_clients(service: str) -> set[type]:
     """The classes that a program calls: exported clients, and their ``*Operations`` groups."""
     module = importlib.import_module(AZURE[service])
-    names = (name for name in dir(module) if re.search("^[^_].*(Client|Proxy|ClientAPIs)$", name))
-    clients = {getattr(module, name) for name in names}
+    clients = {
+        getattr(module, name)
+        for name in dir(module)
+        if re.search("^[^_].*(Client|Proxy|ClientAPIs)$", name)
+    }
     return clients.union(*map(_groups, clients))
 
 

@@ -203,8 +203,8 @@ def corrected(tasks: Sequence[ApiTask], path: Path, index: ApiIndex) -> list[Api
     """
     known = {task.id: task for task in tasks}
     with readable_file(path, "holds no comments for these tasks ({})"):
-        rows = read_csv(path, dtype=str, keep_default_na=False)
-        for name, comment, targets in rows[["id", "comment", "targets"]].itertuples(index=False):
+        rows = read_csv(path, dtype=str, keep_default_na=False, index_col="id")
+        for name, comment, targets in rows[["comment", "targets"]].itertuples():
             task = known[name]
             chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
             prompt = task_prompt(index.by_id[task.target], comment)

@@ -629,8 +629,7 @@ def holding(offered: list[list[Candidate]], number: int) -> list[Candidate]:
     waiting = iter(in_turn(offered))
     while tried := [*islice(waiting, number - len(kept))]:
         answers = [(one, answer) for one in tried for answer in (one.reference, *one.wrong)]
-        programs = [program(one, answer) for one, answer in answers]
-        outcomes = grader.outcomes(programs, "checking problems")
+        outcomes = grader.outcomes([program(*one) for one in answers], "checking problems")
         failed = {
             one
             for (one, answer), outcome in zip(answers, outcomes, strict=True)

@@ -142,8 +142,7 @@ def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
     """A freshly initialised model of ``architectures.yaml``, fp32."""
     torch.manual_seed(seed)
     ids = {"bos_token_id": EOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
-    options = {**ARCHITECTURES[name], **ids}
-    config = AutoConfig.for_model(**options, tie_word_embeddings=True)
+    config = AutoConfig.for_model(**ARCHITECTURES[name] | ids, tie_word_embeddings=True)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = kind.from_config(config)
     with torch.no_grad():  # Llama's residual branches start small: deeper stacks train faster

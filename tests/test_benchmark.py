@@ -110,7 +110,7 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     ]
     assert "valid_percent 50.0" in " ".join(result.stderr.split())
     assert "tasks that are not scored: 9 of 10" in result.stderr
-    assert "unknown task 'wish-99'" in score("shelf:Shelf", [right | {"id": "wish-99"}]).stderr
+    assert "unknown id 'wish-99'" in score("shelf:Shelf", [right | {"id": "wish-99"}]).stderr
     assert "no benchmark shelf:Case" in score("shelf:Case", [right]).stderr
 
 

@@ -51,7 +51,7 @@ def test_a_target_that_the_client_does_not_have_is_reported(score):
     [
         ("[1]", "line 2: not an object; each line must be"),
         (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
-        (AWS | {"provider": "gcp"}, "line 2: unknown provider 'gcp'"),
+        (AWS | {"provider": "gcp"}, "line 2: provider is 'gcp'; it must be"),
         (AWS | {"client": "s4"}, "line 2: no client 's4'"),
     ],
 )

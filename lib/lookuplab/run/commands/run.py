@@ -112,8 +112,8 @@ def reproduce(
     they fit. With --cold, everything is made anew, in stores of its own (runs/cold), from which
     `lookuplab record` writes a new record; that takes about two core-hours.
 
-    With --audit, a sample of the record is made anew afterwards: of the rows that the notebooks
-    asked for, a share of each model and kind, at least 50 of each. The commit decides which, so
+    With --audit, the notebooks also make a sample of the record anew, to compare: of the rows that
+    they ask for, a share of each model and kind, at least 50 of each. The commit decides which, so
     that over time other rows are tried. Every token and verdict must be equal, and every
     log-probability up to its last digits, which depend on the batch and on the processor; near ties
     are listed. Judgements are compared only under the record's Python. The exit code is 1 if

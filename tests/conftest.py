@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from lookuplab import paths
+from lookuplab.models import Completion
 from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 from lookuplab.run.notebooks import Notebook, Profile, plan
@@ -96,6 +97,29 @@ def executed(tmp_path, monkeypatch):
         assert runner.run_jobs([replace(job, **places)]) == [None]
 
     return run
+
+
+class ScriptedModel:
+    """Answers each prompt with ``answer(prompt, sample)``, a text or a completion; keeps what it
+    was ``asked``.
+    """
+
+    def __init__(self, answer, chat=False, tokenizer=None):
+        self.name, self.identity = "scripted", {"name": "scripted"}
+        self.answer, self.chat, self.tokenizer, self.asked = answer, chat, tokenizer, []
+
+    def generate(self, requests, _):
+        for prompt, sample in requests:
+            self.asked.append(prompt)
+            made = self.answer(prompt, sample)
+            if isinstance(made, str):
+                made = Completion(prompt.id, sample, made, (), (), None, "eos", 1)
+            yield [made]
+
+
+@pytest.fixture
+def scripted():
+    return ScriptedModel
 
 
 class Kit:

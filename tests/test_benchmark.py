@@ -10,7 +10,7 @@ import pytest
 from lookuplab import paths
 from lookuplab.benchmark import Benchmark, evaluate, load_benchmark, rate_rows
 from lookuplab.errors import UserError
-from lookuplab.models import Completion, Decoding, Prompt
+from lookuplab.models import Decoding, Prompt
 
 
 @dataclass
@@ -38,24 +38,19 @@ class Doubling(Benchmark[SimpleNamespace]):
         return replace(self, chat=bool(model.chat))
 
 
-class Scripted:
-    """Writes twice the number in sample 0, and nothing in sample 1."""
-
-    name, identity, tokenizer = "scripted", {"name": "scripted"}, None
-
-    def __init__(self, chat=False):
-        self.chat, self.read = chat, []
-
-    def generate(self, requests, _):
-        for prompt, sample in requests:
-            self.read.append((prompt.text, prompt.system))
-            text = "" if sample else str(2 * int(prompt.text.split()[2]))
-            yield [Completion(prompt.id, sample, text, (), (), None, "eos", 4)]
+def twice(prompt, sample):
+    """The number doubled in sample 0, nothing in sample 1."""
+    return "" if sample else str(2 * int(prompt.text.split()[2]))
 
 
 @pytest.fixture
-def frame():
-    return evaluate(Scripted(), Doubling(), store=False, progress=False)
+def model(scripted):
+    return scripted(twice)
+
+
+@pytest.fixture
+def frame(model):
+    return evaluate(model, Doubling(), store=False, progress=False)
 
 
 def test_a_model_is_asked_every_task_and_each_completion_is_judged(frame):
@@ -67,10 +62,10 @@ def test_a_model_is_asked_every_task_and_each_completion_is_judged(frame):
     ]
 
 
-def test_a_benchmark_is_put_to_a_model_in_the_models_own_form():
-    model = Scripted(chat=True)
+def test_a_benchmark_is_put_to_a_model_in_the_models_own_form(model):
+    model.chat = True
     evaluate(model, Doubling(), store=False, progress=False)
-    assert model.read[0] == ("2 * 1 = ", "answer")
+    assert (model.asked[0].text, model.asked[0].system) == ("2 * 1 = ", "answer")
 
 
 def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered(frame):
@@ -89,9 +84,9 @@ def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered(frame)
     assert [one["metric"] for one in rate_rows(frame)] == ["right_percent"]
 
 
-def test_a_benchmark_without_a_task_is_a_user_error():
+def test_a_benchmark_without_a_task_is_a_user_error(model):
     with pytest.raises(UserError, match="no task"):
-        evaluate(Scripted(), Doubling(tasks=[]), store=False)
+        evaluate(model, Doubling(tasks=[]), store=False)
 
 
 def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, monkeypatch, capsys):
@@ -110,7 +105,7 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     ]
     assert "valid_percent 50.0" in " ".join(result.stderr.split())
     assert "tasks that are not scored: 9 of 10" in result.stderr
-    assert "unknown task 'wish-99'" in score("shelf:Shelf", [right | {"id": "wish-99"}]).stderr
+    assert "unknown id 'wish-99'" in score("shelf:Shelf", [right | {"id": "wish-99"}]).stderr
     assert "no benchmark shelf:Case" in score("shelf:Case", [right]).stderr
 
 
@@ -128,10 +123,10 @@ def test_a_boolean_that_is_missing_somewhere_is_still_a_share(frame):
         (lambda *_: 1 / 0, "judging task 't1': ZeroDivisionError"),
     ],
 )
-def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, monkeypatch):
+def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, model, monkeypatch):
     monkeypatch.setattr(Doubling, "judge", judge)
     with pytest.raises(UserError, match=words):
-        evaluate(Scripted(), Doubling(), store=False, progress=False)
+        evaluate(model, Doubling(), store=False, progress=False)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by
 FIGURES = ROOT / "figures"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
-HashForm = Literal["content", "digests", "lines", "times"]
+HashForm = Literal["content", "digests", "lines"]
 # the same content gives the same bytes
 COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
 
@@ -155,21 +155,17 @@ def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
     """sha256 over names (below ``folder``) and contents of ``files``, in their order.
 
     ``form`` is what of each file goes in. Keys of stored answers have "content" (models) and
-    "digests" (repositories), figures have "lines" (data): none of them can change. "times" does not
-    read the files: size and time of modification stand for the content.
+    "digests" (repositories), figures have "lines" (data): none of them can change.
     """
     total = hashlib.sha256()
     for file in files:
-        name, stat = os.fsencode(file.relative_to(folder).as_posix()), file.stat()
+        name = os.fsencode(file.relative_to(folder).as_posix())
         if form == "lines":
             total.update(b"%b %b\n" % (name, file_hash(file).encode()))
         elif form == "digests":
             total.update(b"%b\0%b" % (name, bytes.fromhex(file_hash(file))))
-        elif form == "times":
-            total.update(b"%b\0%d\0%d\0" % (name, stat.st_size, stat.st_mtime_ns))
         else:
-            total.update(b"%b\0%d\0" % (name, stat.st_size))
+            total.update(b"%b\0%d\0" % (name, file.stat().st_size))
             with file.open("rb") as stream:
-                while block := stream.read(2**20):
-                    total.update(block)
+                hashlib.file_digest(stream, lambda: total)  # goes on with it
     return total.hexdigest()

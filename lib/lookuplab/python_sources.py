@@ -101,18 +101,13 @@ def identity(*analysers: str) -> str:
     """What an answer depends on besides the repository and Python: the analysers' versions and the
     sources.
     """
-    read = _listing(folder()) if os.environ.get("LOOKUPLAB_SOURCES") else file_hash(PINS)
+    read = file_hash(PINS)
+    if os.environ.get("LOOKUPLAB_SOURCES"):
+        files = sorted(file for file in folder().rglob("*.py*") if file.suffix in (".py", ".pyi"))
+        read = folder_hash(folder(), filter(Path.is_file, files), "digests")
     return ", ".join(
         [*(f"{name} {metadata.version(name)}" for name in analysers), f"sources {read}"]
     )
-
-
-def _listing(place: Path) -> str:
-    """A digest of the names, sizes and times of a folder's Python files: reading them all would
-    take minutes.
-    """
-    files = sorted(file for file in place.rglob("*.py*") if file.suffix in (".py", ".pyi"))
-    return folder_hash(place, filter(Path.is_file, files), "times")
 
 
 def search_path() -> list[str]:

@@ -30,7 +30,7 @@ from lookuplab.cloudapi.policies import (
 )
 from lookuplab.models.store import hashed
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
-from lookuplab.scoring.rates import Rate, averages, bare_row, of_change, rate, shares
+from lookuplab.scoring.rates import Rate, averages, bare_row, of_change, of_share, rate
 
 BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
 TOLERATED = 1.0  # points: a threshold that is at most this far below the best is as good
@@ -233,7 +233,7 @@ def risk_rows(first: DataFrame, counts: Sequence[int], coverages: Sequence[float
     }
     for name, order in orders.items():
         answered = 1 - lowest(order, 1 - np.asarray(coverages))
-        risks = shares(~valid[:, None] * answered, first.cluster, answered)
+        risks = averages(~valid[:, None] * answered, first.cluster, answered, of_share)
         for coverage, risk in zip(coverages, risks, strict=True):
             numbers[f"coverage_{100 * coverage:g}/{name}", "risk_percent"] = risk.percent()
     for name in ("confidence", "frequency"):

@@ -41,30 +41,21 @@ MEMORY = {"put_object": "put_object", "get_object": "object_get", "list_objects"
 CERTAIN, UNSURE = -0.01, -1.0  # log-probabilities of names that were read, and made up
 
 
-class ReadingModel:
-    """Calls the first API documented in its prompt, else what it remembers: ``memory`` {task id:
-    name}. Keeps every prompt that it was asked.
-    """
-
-    name, chat = "reader", False
-
-    def __init__(self, memory):
-        self.memory, self.asked, self.identity = memory, [], {"name": "reader"}
-
-    def generate(self, requests, _):
-        for prompt, sample in requests:
-            self.asked.append(prompt)
-            read = re.search(r"^API name: (\w+)", prompt.text, re.MULTILINE)
-            name = read[1] if read else self.memory[prompt.id]
-            name = name if name in (prompt.choices or [name]) else prompt.choices[0]
-            sure, length = (CERTAIN if read else UNSURE, 0.0), len(prompt.text.split())
-            written = name + "()", (name, "()"), (0, 1), sure
-            yield [Completion(prompt.id, sample, *written, "stop", length)]
-
-
 @pytest.fixture
-def model():
-    return ReadingModel(MEMORY)
+def model(scripted):
+    """Calls the first API documented in its prompt, else what it remembers in ``memory``."""
+
+    def answer(prompt, sample):
+        read = re.search(r"^API name: (\w+)", prompt.text, re.MULTILINE)
+        name = read[1] if read else made.memory[prompt.id]
+        name = name if name in (prompt.choices or [name]) else prompt.choices[0]
+        sure, length = (CERTAIN if read else UNSURE, 0.0), len(prompt.text.split())
+        written = name + "()", (name, "()"), (0, 1), sure
+        return Completion(prompt.id, sample, *written, "stop", length)
+
+    made = scripted(answer)
+    made.memory = MEMORY
+    return made
 
 
 def test_a_design_shows_these_lines():
@@ -152,7 +143,8 @@ def test_confidence_and_existence_are_those_of_the_first_name(model):
     first = evaluate(model, BENCH, store=False)
     assert list(first.exists) == [True, False, True]
     assert first.minimum.tolist() == pytest.approx([math.exp(UNSURE)] * 3)
-    other = evaluate(ReadingModel({"put_object": "run_instances"}), PUT, store=False)
+    model.memory = {"put_object": "run_instances"}
+    other = evaluate(model, PUT, store=False)
     assert not other.exists.item() and other.exists_anywhere.item()
 
 
@@ -162,8 +154,8 @@ def test_a_constrained_name_is_one_of_the_clients_operations(model):
     assert held.exists.all()
 
 
-def test_only_a_chat_models_answer_loses_its_backticks():
-    model = ReadingModel({"put_object": "`put_object()` or "})
+def test_only_a_chat_models_answer_loses_its_backticks(model):
+    model.memory = {"put_object": "`put_object()` or "}
     assert not evaluate(model, PUT, store=False).valid.item()
     model.chat = True
     assert evaluate(model, PUT, store=False).valid.item()

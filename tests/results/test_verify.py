@@ -159,7 +159,7 @@ CHANGE = "demo/table | m | low | valid: value 33.3333 -> 33.7079"
 def test_on_another_processor_a_near_tie_explains_numbers_of_its_notebook_and_model_alone(
     run, after, rows, said
 ):
-    run.notebook("table", "pass")
+    run.notebook("table", 'artifact = Artifact("demo", "table", profile)')
     write_answers(run, ANSWER, STEADY, SECOND)
     commit(run)
     write(run, *rows, processor=NEW)
@@ -168,9 +168,10 @@ def test_on_another_processor_a_near_tie_explains_numbers_of_its_notebook_and_mo
 
 
 def test_what_git_does_not_have_is_one_line(run, monkeypatch):
-    for arguments in (["empty"], ["--profile", "smoke"]):
+    run.notebook("new", 'artifact = Artifact("demo", "new", profile)')
+    for arguments in (["new"], ["--profile", "smoke"]):
         code, text = run.call("verify", *arguments)
-        assert code == 2 and "git has no figures of" in text and text.count("\n") == 1, text
+        assert code == 2 and "git has n" in text and text.count("\n") == 1, text
     monkeypatch.setenv("PATH", "")
     assert "is not installed" in run.call("verify")[1]
 
@@ -179,8 +180,8 @@ def test_what_git_does_not_have_is_one_line(run, monkeypatch):
     ("name", "other"),
     [("demo", "other/table"), ("table", "demo/other"), ("demo/table", "demo/other")],
 )
-def test_a_paper_or_an_artifact_is_compared_alone(run, name, other):
-    run.notebook("table", "pass")
+def test_a_paper_or_a_notebook_is_compared_alone(run, name, other):
+    run.notebook("table", 'artifact = Artifact("demo", "table", profile)')
     write(run, *ROWS, place=other)
     write_answers(run, ANSWER, (*ANSWER[:-1], other))
     assert [run.call("verify", *names)[0] for names in ((name,), ())] == [0, 1]

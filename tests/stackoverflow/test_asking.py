@@ -12,7 +12,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from lookuplab.errors import UserError
-from lookuplab.models import Completion
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import trimmed_prompt
 from lookuplab.stackoverflow.corpus import Snippet
@@ -123,30 +122,19 @@ def test_what_the_budget_cut_is_counted_once_per_prompt():
     assert values["description_cut_tokens"] == 2 and values["code_cut_percent"] == 0
 
 
-class Fenced:
-    """A chat model that knows the answer and puts a fence around it."""
-
-    name, chat, identity = "fenced", True, {"name": "fenced"}
-
-    def __init__(self, tokenizer):
-        self.tokenizer, self.asked = tokenizer, []
-
-    def generate(self, requests, _):
-        for prompt, sample in requests:
-            self.asked.append(prompt)
-            text = f"```\n{written.REFERENCE}```\nThat is all."
-            yield [Completion(prompt.id, sample, text, (), (), None, "eos", 1)]
-
-
 def test_a_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
-    problems, tokenizer, tmp_path, monkeypatch
+    problems, tokenizer, scripted, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    model, ways = Fenced(tokenizer), {"alone": {}, "with_one": {"examples": 1}}
+    fenced = f"```\n{written.REFERENCE}```\nThat is all."
+    model, ways = (
+        scripted(lambda *_: fenced, True, tokenizer),
+        {"alone": {}, "with": {"examples": 1}},
+    )
     monkeypatch.setattr(asking, "load", lambda _: model)
     asked = [model.name], problems[:1], {"1": EXAMPLES}, ways, 1, 64, Grader(sandbox="none")
     trial = asking.evaluate_ways(*asked)
     assert [frame.passed.tolist() for frame in trial.frames.values()] == [[True], [True]]
-    alone, with_one = model.asked
-    assert alone.system == with_one.system == CHAT and alone.text == problems[0].prompt
-    assert with_one.text.endswith("</code>\n\n" + alone.text)
+    alone, behind_one = model.asked
+    assert alone.system == behind_one.system == CHAT and alone.text == problems[0].prompt
+    assert behind_one.text.endswith("</code>\n\n" + alone.text)

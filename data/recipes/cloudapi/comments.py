@@ -175,16 +175,12 @@ def reword(
     return " ".join(f"{choose(verbs[meaning.verb])} {rest}".split())
 
 
-def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
-    """Up to ``count`` different wordings of what the API is for, capitalised.
+def wordings(spec: ApiSpec, count: int) -> Iterator[str]:
+    """Up to ``count`` different wordings of what the API is for, capitalised; each takes
+    milliseconds.
 
     None of them contains the API's name in any case style, and none occurs in the description.
     """
-    return [*wordings(spec, count)]
-
-
-def wordings(spec: ApiSpec, count: int) -> Iterator[str]:
-    """``distinct_comments`` one after the other: each takes milliseconds."""
     if (meaning := purpose(spec)) is None:
         return
     seen = set()

@@ -27,7 +27,7 @@ from typing import Any
 
 import click
 import numpy as np
-from pandas import DataFrame, read_csv
+from pandas import DataFrame, Index, read_csv
 
 from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex, load_index, readable_file
@@ -74,8 +74,9 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     The Stack v2, which is a list of identifiers.
     """
     place = Path(source)
-    inside = (place, *place.rglob("*"))
-    scripts = sorted(path for path in inside if path.suffix in SCRIPTS and path.is_file())
+    scripts = sorted(
+        path for path in (place, *place.rglob("*")) if path.suffix in SCRIPTS and path.is_file()
+    )
     if place.suffix in SCRIPTS and not scripts:
         raise UserError(f"there is no file {source}")
     root = place if place.is_dir() else place.parent
@@ -141,9 +142,7 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
     (counted; a file can belong to two), ``unparsed`` (not valid Python 3, so a regular expression
     counted the names).
     """
-    names: Counter[tuple[str, str]] = Counter()
-    bound: Counter[str] = Counter()
-    fates: Counter[str] = Counter()
+    names, bound, fates = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
     seen = set()
     providers, clients = specific_to(index), client_names(index)
     for path, text in files:
@@ -176,8 +175,7 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
         if found:
             seen.add(hash(text))
     rows = {spec.id: (names[spec.provider, spec.name], bound[spec.id]) for spec in index.operations}
-    frame = DataFrame.from_dict(rows, orient="index", columns=COUNTS)
-    return frame.rename_axis("api"), fates
+    return DataFrame.from_dict(rows, orient="index", columns=COUNTS).rename_axis("api"), fates
 
 
 def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], str]]:
@@ -230,8 +228,7 @@ def usage(text: str, clients: Clients) -> tuple[Counter[str], Counter[str]]:
     with warnings.catch_warnings(action="ignore"):
         tree = ast.parse(text)
     _read(tree, ChainMap({_ALIASES: {}}))
-    names: Counter[str] = Counter()
-    bound: Counter[str] = Counter()
+    names, bound = Counter[str](), Counter[str]()
     for node in ast.walk(tree):
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -239,8 +236,7 @@ def usage(text: str, clients: Clients) -> tuple[Counter[str], Counter[str]]:
             case ast.Call(func=function):
                 names[_last_name(function)] += 1
                 if isinstance(function, ast.Attribute):
-                    objects = _meant(function.value) & clients.keys()
-                    known = [clients[client] for client in objects]
+                    known = [clients[one] for one in _meant(function.value) & clients.keys()]
                     apis = {one[function.attr] for one in known if function.attr in one}
                     bound.update(apis if len(apis) == 1 else ())
     return names, bound
@@ -327,8 +323,7 @@ def _meant(node: Any) -> set[str]:
     if not hasattr(node, "meant"):
         node.meant = set()  # for circular definitions
         node.meant = _resolved(node, node.scope)
-    meant: set[str] = node.meant
-    return meant
+    return node.meant
 
 
 def _resolved(node: ast.AST, scope: Scope) -> set[str]:
@@ -407,7 +402,6 @@ BY_REPOSITORY = "per_repository.jsonl.gz"
 LARGEST_COUNTS = {"aws": (0, 6), "azure": (1, 10)}
 CLIENT_SHARE = 3  # at least one in so many of them must show a client of the API's service
 DRAWS = 1000
-STABLE = 0.9  # the lowest class_stability of a stable API
 
 
 def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
@@ -417,20 +411,16 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     and it also calls something on a client of the operation's service. Third: it calls the
     operation on the operation's own client.
     """
-    columns: dict[object, list[int]] = defaultdict(list)
-    for at, spec in enumerate(index.operations):
-        for key in ("name", spec.provider, spec.name), (spec.provider, spec.service), spec.id:
-            columns[key].append(at)
-    rows = [row for _, row in json_lines(path)]
-    found = np.zeros((3, len(rows), len(index.operations)), bool)
-    for at, row in enumerate(rows):
-        for provider, name, _ in row["names"]:
-            found[0, at, columns["name", provider, name]] = True
-        for place in row["bound"]:
-            found[1, at, columns[place[0], place[1]]] = True
-            found[2, at, columns["{}/{}.{}.{}".format(*place)]] = True
-    found[1] &= found[0]
-    return found
+    operations = index.operations
+    names = Index([f"{spec.provider} {spec.name}" for spec in operations])
+    services = Index([f"{spec.provider} {spec.service}" for spec in operations])
+    ids, found = Index([spec.id for spec in operations]), []
+    for _, row in json_lines(path):
+        named = names.isin([f"{provider} {name}" for provider, name, _ in row["names"]])
+        client = services.isin([f"{provider} {service}" for provider, service, *_ in row["bound"]])
+        bound = ids.isin(["{}/{}.{}.{}".format(*place) for place in row["bound"]])
+        found.append((named, named & client, bound))
+    return np.stack(found, axis=1)
 
 
 def classes(repositories: Any, index: ApiIndex) -> np.ndarray:
@@ -453,7 +443,7 @@ def classes(repositories: Any, index: ApiIndex) -> np.ndarray:
     ]
     most = np.array([LARGEST_COUNTS[spec.provider] for spec in operations]).T
     names, clients, bound = repositories
-    found, at_least = (sum((n > limit).astype(int) for limit in most) for n in (names, bound))
+    found, at_least = (sum(n > limit for limit in most) for n in (names, bound))
     shown = (CLIENT_SHARE * clients >= names) & ((bound > 0) | ~shared)
     sure = np.where(generic, found == at_least, shown)
     return np.where((found == 0) | sure, found, -1)
@@ -474,7 +464,7 @@ def stability(found: Any, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
     return kept / draws
 
 
-def classify() -> DataFrame:
+def classify() -> None:
     """Write ``repositories_client``, ``class`` and ``class_stability`` of the committed table, from
     the counts by repository next to it; the table's other columns stay unchanged.
     """
@@ -485,7 +475,6 @@ def classify() -> DataFrame:
     frame["class"] = np.array([*FREQUENCY_CLASSES, ""])[classes(found.sum(axis=1), index)]
     frame["class_stability"] = stability(found, index)
     write_lines(FREQUENCIES, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
-    return frame
 
 
 @command()
@@ -499,9 +488,7 @@ def main() -> None:
     Example:
       python -m recipes.cloudapi.frequency
     """
-    for name, of_class in classify().groupby("class").class_stability:
-        stable = (of_class >= STABLE).sum()
-        click.echo(f"{name or 'none':6} {len(of_class):>6,} APIs, {stable:,} stable")
+    classify()
     click.echo(f"written: {FREQUENCIES}")
 
 

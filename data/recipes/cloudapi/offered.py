@@ -58,7 +58,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
         while (folder := folder.parent).joinpath("__init__.py").exists():  # a part of a package
             package = f"{folder.name}.{package}"
         folders = [str(folder)]
-    found: list[Described] = []
+    found = []
     rest: dict[str, Any] = {}
     last = package
     with (
@@ -95,41 +95,36 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
 
 def unpacked(release: str) -> tuple[Path, str]:
     """(folder to import from, import name) of a release from the package index, such as
-    ``networkx==3.4``: its wheel or sdist is unpacked once, and never installed.
+    ``networkx==3.4``: its wheel is unpacked once, and never installed. An sdist is none, because
+    pip would run it to read its name.
     """
     ready = paths.DOWNLOADS / "releases" / release
     if not re.fullmatch(r"[\w.-]+==[\w.!+-]+", release):
         raise UserError(f"{release!r}: name one release, such as networkx==3.4")
     if not ready.is_dir():
         with TemporaryDirectory(dir=paths.made(ready.parent)) as folder:
-            options = "--only-binary=:none:", "--prefer-binary", "--ignore-requires-python"
-            if said := python_sources.download(Path(folder), *options, release):
+            if said := python_sources.download(Path(folder), "--ignore-requires-python", release):
                 raise UserError(f"pip does not bring {release}: {said}")
-            (archive,) = Path(folder).iterdir()
-            form = "zip" if archive.suffix in (".whl", ".zip") else "gztar"
-            shutil.unpack_archive(archive, Path(folder) / "ready", form)
+            (wheel,) = Path(folder).iterdir()
+            shutil.unpack_archive(wheel, Path(folder) / "ready", "zip")
             (Path(folder) / "ready").rename(ready)
-    root = ready
-    if not any(ready.glob("*.dist-info")):  # an sdist
-        root = next(ready.iterdir())
-        root = root / "src" if (root / "src").is_dir() else root
-    files = [*root.rglob("__init__.py"), *root.glob("*.py")]
+    files = [*ready.rglob("__init__.py"), *ready.glob("*.py")]
     parts = {(file.parent if file.stem == "__init__" else file.with_suffix("")) for file in files}
-    names = [part.relative_to(root).parts for part in parts - {root}]
+    names = [part.relative_to(ready).parts for part in parts - {ready}]
     public = [name for name in names if not any(re.fullmatch(HIDDEN, part) for part in name)]
     wanted = re.sub(r"[-.]+", "_", release.partition("==")[0]).lower()
     if not public:
         raise UserError(f"{release} holds no Python package")
     _, _, best = min((len(one), one[-1].lower() != wanted, one) for one in public)
-    return root, ".".join(best)
+    return ready, ".".join(best)
 
 
 def read(package: str, every_path: bool = False) -> Iterator[object]:
     """The names of modules as they are imported, then [specification, documentation] of each API,
     then what else there is to say.
     """
-    left_out: Counter[str] = Counter()
-    errors: dict[str, str] = {}
+    left_out = Counter[str]()
+    errors = {}
 
     def failed(module: str, error: BaseException) -> None:
         errors[module] = f"{type(error).__name__}: {error}"
@@ -249,8 +244,7 @@ def _apis(
 def main() -> None:
     """Read the package that the command line names, and write JSON Lines to stdout."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as report:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)  # whatever a package prints
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a package prints
         _, package, every_path, *folders = sys.argv
         sys.path[:0] = folders
         sys.argv = ["x"]

@@ -18,7 +18,7 @@ from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, echo_counts, run_module
 from recipes.cloudapi import frequency, tasks
-from recipes.cloudapi.comments import distinct_comments
+from recipes.cloudapi.comments import wordings
 from recipes.cloudapi.offered import offered
 from recipes.cloudapi.reading import write_index
 
@@ -78,7 +78,7 @@ def build(
     counts.to_csv(folder / FREQUENCIES)
     operations, usable = index.operations, 0
     for spec in operations:
-        if (reason := tasks.obstacle(spec, tasks.IN_PACKAGES)) or not distinct_comments(spec, 1):
+        if (reason := tasks.obstacle(spec, tasks.IN_PACKAGES)) or not any(wordings(spec, 1)):
             left_out[REASONS.get(reason, reason)] += 1
         else:
             usable += 1
@@ -89,7 +89,8 @@ def build(
         raise UserError(f"no API of {name} can be asked for: {why or 'it has no public operation'}")
     asked = tasks.build(index, counts, seed, per_class)
     tasks.write_tasks(asked, folder / TASKS)
-    empty = [name for name in COMPOSITION if name not in {task.frequency for task in asked}]
+    classes = {task.frequency for task in asked}
+    empty = (name for name in COMPOSITION if name not in classes)
     warnings = [f"no task asks for an API of {name} frequency" for name in empty]
     if usable < FEW * len(operations):
         warnings.append(f"only {share}: scores say little about the package as a whole")

@@ -10,8 +10,6 @@ client knows which copy it uses. Nothing is downloaded and no request is sent.
 import importlib
 import inspect
 import keyword
-import multiprocessing
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -133,8 +131,11 @@ def azure_methods(service: str) -> Iterator[Described]:
 def azure_clients(service: str) -> set[type]:
     """The classes that a program calls: exported clients, and their ``*Operations`` groups."""
     module = importlib.import_module(AZURE[service])
-    names = (name for name in dir(module) if re.search("^[^_].*(Client|Proxy|ClientAPIs)$", name))
-    clients = {getattr(module, name) for name in names}
+    clients = {
+        getattr(module, name)
+        for name in dir(module)
+        if re.search("^[^_].*(Client|Proxy|ClientAPIs)$", name)
+    }
     return clients.union(*map(_groups, clients))
 
 
@@ -165,18 +166,13 @@ def build(folder: Path = INDEX.parent) -> int:
     """
     services = [("aws", service) for service in session().get_available_services()]
     services += [("azure", service) for service in AZURE]
-    jobs = min(os.cpu_count() or 1, 8)
-    # botocore keeps what it has read, up to 700 MB, so each service gets its own process
-    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
-        parts = pool.imap_unordered(part, services)
-        shown = watched(parts, "API index", "services", len(services))
-        return len(write_index(folder, chain.from_iterable(shown)).specs)
+    parts = (part(*place) for place in watched(services, "API index", "services"))
+    return len(write_index(folder, chain.from_iterable(parts)).specs)
 
 
-def part(place: tuple[str, str]) -> list[Described]:
+def part(provider: str, service: str) -> Iterator[Described]:
     """The APIs of one service, with their documentation."""
-    provider, service = place
-    return list({"aws": aws_methods, "azure": azure_methods}[provider](service))
+    return {"aws": aws_methods, "azure": azure_methods}[provider](service)
 
 
 @command()

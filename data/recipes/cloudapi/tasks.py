@@ -30,7 +30,7 @@ from lookuplab.cloudapi.tasks import (
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
-from recipes.cloudapi.comments import distinct_comments, purpose
+from recipes.cloudapi.comments import purpose, wordings
 from recipes.cloudapi.reading import COMMON
 
 AWS_SHARE = 2 / 3  # our choice: each class has both providers (Figure 10), numbers are not given
@@ -110,8 +110,8 @@ def sample(
     API has one, two or three prompts. At most half of the wordings for a cloud API are used, so
     that the mini corpus can use the others.
     """
-    buckets: dict[tuple[int, int, int], list[ApiSpec]] = defaultdict(list)
-    chosen: Counter[str] = Counter()
+    buckets = defaultdict(list)
+    chosen = Counter[str]()
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
         chosen[spec.name] += spec.provider == "python"
         if chosen[spec.name] <= COMMON:
@@ -122,7 +122,7 @@ def sample(
     for _, keys in groupby(sorted(buckets), itemgetter(0)):
         for spec in in_turn([buckets[key] for key in keys]):
             prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
-            comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
+            comments = [*wordings(spec, 2 * PROMPTS_PER_API)]
             if spec.provider != "python":
                 comments = comments[: len(comments) // 2]
             yield from ((spec, comment) for comment in comments[:prompts])
@@ -203,8 +203,8 @@ def corrected(tasks: Sequence[ApiTask], path: Path, index: ApiIndex) -> list[Api
     """
     known = {task.id: task for task in tasks}
     with readable_file(path, "holds no comments for these tasks ({})"):
-        rows = read_csv(path, dtype=str, keep_default_na=False)
-        for name, comment, targets in rows[["id", "comment", "targets"]].itertuples(index=False):
+        rows = read_csv(path, dtype=str, keep_default_na=False, index_col="id")
+        for name, comment, targets in rows[["comment", "targets"]].itertuples():
             task = known[name]
             chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
             prompt = task_prompt(index.by_id[task.target], comment)

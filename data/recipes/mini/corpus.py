@@ -47,7 +47,7 @@ from lookuplab.execution.progress import watched
 from lookuplab.retrieval.rankers import identifier_words
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
-from recipes.cloudapi.comments import VERBS, distinct_comments, intent, reword, wordings
+from recipes.cloudapi.comments import VERBS, intent, reword, wordings
 from recipes.cloudapi.tasks import GENERIC, build, obstacle, quotas, tasks_of, write_tasks
 from recipes.mini import DRAW, WORDINGS, order
 from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
@@ -85,9 +85,9 @@ def pools() -> dict[str, dict[str, int]]:
     Of the operations with the same name only the first can be drawn, so that counts by name are
     exact.
     """
-    by_name: dict[str, ApiSpec] = {}
+    by_name = {}
     for spec in sorted(load_index().operations, key=lambda spec: order(spec.id)):
-        if spec.name not in by_name and not obstacle(spec, GENERIC) and distinct_comments(spec, 1):
+        if spec.name not in by_name and not obstacle(spec, GENERIC) and any(wordings(spec, 1)):
             by_name[spec.name] = spec
     found: dict[str, dict[str, int]] = defaultdict(dict)
     # a pool takes all that an iterator has left
@@ -96,12 +96,11 @@ def pools() -> dict[str, dict[str, int]]:
         for cloud in ("aws", "azure")
     )
     for pool, sizes in POOLS.items():
-        for size, counted in zip(sizes, (1, 0), strict=True):
+        for size, counted in zip(sizes, (True, False), strict=True):
             second = [*islice(azure, quotas(size)["azure"])]
             for api in (*islice(aws, size - len(second)), *second):
-                top = math.log(HIGHEST_COUNT[pool] + 1)
-                drawn = Random(f"count {DRAW} {api}").uniform(0, top)
-                found[pool][api] = counted * int(math.exp(drawn))
+                rng, top = Random(f"count {DRAW} {api}"), math.log(HIGHEST_COUNT[pool] + 1)
+                found[pool][api] = int(math.exp(rng.uniform(0, top))) if counted else 0
     return dict(found)
 
 
@@ -110,11 +109,9 @@ def build_tasks() -> dict[Path, list[ApiTask]]:
     development APIs.
     """
     index, tables = load_index(), {}
-    for pool, counted in pools().items():
-        counts = pandas.Series(counted)
-        classes = counts.map(frequency_class).astype(object)
-        columns = {"count_name": counts, "count_bound": counts, "class": classes}
-        tables[pool] = pandas.DataFrame(columns)
+    for pool, counts in pools().items():
+        tables[pool] = table = pandas.DataFrame({"count_name": counts, "count_bound": counts})
+        table["class"] = table.count_name.map(frequency_class).astype(object)
     first = build(index, tables["asked"], DRAW)
     known, asked = {task.comment for task in first}, Counter(task.target for task in first)
 
@@ -137,7 +134,7 @@ def plain(text: str) -> str:
 @cache
 def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
     """The first two words -> the benchmark comments that begin with them."""
-    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    found = defaultdict(list)
     for path in (TASKS, FURTHER, DEVELOPMENT_TASKS):
         for task in load_tasks(path):
             comment = plain(task.comment)
@@ -311,17 +308,20 @@ def invented_word(rng: Random) -> str:
     return "".join(map(rng.choice, [*parts, ("", "n", "r", "x")]))
 
 
+def words(found: Iterable[str], shortest: int) -> list[str]:
+    """Those of at least ``shortest`` letters and nothing else, in their order."""
+    return sorted(word for word in found if word.isalpha() and len(word) >= shortest)
+
+
 def inventor() -> Callable[..., ApiSpec]:
     """A function that invents APIs that do not exist, from the words of real ones."""
     specs = load_index().specs
     names = {spec.name for spec in specs}
     named = [name.split("_") for name in names]
-    verbs = sorted({parts[0] for parts in named} & set(VERBS))
-    used = {word for _, *parts in named for word in parts}
-    nouns = sorted(word for word in used if word.isalpha() and len(word) > 2)
+    verbs = sorted({verb for verb, *_ in named if verb in VERBS})
+    nouns = words({word for _, *parts in named for word in parts}, 3)
     required = {name for spec in specs for name in spec.required}
-    used = {word for name in required for word in identifier_words(name, "apart")}
-    others = sorted(word for word in used if word.isalpha() and len(word) > 1)
+    others = words({word for name in required for word in identifier_words(name, "apart")}, 2)
     homes = sorted(set(map(HOME, specs)))
 
     def noun(rng: Random) -> str:
@@ -362,8 +362,8 @@ def inventor() -> Callable[..., ApiSpec]:
             Parameter(argument, kind, number < required, rng.choice(TYPES))
             for number, argument in enumerate(arguments)
         )
-        wordings = VERBS[verb], WORDINGS["objects"], WORDINGS["places"]
-        action, what, where = map(rng.choice, wordings)
+        choices = VERBS[verb], WORDINGS["objects"], WORDINGS["places"]
+        action, what, where = map(rng.choice, choices)
         said = f"{action.capitalize()} {what}{where}.".format(" ".join(about))
         return ApiSpec(provider, service, client, name, parameters, description=said, module=module)
 

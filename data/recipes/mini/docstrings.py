@@ -67,7 +67,7 @@ def documented(package: str) -> list[Documented]:
     Modules, private names, tests and what a module merely imports from another package are left
     out.
     """
-    names: dict[str, set[str]] = defaultdict(set)
+    names = defaultdict(set)
     with warnings.catch_warnings(action="ignore"):  # reading a name may warn that it is old
         for module in public_modules(package, NOT_PUBLIC):
             for name in getattr(module, "__all__", None) or vars(module):
@@ -137,12 +137,8 @@ def _alone(before: list[str], code: list[str]) -> str:
         if len(kept) < len(code) or needed & bound(tree):
             kept.append(statement)
             needed = (needed - bound(tree)) | names(tree, ast.Load)
-    return "\n".join(
-        [
-            *(IMPLIED_IMPORTS[name] for name in sorted(needed & set(IMPLIED_IMPORTS))),
-            *reversed(kept),
-        ]
-    )
+    implied = [IMPLIED_IMPORTS[name] for name in sorted(needed & IMPLIED_IMPORTS.keys())]
+    return "\n".join([*implied, *reversed(kept)])
 
 
 def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
@@ -229,28 +225,20 @@ def needed(
     """Sources of the imports and of the other statements that the value of the last one depends on,
     in their order.
     """
-    known = set(dir(builtins))
-    wanted = names(last.value, ast.Load) - known
+    known, wanted = set(dir(builtins)), names(last.value, ast.Load)
     imports: list[str] = []
     others: list[str] = []
     for node, source in reversed(before):
-        made = bound(node) | {root(node)}
-        if made & wanted:
-            read = names(node, ast.Load) - known
-            whole = isinstance(node, ast.Assign | ast.Import | ast.ImportFrom) and not read & made
-            wanted = (wanted - made if whole else wanted) | read
+        # ``x.sort()`` may change x
+        changed = re.findall(r"^\w+", source) if isinstance(node, ast.Expr) else ()
+        if made := wanted & bound(node).union(changed) - known:
             imported = isinstance(node, ast.Import | ast.ImportFrom)
+            if imported or isinstance(node, ast.Assign):
+                wanted -= made
+            wanted |= names(node, ast.Load)
             (imports if imported else others).insert(0, source)
     implied = [IMPLIED_IMPORTS[name] for name in ("np", "pd") if name in wanted]
     return (*implied, *imports), tuple(others)
-
-
-def root(node: ast.stmt) -> str:
-    """The variable whose method a statement calls: ``x.sort()`` may change x."""
-    match node:
-        case ast.Expr(ast.Name() | ast.Call() | ast.Attribute() | ast.Subscript()):
-            return re.split(r"\W", ast.unparse(node), maxsplit=1)[0]
-    return ""
 
 
 def fits(example: DocExample, node: ast.expr) -> bool:

@@ -132,12 +132,10 @@ def without_held_out_examples(text: str, package: str) -> str:
         match node:
             case ast.Constant(value=str(said)) if ">>>" in said:
                 owners.setdefault(node, None)
-            case (
-                ast.FunctionDef(body=[ast.Expr(ast.Constant(str(said)) as doc), *_])
-                | ast.AsyncFunctionDef(body=[ast.Expr(ast.Constant(str(said)) as doc), *_])
-                | ast.ClassDef(body=[ast.Expr(ast.Constant(str(said)) as doc), *_])
-            ) if said:
-                owners[doc] = node.name
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                match node.body[0]:
+                    case ast.Expr(ast.Constant(str()) as doc):
+                        owners[doc] = node.name
             # numpy documents compiled objects by add_newdoc(place, name, text or (name, text))
             case ast.Call(
                 func=ast.Name("add_newdoc"),
@@ -172,7 +170,7 @@ def _without_examples(lines: list[str]) -> list[str]:
 
 def first_line(node: ast.stmt) -> int:
     """Where a statement begins, decorators included."""
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    decorators = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 

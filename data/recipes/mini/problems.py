@@ -75,7 +75,18 @@ class Literal:
     shown: str = field(default="", compare=False)
 
 
-ProblemRecord = dict[str, Any]  # a problem as problems.jsonl.gz has it
+@dataclass(frozen=True)
+class Candidate(Problem):
+    """A problem with the ``rule`` that made it and answers that must fail; ``origin`` is the id of
+    its example.
+    """
+
+    rule: str = ""
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def kind_of_rule(self) -> str:
+        return self.rule.partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -461,39 +472,39 @@ def context(draft: Draft) -> str:
     )
 
 
-def written(example: DocExample) -> list[ProblemRecord]:
-    """The problems of an example in DS-1000's fields, what they are made from, and answers that
-    must fail: nothing, None, the first case's value as a constant, and each variable as it is.
+def written(example: DocExample) -> list[Candidate]:
+    """The problems of an example. The answers that must fail are nothing, None, the first case's
+    value as a constant, and each variable as it is.
 
     Empty for an example that gives no problem.
     """
     signal.setitimer(signal.ITIMER_REAL, RUN_SECONDS, RUN_SECONDS)
+    found = []
     try:
-        found = drafts(example)
-        return [record(example, number, draft) for number, draft in enumerate(found)]
+        for number, draft in enumerate(drafts(example)):
+            setup, expected = draft.cases[0]
+            values = ["None", expected.source, *variables(draft.target, setup)]
+            one = Candidate(
+                f"{example.id}.{number}",
+                prompt(draft),
+                f"result = {draft.target}",
+                context(draft),
+                library=example.object.partition(".")[0],
+                perturbation=draft.perturbation,
+                origin=example.id,
+                object=example.object,
+                # the draft's own example may have other imports, and thus another target
+                expressions=(draft.target, draft.call.source, example.target),
+                rule=draft.rule,
+                wrong=("pass", *(f"{IMPORTS}\nresult = {value}" for value in values)),
+            )
+            found.append(one)
     except Exception:  # whatever the documented object raises
         return []
+    return found
 
 
-def record(example: DocExample, number: int, draft: Draft) -> ProblemRecord:
-    """One problem of ``written``; the draft's own example may have other imports."""
-    setup, expected = draft.cases[0]
-    values = ["None", expected.source, *variables(draft.target, setup)]
-    return {
-        "object": example.object,
-        "id": f"{example.id}.{number}",
-        "example": example.id,
-        "rule": draft.rule,
-        "perturbation": draft.perturbation,
-        "prompt": prompt(draft),
-        "reference_code": f"result = {draft.target}",
-        "code_context": context(draft),
-        "expressions": [draft.target, draft.call.source, example.target],
-        "wrong": ["pass", *(f"{IMPORTS}\nresult = {value}" for value in values)],
-    }
-
-
-def examined(tried: Sequence[DocExample]) -> Iterator[list[ProblemRecord]]:
+def examined(tried: Sequence[DocExample]) -> Iterator[list[Candidate]]:
     """``written`` for every example, in their order, each in a new process.
 
     An example that writes a file, opens a connection, takes too long or too much memory, or kills
@@ -525,7 +536,7 @@ def _confine() -> None:
     sys.addaudithook(refuse)
 
 
-def draw(split: str, numbers: Mapping[str, int]) -> Iterator[ProblemRecord]:
+def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     """The records of a benchmark from the examples of one split (``packages.example_split``), as in
     problems.jsonl.gz.
 
@@ -541,21 +552,25 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[ProblemRecord]:
         number = 0
         for family in chosen([found for found in examined(tried) if found], drawn):
             for place, one in enumerate(family):
-                is_asked = calls(one["object"], one["expressions"][1])
+                is_asked = calls(one.object, one.expressions[1])
                 facts = {
                     "problem_id": next(ids),
                     "library_problem_id": number + place,
                     "library": library,
                     "test_case_cnt": 2,
-                    "perturbation_type": one["perturbation"],
+                    "perturbation_type": one.perturbation,
                     "perturbation_origin_id": number,
-                    "rule": one["rule"],
-                    "object": one["object"] if is_asked else "",
-                    "example": int(one["example"].rpartition("#")[2]),
-                    "expressions": one["expressions"],
+                    "rule": one.rule,
+                    "object": one.object if is_asked else "",
+                    "example": int(one.origin.rpartition("#")[2]),
+                    "expressions": one.expressions,
                 }
-                texts = {name: one[name] for name in ("prompt", "reference_code", "code_context")}
-                yield texts | {"metadata": facts}
+                yield {
+                    "prompt": one.prompt,
+                    "reference_code": one.reference,
+                    "code_context": one.context,
+                    "metadata": facts,
+                }
             number += len(family)
 
 
@@ -576,53 +591,51 @@ def called(source: str) -> str:
 
 
 def chosen(
-    families: Sequence[list[ProblemRecord]], numbers: Mapping[str, int]
-) -> list[list[ProblemRecord]]:
+    families: Sequence[list[Candidate]], numbers: Mapping[str, int]
+) -> list[list[Candidate]]:
     """Families (an origin, then its perturbations) of problems that pass the checks of ``holding``,
     until there are ``numbers`` of each kind.
 
     Each kind goes through the origins in its own order, and gives an origin a second perturbation
     only when all have had their first; the rules take turns.
     """
-    unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
+    unlike = {(family[0].prompt, family[0].reference): family for family in families}
+    known = {family[0].origin: family for family in unlike.values()}
     by_object = defaultdict(list)
-    for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
-        by_object[family[0]["object"]].append(family)
-    ranked = in_turn([by_object[name] for name in sorted(by_object, key=order)])
+    for origin in sorted(known, key=order):
+        by_object[known[origin][0].object].append(known[origin][:1])
     (_, total), *others = numbers.items()
-    kept = {one["example"]: [one] for one in holding([family[:1] for family in ranked], total)}
-    known = {family[0]["example"]: family for family in ranked}
+    ranked = in_turn([by_object[name] for name in sorted(by_object, key=order)])
+    kept = {one.origin: [one] for one in holding(ranked, total)}
     for kind, total in others:
         offered = []
-        for turn, example in enumerate(sorted(kept, key=lambda example: order(kind + example))):
-            found = [one for one in known[example] if one["perturbation"] == kind]
-            rules = sorted({one["rule"].partition(":")[0] for one in found})
-            found.sort(
-                key=lambda one: (rules.index(one["rule"].partition(":")[0]) + turn) % len(rules)
+        for turn, origin in enumerate(sorted(kept, key=lambda origin: order(kind + origin))):
+            found = [one for one in known[origin] if one.perturbation == kind]
+            rules = sorted({one.kind_of_rule for one in found})
+            offered.append(
+                sorted(found, key=lambda one: (rules.index(one.kind_of_rule) + turn) % len(rules))
             )
-            offered.append(found)
         for one in holding(offered, total):
-            kept[one["example"]].append(one)
-    return [kept[example] for example in sorted(kept, key=order)]
+            kept[one.origin].append(one)
+    return [kept[origin] for origin in sorted(kept, key=order)]
 
 
-def holding(offered: list[list[ProblemRecord]], number: int) -> list[ProblemRecord]:
+def holding(offered: list[list[Candidate]], number: int) -> list[Candidate]:
     """``number`` problems whose reference passes and whose wrong answers fail: the first of each
     list before the second of any.
     """
     grader = Grader(own=True, store=False)
-    kept: list[ProblemRecord] = []
+    kept: list[Candidate] = []
     waiting = iter(in_turn(offered))
     while tried := [*islice(waiting, number - len(kept))]:
-        programs = [
-            program(Problem("", one["prompt"], "", one["code_context"], "", "", ""), answer)
-            for one in tried
-            for answer in (one["reference_code"], *one["wrong"])
-        ]
-        outcomes = iter(grader.outcomes(programs, "checking problems"))
-        for one in tried:
-            right, *wrong = [next(outcomes).passed for _ in ("right", *one["wrong"])]
-            kept += [one] if right and not any(wrong) else []
+        answers = [(one, answer) for one in tried for answer in (one.reference, *one.wrong)]
+        outcomes = grader.outcomes([program(*one) for one in answers], "checking problems")
+        failed = {
+            one
+            for (one, answer), outcome in zip(answers, outcomes, strict=True)
+            if outcome.passed != (answer == one.reference)
+        }
+        kept += [one for one in tried if one not in failed]
     return kept
 
 

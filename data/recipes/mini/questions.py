@@ -20,12 +20,11 @@ from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
-from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.ranking import rankers
 from lookuplab.toolgen.finetuning import finetune
 from lookuplab.toolgen.pairs import Pair
 from recipes.mini import order
-from recipes.mini.docstrings import DocExample, examples_of
+from recipes.mini.docstrings import examples_of
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 from recipes.mini.problems import DEVELOPMENT_PROBLEMS, PROBLEMS, called, examined
 
@@ -59,12 +58,6 @@ QUESTION_RECIPE = Recipe(
 )
 
 
-def open_examples() -> list[DocExample]:
-    """EXAMPLES examples of the objects for training, in the order of a hash."""
-    found = (one for name in EXAMPLE_PACKAGES.values() for one in examples_of(name, "training"))
-    return sorted(found, key=lambda one: order(one.id))[:EXAMPLES]
-
-
 class QuestionPair(Pair):
     """A question (``docstring``) for a decoder and its reply (``body``), both used as they are."""
 
@@ -79,21 +72,16 @@ def pairs() -> list[QuestionPair]:
     Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out.
     The result is the same for the same versions of the libraries; it takes a quarter of an hour.
     """
-    files = PROBLEMS, DEVELOPMENT_PROBLEMS
-    held_out = chain(*map(ds1000.load_problems, files))
+    held_out = chain(*map(ds1000.load_problems, (PROBLEMS, DEVELOPMENT_PROBLEMS)))
     references, problems = {problem.reference.strip() for problem in held_out}, []
-    for made in examined(open_examples()):
-        made.sort(key=lambda one: (one["rule"] != "", order(one["id"])))
+    opened = chain(*(examples_of(name, "training") for name in EXAMPLE_PACKAGES.values()))
+    for made in examined(sorted(opened, key=lambda one: order(one.id))[:EXAMPLES]):
+        made.sort(key=lambda one: (one.rule != "", order(one.id)))
         for one in made[:PER_EXAMPLE]:
-            library, name = one["object"].partition(".")[0], called(one["expressions"][1])
-            is_open = example_split(f"{library}.{name.rpartition('.')[2]}") == "training"
-            if is_open and one["reference_code"] not in references:
-                problem = Problem(
-                    *(one["id"], one["prompt"], one["reference_code"], "", "", "", ""),
-                    object=one["object"],
-                    expressions=tuple(one["expressions"]),
-                )
-                problems.append(problem)
+            name = called(one.expressions[1]).rpartition(".")[2]
+            is_open = example_split(f"{one.library}.{name}") == "training"
+            if is_open and one.reference not in references:
+                problems.append(one)
     snippets = [
         one for one in corpus.load_snippets("mini") if example_split(object_of(one)) == "training"
     ]
@@ -104,8 +92,8 @@ def pairs() -> list[QuestionPair]:
     for problem in problems:
         found = shown[problem.id][: int(order(f"shown {problem.id}"), 16) % (MOST_SHOWN + 1)]
         before = "".join(TEMPLATE.format(**vars(snippet)) for snippet in reversed(found))
-        example = QuestionPair(problem.id, before + problem.prompt, "", problem.reference + END)
-        learned.append(example)
+        question, reply = before + problem.prompt, problem.reference + END
+        learned.append(QuestionPair(problem.id, question, "", reply))
     return learned
 
 

@@ -17,7 +17,6 @@ What is held out from whom:
 """
 
 import ast
-import inspect
 import random
 import re
 import shutil
@@ -64,11 +63,11 @@ one of these shares. To train it again:
 
 
 def split_of(item: Documented) -> str:
-    """ "test" for an object with a held-out name, "valid" for one with a name for development,
-    "train" for the rest.
+    """What an object is for: "test" if any of its names is, else "development" if any is, else
+    "training".
     """
-    splits = set(map(example_split, item.names))
-    return "test" if "test" in splits else "valid" if "development" in splits else "train"
+    splits = [*map(example_split, item.names), "training"]
+    return next(split for split in ("test", "development", "training") if split in splits)
 
 
 def phrasings(item: Documented) -> list[str]:
@@ -95,7 +94,7 @@ def phrasings(item: Documented) -> list[str]:
 def build() -> dict[str, list[dict[str, Any]]]:
     """File -> records; the same versions of the libraries give the same records."""
     made: dict[str, list[Snippet]] = defaultdict(list)
-    requests: dict[str, list[tuple[str, list[Snippet]]]] = defaultdict(list)
+    requests = defaultdict(list)
     for name, package in EXAMPLE_PACKAGES.items():
         for item in watched(documented(package), name):
             snippets, others, split = [*_snippets(name, item)], phrasings(item), split_of(item)
@@ -103,13 +102,16 @@ def build() -> dict[str, list[dict[str, Any]]]:
             if snippets and others:
                 requests[split].append((others[0], snippets))
     by_code: dict[str, Snippet] = {}
-    for snippet in [*made["test"], *sorted(made["train"] + made["valid"], key=attrgetter("id"))]:
+    for snippet in [
+        *made["test"],
+        *sorted(made["training"] + made["development"], key=attrgetter("id")),
+    ]:
         # if several objects share a snippet, it has the name of the held-out one
         by_code.setdefault(_key(snippet.code), snippet)
     kept = set(by_code.values())
     return {
         "snippets": [*map(asdict, by_code.values())],
-        "queries_valid": [*_queries(requests["valid"], kept)],
+        "queries_valid": [*_queries(requests["development"], kept)],
         "queries_test": [*_queries(requests["test"], kept)],
     }
 
@@ -156,8 +158,8 @@ def pairs() -> list[tuple[str, str]]:
     text of a query.
     """
     asked = {query.text for split in ("valid", "test") for query in queries("mini", split)}
-    found = (pair for item in watched(_items(), "reading docstrings") for pair in pairs_of(item))
-    return [pair for pair in dict.fromkeys(found) if not asked & set(pair)]
+    found = chain(*map(pairs_of, watched(_items(), "reading docstrings")))
+    return [pair for pair in dict.fromkeys(found) if asked.isdisjoint(pair)]
 
 
 def pairs_of(item: Documented) -> list[tuple[str, str]]:
@@ -166,7 +168,7 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
     There are none for an object that is held out or asked about.
     """
     first = opening_sentence(sections(item.text)[""])
-    if split_of(item) != "train" or len(first.split()) < 2:
+    if split_of(item) != "training" or len(first.split()) < 2:
         return []
     others = phrasings(item)[:MAX_PHRASINGS]
     leads = [lead for lead, _ in sessions(sections(item.text).get("examples", "")) if lead]
@@ -184,7 +186,7 @@ def _items() -> Iterator[Documented]:
     for path, place in chain(*(sorted(packages.files_of(name)) for name in others)):
         for node in ast.walk(packages.parsed(place)[1]):
             if isinstance(node, definitions) and (text := ast.get_docstring(node)):
-                yield Documented((f"{path}.{node.name}",), inspect.cleandoc(text))
+                yield Documented((f"{path}.{node.name}",), text)
 
 
 def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3) -> Any:
@@ -217,11 +219,12 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.ByteLevel()]
     )
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, initial_alphabet=alphabet, show_progress=False
+        vocab_size=VOCABULARY,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
     )
-    tokenizer.train_from_iterator((text for pair in found for text in pair), trainer)
+    tokenizer.train_from_iterator(chain(*found), trainer)
     size, generator = tokenizer.get_vocab_size(), torch.Generator().manual_seed(0)
     weights = 0.1 * torch.randn(size, DIMENSIONS, generator=generator)
     embedding = StaticEmbedding(tokenizer, embedding_weights=weights)

@@ -35,6 +35,7 @@ from lookuplab.toolgen.functions import (
     Filters,
     Function,
     definitions,
+    end_of,
     extract,
     first_sentence,
     lines_of,
@@ -61,7 +62,9 @@ HELD_OUT = {"test": 150, "development": 100}
 # T5 does not divide the products of queries and keys by the root of their width, and its embeddings
 # begin at a standard deviation of 1: at the other families' rates it did not even learn to copy the
 # signature.
-TOOLGEN_RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
+TOOLGEN_RATES: dict[str, Any] = {
+    "t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}
+}
 # As in the paper (LoRA for the Llama-type, the same loss, batch and seed), except for epochs and
 # rates: these models are a thousand times smaller and saw little in pre-training, and the paper's
 # 5e-6 would hardly change them.
@@ -110,9 +113,8 @@ def files_of(name: str) -> list[Path]:
 @cache
 def functions() -> list[Pair]:
     """Every function of the packages, held out or not, with the files in the order of a hash."""
-    place = python_sources.folder().resolve()
-    all_files = chain(*map(files_of, packages()))
-    files = {file.relative_to(place).as_posix(): file for file in all_files}
+    place, found = python_sources.folder().resolve(), chain(*map(files_of, packages()))
+    files = {file.relative_to(place).as_posix(): file for file in found}
     listed = watched(sorted(files, key=order), "reading packages", "files")
     return [pair for path in listed for pair in file_functions(path, files[path])]
 
@@ -120,9 +122,11 @@ def functions() -> list[Pair]:
 @cache
 def held_out_codes() -> set[bytes]:
     """Hashes of the code of every function that no training may use."""
-    files = chain(*(locate(name).rglob("*.py") for name in HELD_OUT_PACKAGES))
-    others = (pair for pair in functions() if split_of(pair.id) != "training")
-    return {*map(code_hash, chain(*(file_functions("", file) for file in files), others))}
+    found = [pair for pair in functions() if split_of(pair.id) != "training"]
+    for name in HELD_OUT_PACKAGES:
+        for file in locate(name).rglob("*.py"):
+            found += file_functions("", file)
+    return {*map(code_hash, found)}
 
 
 def training_functions() -> list[Pair]:
@@ -145,18 +149,17 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         alone = first is node.body[-1] and docstring is not None
         if alone or first.lineno == node.lineno:
             continue
-        begin = first_line(first) if docstring is None else (first.end_lineno or 0) + 1
+        begin = first_line(first) if docstring is None else end_of(first, lines)[0] + 1
         signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         if signature.rstrip().endswith(":"):  # else a comment follows the colon
             # without a comment on the last line, as ``functions.extract`` has it: hashes are
             # compared
-            end = (node.end_lineno or 0) - 1
-            last = lines[end].encode()[: node.end_col_offset].decode()
-            code = "".join([*lines[begin - 1 : end], last])
+            end, column = end_of(node, lines)
+            code = "".join([*lines[begin - 1 : end - 1], lines[end - 1][:column]])
             whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
             described = first_sentence(docstring or "")
-            head, tail = whole[:at].rstrip(), whole[at:].rstrip("\n")
-            yield Pair(f"{name}:{qualified}#{node.lineno}", described, head, tail)
+            head, body = whole[:at].rstrip(), whole[at:].rstrip("\n")
+            yield Pair(f"{name}:{qualified}#{node.lineno}", described, head, body)
 
 
 def code_hash(one: Pair | Function) -> bytes:
@@ -172,8 +175,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
         learned = training_functions()[::3]
         texts = (f"{one.docstring}\n{one.signature}\n{one.body}" for one in learned)
         training.train_tokenizer(texts).save_pretrained(place)
-    loaded: PreTrainedTokenizerFast = PreTrainedTokenizerFast.from_pretrained(place)
-    return loaded
+    return PreTrainedTokenizerFast.from_pretrained(place)
 
 
 def pretrained(family: str) -> Path:
@@ -189,8 +191,7 @@ def pretrained(family: str) -> Path:
             for one in encode(spelled, training_functions(), kind)
             if len(one.prompt) + len(one.answer) <= MAX_TOKENS
         ]
-        rates: dict[str, Any] = TOOLGEN_RATES.get(family, {})
-        recipe = training.PretrainingRecipe(family, **rates)
+        recipe = training.PretrainingRecipe(family, **TOOLGEN_RATES.get(family, {}))
         training.pretrain(
             examples, spelled, recipe, TOOLGEN_WORK / family, target, ABOUT_TOOLGEN_MODELS
         )

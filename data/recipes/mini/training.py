@@ -18,6 +18,7 @@ import time
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +142,9 @@ def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
     """A freshly initialised model of ``architectures.yaml``, fp32."""
     torch.manual_seed(seed)
     ids = {"bos_token_id": EOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
-    options: dict[str, Any] = {**ARCHITECTURES[name], **ids}
-    config = AutoConfig.for_model(**options, tie_word_embeddings=True)
+    config = AutoConfig.for_model(**ARCHITECTURES[name] | ids, tie_word_embeddings=True)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    model: PreTrainedModel = kind.from_config(config)
+    model = kind.from_config(config)
     with torch.no_grad():  # Llama's residual branches start small: deeper stacks train faster
         for name, weight in model.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
@@ -228,20 +228,15 @@ def tensors(
     """A batch as Transformers' models take it, padded on the right."""
     inputs, labels = [], []
     for row in rows:
-        text: list[int] = []
-        learned: list[int] = []
-        for read, written in row:
-            text += read if encoder_decoder else [*read, *written]
-            learned += written if encoder_decoder else [*[IGNORED] * len(read), *written]
-        inputs.append(torch.tensor(text))
-        labels.append(torch.tensor(learned))
-    batch = {
-        "input_ids": pad_sequence(inputs, batch_first=True, padding_value=PAD),
-        "labels": pad_sequence(labels, batch_first=True, padding_value=IGNORED),
-    }
-    if encoder_decoder:
-        batch["attention_mask"] = batch["input_ids"] != PAD
-    return batch
+        if not encoder_decoder:  # it also reads what it writes
+            row = [([*read, *written], [*[IGNORED] * len(read), *written]) for read, written in row]
+        texts, learned = zip(*row, strict=True)
+        inputs.append(torch.tensor([*chain(*texts)]))
+        labels.append(torch.tensor([*chain(*learned)]))
+    ids = pad_sequence(inputs, batch_first=True, padding_value=PAD)
+    wanted = pad_sequence(labels, batch_first=True, padding_value=IGNORED)
+    batch = {"input_ids": ids, "labels": wanted}
+    return batch | {"attention_mask": ids != PAD} if encoder_decoder else batch
 
 
 def pretrain(
@@ -282,7 +277,6 @@ def pretrain(
         for part, one in zip(parts, state["parts"], strict=True):
             part.load_state_dict(one)
     learner, *opts = accelerator.prepare(*parts)
-    groups = [group for opt in opts for group in opt.param_groups]
     seen = np.cumsum([sum(sizes[row].sum() for row in rows) for rows in plan])
     losses, began = [], time.monotonic() - state["seconds"]
     for step in watched(range(state["step"], len(plan)), f"train {recipe.model}", "steps"):
@@ -293,9 +287,9 @@ def pretrain(
         loss = learner(**inputs, use_cache=False).loss
         accelerator.backward(loss)
         accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
-        for group in groups:
-            group["lr"] = group["rate"] * rate(step, len(plan), recipe)
         for opt in opts:
+            for group in opt.param_groups:
+                group["lr"] = group["rate"] * rate(step, len(plan), recipe)
             opt.step()
             opt.zero_grad()
         losses.append(loss.detach())
@@ -310,8 +304,11 @@ def pretrain(
             state["parts"] = [part.state_dict() for part in parts]
             with replacing(file) as partial:
                 torch.save(state, partial)
-    facts |= {"seconds": state["seconds"], "processes": accelerator.num_processes}
-    facts |= {"device": f"{accelerator.device} ({processor()})"}
+    facts |= {
+        "seconds": state["seconds"],
+        "processes": accelerator.num_processes,
+        "device": f"{accelerator.device} ({processor()})",
+    }
     if is_main:
         part = out.with_name(f".{out.name}.partial")
         model.to("cpu", torch.float16).save_pretrained(part)  # type: ignore[arg-type]

@@ -3,8 +3,10 @@ Sections 2 and 4.2). Table 1 needs no more; ``cloudapi.dag`` adds the documentat
 """
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, Literal, Self
 
 from lookuplab.benchmark import Benchmark
@@ -33,9 +35,9 @@ Documents = Mapping[str, Sequence[str]]
 
 AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "minimum": min,
-    "mean": lambda probabilities: math.fsum(probabilities) / len(probabilities),
+    "mean": statistics.fmean,
     "product": math.prod,
-    "last": lambda probabilities: probabilities[-1],
+    "last": itemgetter(-1),
 }
 
 

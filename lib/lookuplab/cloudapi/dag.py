@@ -109,7 +109,7 @@ def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Documen
     Each task has its own seed, so a task's documents are the same in every subset of the tasks, and
     the documents for a smaller k are the first ones for a larger k.
     """
-    ids, shown = sorted(api_ranker(load_index()).ids), {}
+    ids, shown = sorted(spec.id for spec in load_index().operations), {}
     for task in tasks:
         generator = random.Random(f"{seed} {task.id}")
         drawn: list[str] = []

@@ -5,11 +5,9 @@
 import os
 import socket
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
-from itertools import cycle
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -36,26 +34,15 @@ def spread(
     """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads
     on this machine.
 
-    The default is one thread per processor. Threads take sorted tasks from both ends, so that each
-    gets similar tasks in succession.
+    The default is one thread per processor.
     """
     if cluster is not None:
         yield from cluster.map(function, tasks)
         return
-    left, thread = deque(enumerate(tasks)), threading.local()
-    ends = cycle([left.popleft, left.pop])
-
-    def begin() -> None:
-        thread.take = next(ends)
-
-    def turn() -> tuple[int, R]:
-        at, task = thread.take()
-        return at, function(task)
-
-    with ThreadPoolExecutor(workers or os.cpu_count(), initializer=begin) as threads:
+    with ThreadPoolExecutor(workers or os.cpu_count()) as threads:
         try:
-            turns = [threads.submit(turn) for _ in tasks]
-            yield from (done.result() for done in as_completed(turns))
+            turns = {threads.submit(function, task): at for at, task in enumerate(tasks)}
+            yield from ((turns[done], done.result()) for done in as_completed(turns))
         finally:  # after an error or an interrupt, threads end with their current tasks
             threads.shutdown(cancel_futures=True)
 

@@ -413,14 +413,14 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
         conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}
         has_one = set(frame.model[frame.condition.isin(conditions)])
         models = [m for m in dict.fromkeys([*models, *single]) if m in has_one] or models
-    numbers = {Cell(row.model, row.condition): row for row in rows.itertuples()}
+    numbers = {Cell(row.model, row.condition): _number(row) for row in rows.itertuples()}
     change = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
-    changes = _paired(frame[frame.metric.isin(change)])
+    changes = _changes(frame[frame.metric.isin(change)])
     printed = claim.test.get("printed")
     return tuple(_compare(each, numbers, changes, printed) for each in inequalities(claim, models))
 
 
-def _paired(rows: pd.DataFrame) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
+def _changes(rows: pd.DataFrame) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
     """The paired changes of an artifact, by new and old cell, and reversed by old and new.
 
     A row names two conditions of one model, or two models under one condition. One that names
@@ -432,25 +432,25 @@ def _paired(rows: pd.DataFrame) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
         if len(models) == len(conditions) == 1:
             conditions.append("/".join(["base", *row.condition.split("/")[1:]]))
         new, old = Cell(models[0], conditions[0]), Cell(models[-1], conditions[-1])
-        count = _count(row, " pairs")
-        changes[new, old] = _rate(row), count
-        changes[old, new] = Rate(-row.value, -row.ci_high, -row.ci_low, 0), count
+        change, n, _ = _number(row, " pairs")
+        changes[new, old] = change, n
+        changes[old, new] = Rate(-change.value, -change.high, -change.low, 0), n
     return changes
 
 
 def _compare(
     asked: Comparison,
-    numbers: Mapping[Cell, Any],
+    numbers: Mapping[Cell, tuple[Rate, str, float]],
     changes: Mapping[tuple[Cell, ...], tuple[Rate, str]],
     printed: float | None,
 ) -> Comparison:
-    rows = [numbers[cell] for cell in asked.cells if cell in numbers]
-    if len(rows) < len(asked.cells) or any(math.isnan(row.value) for row in rows):
+    found = [numbers[cell] for cell in asked.cells if cell in numbers]
+    if len(found) < len(asked.cells) or any(math.isnan(rate.value) for rate, *_ in found):
         return asked
-    ours, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0].paper_value
-    if asked.second:
-        theirs -= rows[1].paper_value
-        independent = difference(ours, _rate(rows[1])), n
+    ours, n, theirs = found[0]
+    for other, other_n, printed_there in found[1:]:
+        theirs -= printed_there
+        independent = difference(ours, other), f"{n} + {other_n}"
         ours, n = changes.get(tuple(asked.cells), independent)
     least, most, value = asked.least, asked.most, ours.value
     if ours.low == ours.high or least == most:  # exact
@@ -482,10 +482,8 @@ def _p_value(distance: float, side: float) -> float:
     return float(norm.sf(norm.isf(TAIL_PROBABILITY) * distance / side))
 
 
-def _rate(row: Any) -> Rate:
-    return Rate(row.value, row.ci_low, row.ci_high, 0)
-
-
-def _count(row: Any, of: str = "") -> str:
+def _number(row: Any, of: str = "") -> tuple[Rate, str, float]:
+    """Our number, its n in words, and the paper's number."""
     within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
-    return "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"
+    n = "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"
+    return Rate(row.value, row.ci_low, row.ci_high, 0), n, row.paper_value

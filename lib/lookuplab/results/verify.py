@@ -12,7 +12,7 @@ import io
 import json
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -178,29 +178,22 @@ def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
 
 
 def compare(
-    old: Files, new: Files, makers: Mapping[str, str], only: str | None = None
+    old: Files, new: Files, makers: Mapping[str, str], only: Collection[str] | None = None
 ) -> Differences:
-    """Compare all files of both sides, or ``only`` those of a paper, a notebook or an artifact,
-    named as for ``run``.
+    """Compare all files of both sides, or those of the artifacts ``only``.
 
-    A paper without committed files is taken to be the user's own and ignored; UserError if it is
-    named. ``makers`` gives the notebook of each artifact.
+    A paper without committed files is taken to be the user's own and ignored; UserError if nothing
+    is left to compare. ``makers`` gives the notebook of each artifact.
     """
-    chosen = {
-        id
-        for id, maker in makers.items()
-        if only in (None, id, maker, *id.split("/"), *maker.split("/"))
-    }
     papers = {file.split("/")[0] for file in old}
 
     def is_chosen(file: str) -> bool:
-        paper, name = file.split("/")[0], file.split(".")[0]
-        in_only = only in (None, paper) or name in chosen
-        return file == ANSWERS_FILE or (paper in papers and in_only)
+        in_only = file.split(".")[0] in only if only is not None else file.split("/")[0] in papers
+        return file == ANSWERS_FILE or in_only
 
     old, new = ({file: side[file] for file in side if is_chosen(file)} for side in (old, new))
     if not old.keys() - {ANSWERS_FILE}:
-        raise UserError(f"git has no figures of {only!r}")
+        raise UserError("git has none of these figures; commit what a run writes")
     result = Differences()
     both = result.compare_names(old, new)
     exact = {}
@@ -221,8 +214,8 @@ def compare(
         before, after = (
             read_answers(io.BytesIO(side[ANSWERS_FILE]), compression="gzip") for side in (old, new)
         )
-        if only:
-            notebooks = {makers[id] for id in chosen}
+        if only is not None:
+            notebooks = {makers[id] for id in only}
             before, after = (log[log.notebook.isin(notebooks)] for log in (before, after))
         steady = result.compare_answers(before, after, all(exact.values()))
     for file in both:

@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -183,19 +184,19 @@ class Bm25(Ranker):
         return scores
 
 
+@dataclass
 class Cosine(Ranker):
     """Cosine of a query's vector and each document's, rounded to DIGITS.
 
     ``vectors`` are (n, d) and ``encode`` returns (q, d), of any norm; a vector of zeros scores 0.
     """
 
-    def __init__(
-        self,
-        ids: Sequence[str],
-        vectors: Floats,
-        encode: Callable[[Sequence[str]], Floats],
-    ):
-        self.ids, self.vectors, self.encode = list(ids), unit(vectors), encode
+    ids: list[str]
+    vectors: Floats
+    encode: Callable[[Sequence[str]], Floats]
+
+    def __post_init__(self) -> None:
+        self.vectors = unit(self.vectors)
 
     def scores_of(self, queries: Sequence[str]) -> Floats:
         cosines: Floats = unit(self.encode(queries)) @ self.vectors.T
@@ -208,6 +209,7 @@ def unit(vectors: Floats) -> Floats:
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
+@dataclass
 class Ensemble(Ranker):
     """weight x cosine with the code + cosine with the description (paper, Sections 3 and 4.3).
 
@@ -215,8 +217,12 @@ class Ensemble(Ranker):
     weights the code.
     """
 
-    def __init__(self, code: Ranker, description: Ranker, weight: float):
-        self.ids, self.code, self.description, self.weight = code.ids, code, description, weight
+    code: Ranker
+    description: Ranker
+    weight: float
+
+    def __post_init__(self) -> None:
+        self.ids = self.code.ids
 
     def scores_of(self, queries: Sequence[str]) -> Floats:
         code, description = self.code.scores_of(queries), self.description.scores_of(queries)

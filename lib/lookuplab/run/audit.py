@@ -168,17 +168,8 @@ def statement() -> Path:
 
 
 def finish(audit: record.Audit, code: int) -> int:
-    """Print the report and return the exit code; ``code`` is that of the notebooks."""
-    lines, failed = report(audit)
-    print("\n".join(lines))
-    if code == 0:  # complete: the next one begins anew
-        statement().unlink()
-    return code or int(failed)
-
-
-def report(audit: record.Audit) -> tuple[list[str], bool]:
-    """Compare what an audit has made anew with the record, row by row: what to print, the result in
-    its last line, and whether something differs.
+    """Compare what an audit has made anew with the record, row by row; print the differences, the
+    result in the last line. Return the exit code; ``code`` is that of the notebooks.
     """
     counts: list[dict[str, Any]] = []
     lines: dict[str, list[str]] = {"near tie": [], "different": []}
@@ -200,25 +191,25 @@ def report(audit: record.Audit) -> tuple[list[str], bool]:
             counts.append({"store": kind.name, "kind": of, **numbers})
     table = pd.DataFrame(counts)
     rows, sampled, made, _ = map(int, table.sum(numeric_only=True))
-    if not made:
-        return ["audit: no notebook asked for a row of the sample; --again runs all"], False
-    said = [
-        f"audit of {audit.share:.2%} of each kind, at least {record.LEAST_AUDITED} rows; "
-        f"seed {audit.seed}",
-        table.to_string(index=False),
-    ]
+    share = f"{audit.share:.2%} of each kind, at least {record.LEAST_AUDITED} rows"
+    print(f"audit of {share}; seed {audit.seed}", table.to_string(index=False), sep="\n")
     if missing := sampled - made:
-        said.append(
+        print(
             f"{missing:,} rows of the sample were not made anew: they belong to notebooks that did "
-            f"not run now, or are judgements, which are compared only under Python {PYTHON}"
+            "not run now (--again runs all), or are judgements, which are compared only under "
+            f"Python {PYTHON}"
         )
-    said += [f"{outcome}: {line}" for outcome, found in lines.items() for line in found]
+    for outcome, found in lines.items():
+        for line in found:
+            print(f"{outcome}: {line}")
     ties, differing = map(len, lines.values())
-    return [
-        *said,
+    print(
         f"audit: {'FAILED: ' if differing else ''}{made:,} of {rows:,} rows made anew, {differing} "
-        f"different{f', {ties} explained by near ties' if ties else ''}",
-    ], differing > 0
+        f"different{f', {ties} explained by near ties' if ties else ''}"
+    )
+    if code == 0:  # complete: the next one begins anew
+        statement().unlink()
+    return code or int(differing > 0)
 
 
 def _named(key: str, answer: Any) -> str:

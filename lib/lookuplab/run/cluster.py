@@ -10,7 +10,6 @@ before it begins, so that the check includes workers that join late.
 import logging
 import platform
 import socket
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -104,19 +103,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
                 "and check address and firewall, or use --scheduler local"
             ) from None
         with client:
-            client.subscribe_topic("all", _tell_a_loss)
             yield Cluster(client, scheduler)
-            if client.status == "running":
-                client.unsubscribe_topic("all")  # else it would be told of its own end
-
-
-def _tell_a_loss(event: tuple[float, Any]) -> None:
-    """Say which worker has died, so that nobody wonders why work takes longer."""
-    told = event[1]
-    if isinstance(told, dict) and told.get("action") == "remove-worker" and not told["expected"]:
-        lost = len(told["processing-tasks"]) + len(told["lost-computed-tasks"])
-        again = f"; {lost} of its tasks run again elsewhere" if lost else ""
-        print(f"the worker {told['worker']} is lost{again}", file=sys.stderr, flush=True)
 
 
 @cache

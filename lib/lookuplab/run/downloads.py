@@ -190,15 +190,12 @@ def _snapshot(source: Source, **options: Any) -> Path:
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """Rename a finished download if it matches its pins. Otherwise keep it aside and raise
-    UserError.
-    """
+    """Rename a finished download if it matches its pins. Otherwise remove it; raises UserError."""
     came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
     if source.sha256 and came != expected:
-        aside = part.replace(source.path.with_name(f"{source.path.name}.wrong"))
+        part.unlink()
         raise UserError(
-            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what "
-            f"came is kept as {aside}"
+            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}"
         )
     return part.replace(source.path)
 

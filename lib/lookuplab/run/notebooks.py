@@ -403,41 +403,35 @@ def missing_key(model: str) -> str:
     return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
 
 
-def problems(job: Job) -> Iterator[tuple[str, str]]:
-    """(problem, instructions or "") for everything that this machine lacks or the notebook cannot
-    use.
+def problems(job: Job) -> Iterator[str]:
+    """A line for everything that this machine lacks or the notebook cannot use, with what to do.
 
     Whatever is fetched automatically is not missing. Does not use the network.
     """
     from lookuplab.results.paper import unknown_role  # reads tables, which takes time
 
     fetched = {source.path for source in from_network(job)}
-    steps = job.profile.steps
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
-    if problem := unknown_role(job.values.get("roles") or {}, papers):
-        yield problem, ""
+    yield from filter(None, [unknown_role(job.values.get("roles") or {}, papers)])
     for name, count in Counter(map(table_name, set(job.models()))).items():
         if count > 1:
-            yield (
-                f"two models would be {name!r} in the tables",
-                "rename a folder, or run them apart",
-            )
+            yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
     for named in job.named():
         name, text, place = *named, named.place
         if key := missing_key(text):
-            yield f"model {text!r} needs a key", f"set the environment variable {key}"
+            yield f"model {text!r} needs a key: set the environment variable {key}"
         elif place and not place.exists() and place not in fetched:
-            is_of_index = place == paths.fetched_model(place.name)
-            step = f"`lookuplab data get {place.name}`" if is_of_index else ""
-            own = (step for path, step in steps.items() if text.startswith(path))
-            yield f"parameter {name!r} names {text!r}, which does not exist", next(own, step)
+            steps = [step for path, step in job.profile.steps.items() if text.startswith(path)]
+            if place == paths.fetched_model(place.name):
+                steps.append(f"`lookuplab data get {place.name}`")
+            missing = f"parameter {name!r} names {text!r}, which does not exist"
+            yield ": ".join([missing, *steps[:1]])
         elif named.is_model and not named.is_on_hub:
             try:
                 load(text)
             except UserError as error:
-                yield str(error), ""
-    if refusal := foreign_tasks(job):
-        yield refusal, ""
+                yield str(error)
+    yield from filter(None, [foreign_tasks(job)])
 
 
 def foreign_tasks(job: Job) -> str:
@@ -492,7 +486,7 @@ def check(job: Job) -> None:
     A run of hours should not fail at its third model. Raises UserError.
     """
     for problem in problems(job):
-        raise UserError(f"{job.notebook.id}: {': '.join(filter(None, problem))}")
+        raise UserError(f"{job.notebook.id}: {problem}")
     for source in from_network(job):
         downloads.get(source, whole=source.kind != "model")
 

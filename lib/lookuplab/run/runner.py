@@ -10,7 +10,6 @@ import re
 import socket
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -36,6 +35,8 @@ from lookuplab.run.notebooks import Job, all_notebooks, folder_of
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
+# what the numbers of a store's line in ``USES_VARIABLE``'s file count
+USES = ("from the record", "stored here before", "made anew", "for the audit")
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -221,15 +222,14 @@ def _last_words(job: Job) -> str:
 
 
 def uses(jobs: Iterable[Job]) -> dict[str, int]:
-    """How many answers and judgements the jobs found in the record and in the stores, lacked, and
-    made for an audit.
-    """
-    total = Counter(recorded=0, stored=0, new=0, again=0)
+    """How many answers and judgements the jobs found and made, in the order of ``USES``."""
+    total = dict.fromkeys(USES, 0)
     for job in jobs:
         with suppress(OSError):
             for line in job.beside(".uses").read_text(encoding="utf-8").splitlines():
-                total.update(dict(zip(total, map(int, line.split()[1:]), strict=True)))
-    return dict(total)
+                for what, count in zip(USES, line.split()[1:], strict=True):
+                    total[what] += int(count)
+    return total
 
 
 # 3. What need not run again

@@ -230,11 +230,6 @@ def _numbers(
     return rates
 
 
-def shares(parts: ArrayLike, clusters: ArrayLike, wholes: ArrayLike) -> list[Rate]:
-    """``averages`` of numbers from 0 to 1."""
-    return averages(parts, clusters, wholes, of_share)
-
-
 def average(values: ArrayLike, clusters: ArrayLike) -> Rate:
     """The mean of any numbers, (n,)."""
     return averages(np.asarray(values)[:, None], clusters)[0]

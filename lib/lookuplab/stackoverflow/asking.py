@@ -249,11 +249,11 @@ def hits(matches: Matches, problems: Sequence[Problem], k: int) -> dict[str, str
     """Problem id -> "hit" if one of its first ``k`` snippets is of its own object, else "miss"; ""
     without an object.
     """
-    shown = {problem.id: [*map(object_of, matches[problem.id][:k])] for problem in problems}
-    return {
-        problem.id: problem.object and ("hit" if problem.object in shown[problem.id] else "miss")
-        for problem in problems
-    }
+    found = {}
+    for problem in problems:
+        objects = map(object_of, matches[problem.id][:k])
+        found[problem.id] = problem.object and ("hit" if problem.object in objects else "miss")
+    return found
 
 
 def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:

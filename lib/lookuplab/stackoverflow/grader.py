@@ -205,27 +205,20 @@ def gradable(
     models: Sequence[str] = (),
     python: str = "",
     sandbox: str = "",
-    leave_out: str = "",
 ) -> tuple[list[Problem], Grader]:
     """The problems whose reference passes here, and what judges them; says which others there are,
     and why.
 
     models: those to be asked, since only programs of the kit's own may run without a sandbox.
-    python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out: ids to
-    leave out as well, parted by commas. Raises UserError if no problem is left.
+    python: as in ``environment``. sandbox: as in ``execution.server.choose``. Raises UserError if
+    no problem is left.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
-    named = {*filter(None, leave_out.replace(" ", "").split(","))}
-    if unknown := named - {problem.id for problem in problems}:
-        raise UserError(f"leave_out: no problem {', '.join(sorted(unknown))}")
-    failing = failing_references(
-        [problem for problem in problems if problem.id not in named], grader
-    )
+    failing = failing_references(problems, grader)
     lines = [f"the reference fails here: {line}" for line in by_reason(failing.items())]
-    lines += [f"by name: {', '.join(sorted(named))}"] * bool(named)
     for line in lines:
         print(f"left out, {line}", file=sys.stderr)
-    left = [problem for problem in problems if problem.id not in named | failing.keys()]
+    left = [problem for problem in problems if problem.id not in failing]
     if not left:
         raise UserError(f"no problem is left: {'; '.join(lines)}")
     return left, grader

@@ -71,13 +71,7 @@ def rankers(
                 {snippet.id: snippet.description for snippet in snippets}, encoder
             )
         if name in RANKERS and kind == "bm25":
-            terms: dict[str, list[str]] = {snippet.id: [] for snippet in snippets}
-            for snippet in snippets:
-                if part != "code":
-                    terms[snippet.id] += query_words(snippet.description)
-                if part != "description":
-                    terms[snippet.id] += code_words(snippet.code)
-            return kinds.Bm25(terms)
+            return kinds.Bm25({snippet.id: _terms(snippet, part) for snippet in snippets})
         if kind == "ensemble" and re.fullmatch(r"\d*\.?\d+", part) and float(part):
             return kinds.Ensemble(ranker("code"), ranker("description"), float(part))
         raise UserError(
@@ -87,6 +81,12 @@ def rankers(
     if not names:
         raise UserError("there is no ranker to make: name at least one")
     return {name: ranker(name) for name in names}
+
+
+def _terms(snippet: Snippet, part: str) -> list[str]:
+    """BM25's terms of a snippet's "description", "code" or "both"."""
+    words = query_words(snippet.description) if part != "code" else []
+    return words + (code_words(snippet.code) if part != "description" else [])
 
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:

@@ -135,6 +135,7 @@ def components(sums: Array) -> Array:
     return np.stack([*words, syntax, flow], axis=-1)
 
 
+@np.errstate(invalid="ignore")  # nothing is left of a corpus of one repository without it
 def code_bleu(sums: Array) -> Array:
     """CodeBLEU (...) of summed counts (..., 24): the mean of its components, without a missing data
     flow.
@@ -143,7 +144,8 @@ def code_bleu(sums: Array) -> Array:
     ``codebleu`` of the Python index counts a data flow that is missing or has no match as 1.)
     """
     parts = components(sums)
-    return np.nanmean(np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts), axis=-1)
+    parts = np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts)
+    return np.nansum(parts, axis=-1) / np.isfinite(parts).sum(axis=-1)
 
 
 def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES) -> list[float]:

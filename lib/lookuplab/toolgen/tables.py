@@ -41,7 +41,7 @@ Frames = Mapping[tuple[str, str], pd.DataFrame]
 Split = Callable[[str], Sequence[str]]
 
 
-def means(values: Any) -> Array:
+def _means(values: Any) -> Array:
     """The (n, 2) counts of a mean of ``values``, (n,), over the functions that have a value."""
     numbers = np.asarray(values, dtype=float)
     return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1)
@@ -61,13 +61,14 @@ class Corpus:
     @cached_property
     def words(self) -> Array:
         """BLEU-4's."""
-        split = self.split
-        return self._of_texts(lambda *texts: similarity.bleu_counts(*map(split, texts)))
+        predicted, wanted = (self.frame[name].map(self.split) for name in ("predicted", "wanted"))
+        return np.array(list(map(similarity.bleu_counts, predicted, wanted)))
 
     @cached_property
     def code(self) -> Array:
         """CodeBLEU's."""
-        return self._of_texts(partial(similarity.code_bleu_counts, rules=self.rules))
+        counts = partial(similarity.code_bleu_counts, rules=self.rules)
+        return np.array(list(map(counts, self.frame.predicted, self.frame.wanted)))
 
     @property
     def coverage(self) -> Array:
@@ -77,10 +78,7 @@ class Corpus:
     @property
     def coverages(self) -> Array:
         """Those of the functions' own coverages."""
-        return means(ratio(self.frame[["covered", "dependencies"]].to_numpy(float)))
-
-    def _of_texts(self, counts: Callable[[str, str], Sequence[float]]) -> Array:
-        return np.array(list(map(counts, self.frame.predicted, self.frame.wanted)))
+        return _means(ratio(self.frame[["covered", "dependencies"]].to_numpy(float)))
 
 
 def ratio(sums: Array) -> Array:
@@ -128,7 +126,7 @@ class Metric:
 
     def counted(self, corpus: Corpus) -> Array:
         """The counts of each function, (n, k)."""
-        return getattr(corpus, self.counts) if self.counts else means(corpus.frame[self.source])
+        return getattr(corpus, self.counts) if self.counts else _means(corpus.frame[self.source])
 
 
 def _component(at: int) -> Callable[[Array], Array]:

@@ -150,9 +150,8 @@ class ToolConstraint:
     ask: Callable[[str], Future[ToolAnswer]]
     tokens: tuple[int, ...] = ()
     questions: list[Question] = field(default_factory=list)
-    pending: Future[ToolAnswer] | None = (
-        None  # to the question after the last token, until it is read
-    )
+    # to the question after the last token, until it is read
+    pending: Future[ToolAnswer] | None = None
     node: Trie | None = None  # of the suggestions; None where any token may come next
     unanswered: bool = False  # the last token asked for suggestions, and there are none
     name_probabilities: tuple[float, ...] = ()  # of the name's tokens

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi.specs import ApiSpec
-from recipes.cloudapi.comments import distinct_comments, intent, normalised
+from recipes.cloudapi.comments import intent, normalised, wordings
 from recipes.prose import sentences
 
 DESCRIPTION = "Adds the specified user to the specified group."
@@ -13,7 +13,7 @@ DESCRIPTION = "Adds the specified user to the specified group."
 
 def comments(description: str, name: str, count: int, provider: str = "aws") -> list[str]:
     spec = ApiSpec(provider, "iam", "iam", name, (), description=description)
-    return distinct_comments(spec, count)
+    return [*wordings(spec, count)]
 
 
 def test_comments_differ_and_repeat_neither_name_nor_description():

@@ -44,7 +44,7 @@ def test_the_index_equals_the_service_model(service):
 )
 def test_a_fresh_reading_equals_the_index(place):
     """But for the flags that only the whole index knows."""
-    found, kept = sdks.part(place), load_index().by_id
+    found, kept = [*sdks.part(*place)], load_index().by_id
     for spec, page in found:
         flags = set(kept[spec.id].flags) - {"generic_name", "shared_name"}
         assert to_json(spec) | {"flags": flags} == to_json(kept[spec.id]) | {"flags": {*spec.flags}}

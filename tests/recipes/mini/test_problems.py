@@ -13,7 +13,7 @@ from lookuplab.stackoverflow import ds1000
 from recipes.mini import problems, questions
 from recipes.mini.docstrings import DocExample, Documented, examples, examples_of
 from recipes.mini.packages import example_split
-from recipes.mini.problems import drafts, examined, literal
+from recipes.mini.problems import Candidate, drafts, examined, literal
 
 # what the libraries themselves call old, in the examples of their docstrings
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -56,13 +56,16 @@ def rule(record):
 def test_the_committed_problems_come_out_of_the_installed_examples(committed):
     found = [one for name in ("numpy", "pandas") for one in examples_of(name, "test")]
     tried = [one for one in found if one.id in CHOSEN]
-    made = {fresh["prompt"]: fresh for family in examined(tried) for fresh in family}
+    made = {fresh.prompt: fresh for family in examined(tried) for fresh in family}
     names = [f"{one['metadata']['object']}#{one['metadata']['example']}" for one in committed]
     compared = [one for name, one in zip(names, committed, strict=True) if name in CHOSEN]
     for record in compared:
-        fresh = made[record["prompt"]]
-        assert all(record[name] == fresh[name] for name in ("reference_code", "code_context"))
-        assert all(record["metadata"][name] == fresh[name] for name in ("rule", "expressions"))
+        fresh, about = made[record["prompt"]], record["metadata"]
+        assert (record["reference_code"], record["code_context"]) == (
+            fresh.reference,
+            fresh.context,
+        )
+        assert (about["rule"], tuple(about["expressions"])) == (fresh.rule, fresh.expressions)
     assert {*map(rule, compared)} == {*map(rule, committed)}
 
 
@@ -83,16 +86,17 @@ def test_a_problem_is_about_the_object_that_is_called(name, source, is_asked_for
 def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_hold():
     def family(object, number, wrong, *kinds):
         name = f"{object}#{number}"
-        known = {"object": object, "example": name, "prompt": name, "code_context": TEST}
-        known |= {"reference_code": "result = 3", "wrong": [wrong]}
-        return [known | {"perturbation": kind, "rule": kind} for kind in kinds]
+        return [
+            Candidate(name, name, "result = 3", TEST, "", kind, name, object=object, wrong=(wrong,))
+            for kind in kinds
+        ]
 
     ways = [family("numpy.a", n, "result = 4", "Origin", "Surface") for n in range(3)]
     ways.append(family("numpy.b", 0, "result = 4", "Origin"))
     ways.append(family("numpy.c", 0, "result = 2 + 1", "Origin"))  # a wrong answer passes
     drawn = problems.chosen(ways, {"Origin": 3, "Surface": 1})
     assert sorted(map(len, drawn)) == [1, 1, 2]
-    assert sorted(one[0]["object"] for one in drawn) == ["numpy.a", "numpy.a", "numpy.b"]
+    assert sorted(one[0].object for one in drawn) == ["numpy.a", "numpy.a", "numpy.b"]
 
 
 def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
@@ -152,7 +156,8 @@ def test_every_kind_of_value_has_a_source_but_long_empty_and_strange_ones_have_n
 
 
 def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypatch):
-    monkeypatch.setattr(questions, "open_examples", lambda: [MEDIAN])
+    monkeypatch.setattr(questions, "EXAMPLE_PACKAGES", {"numpy": "numpy"})
+    monkeypatch.setattr(questions, "examples_of", lambda *_: [MEDIAN])
     monkeypatch.setattr(ds1000, "load_problems", lambda _: [])
     learned = questions.pairs()
     assert len(learned) == questions.PER_EXAMPLE and learned[0].id == "numpy.median#0.0"

@@ -41,9 +41,7 @@ def list_sources() -> None:
     """
     for source in downloads.load().values():
         mark = "*" if downloads.is_fetched(source) else " "
-        size = downloads.size(source.bytes) if source.bytes else source.kind
-        click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
-        click.echo(f"    {source.purpose}\n    licence: {source.licence}")
+        click.echo(f"{mark} {source}\n    {source.purpose}")
 
 
 @data.command("get")
@@ -112,10 +110,9 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.results import paper
     from lookuplab.toolgen.evaluation import most_tokens
     from lookuplab.toolgen.functions import Filters, extract, locate_all
-    from lookuplab.toolgen.marking import marked_records, statistics_rows
+    from lookuplab.toolgen.marking import marked_records
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
@@ -127,16 +124,11 @@ def mark(
     with joined(scheduler) as cluster:
         records = marked_records(functions, rules, jobs, cluster=cluster, strict=False)
     write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
-    click.echo(f"{'':18}{'here':>12}{'paper':>12}")
-    printed = paper.values("toolgen", "augmentation").set_index(["condition", "metric"]).value
-    for row in statistics_rows(records, "training"):
-        theirs = printed["training", row["metric"]]
-        click.echo(f"{row['metric']:18}{row['value']:>12,g}{theirs:>12,g}")
     left_out = sum((part.left_out for part in extracted), Counter())
     for record in records:
         left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
-    click.echo(f"written: {output}")
+    click.echo(f"written: {output}, {len(records):,} functions")
 
 
 @data.command()

@@ -12,7 +12,7 @@ from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
 from lookuplab.models.record import folder
 from lookuplab.run.commands import command
-from lookuplab.run.notebooks import all_notebooks, load_profile, made_profile
+from lookuplab.run.notebooks import all_notebooks, find, load_profile, made_profile
 
 
 @command()
@@ -20,7 +20,7 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers.
     Nothing is run.
 
-    All of them, or those of one paper, notebook or artifact, named as for `lookuplab run`.
+    All of them, or those of one paper or notebook, named as for `lookuplab run`.
 
     On the same type of processor and with the same number of threads, everything must be equal byte
     for byte. Otherwise floats may differ in the last digits, and by more only where a near tie
@@ -39,12 +39,13 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
     """
     from lookuplab.results import verify as verifying
 
-    folder = load_profile(profile).name
-    makers = {
-        id: notebook.id for notebook in all_notebooks() for id in (notebook.id, *notebook.artifacts)
-    }
+    folder, notebooks = load_profile(profile).name, all_notebooks()
+    if name:
+        of_paper = [notebook for notebook in notebooks if notebook.paper == name]
+        notebooks = of_paper or [find(name)]
+    makers = {id: notebook.id for notebook in notebooks for id in notebook.artifacts}
     old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
-    differences = verifying.compare(old, new, makers, name)
+    differences = verifying.compare(old, new, makers, makers if name else None)
     click.echo("\n".join(differences.lines()))
     sys.exit(differences.failed)
 

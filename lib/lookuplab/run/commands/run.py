@@ -15,7 +15,6 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.record import RECORD_VARIABLE
 from lookuplab.models.store import canonical, digest
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
@@ -113,8 +112,8 @@ def reproduce(
     they fit. With --cold, everything is made anew, in stores of its own (runs/cold), from which
     `lookuplab record` writes a new record; that takes about two core-hours.
 
-    With --audit, a sample of the record is made anew afterwards: of the rows that the notebooks
-    asked for, a share of each model and kind, at least 50 of each. The commit decides which, so
+    With --audit, the notebooks also make a sample of the record anew, to compare: of the rows that
+    they ask for, a share of each model and kind, at least 50 of each. The commit decides which, so
     that over time other rows are tried. Every token and verdict must be equal, and every
     log-probability up to its last digits, which depend on the batch and on the processor; near ties
     are listed. Judgements are compared only under the record's Python. The exit code is 1 if
@@ -146,7 +145,7 @@ def reproduce(
             missing).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.run import audit as auditing
+    from lookuplab.run import audit as auditing  # takes seconds
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
@@ -160,6 +159,8 @@ def reproduce(
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
     planned = [replace(plan(notebook, chosen), environment=variables) for notebook in notebooks]
+    if chosen.name == "mini" and not cold:
+        click.echo("\n".join(auditing.fit()), err=True)
     began = time.monotonic()
     code = execute(planned, jobs, scheduler, dry_run, again or cold)
     if planned and not dry_run:
@@ -285,35 +286,23 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
 
 
 def _preview(planned: list[Job]) -> int:
-    """Print each job's settings, downloads and problems, then the total to fetch and the steps left
-    to the user.
+    """Print each job's settings and downloads, and each problem once.
 
     Return the exit code: 2 if the same command without --dry-run would be refused.
     """
-    due: dict[tuple[str, str], int] = {}
-    steps: dict[str, None] = {}
-    code = 0
+    told: set[str] = set()
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         click.echo(f"{job.notebook.id} -> {relative(job.place)}")
         for name, value in job.parameters.items():
             if name not in ("profile", "roles"):
                 click.echo(f"     {name} = {value!s:.110}")
         for source in from_network(job):
-            is_here = downloads.is_fetched(source)
-            click.echo(f"  {'has' if is_here else 'fetches'}: {source}")
-            if not is_here:
-                due[source.name, source.revision] = source.bytes
-        for problem, step in problems(job):
-            click.echo(f"  problem: {problem}")
-            code = 2
-            if step:
-                steps[step] = None
-    unknown = [*due.values()].count(0)
-    more = f" and {unknown} of unknown size" if unknown else ""
-    click.echo(f"to fetch in all: {len(due)} downloads, {downloads.size(sum(due.values()))}{more}")
-    for step in steps:
-        click.echo(f"yours to do first: {step}")
-    return code
+            click.echo(f"  {'has' if downloads.is_fetched(source) else 'fetches'}: {source}")
+        for problem in problems(job):
+            if problem not in told:
+                click.echo(f"  problem: {problem}")
+                told.add(problem)
+    return 2 if told else 0
 
 
 def execute(
@@ -352,11 +341,6 @@ def execute(
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs()
-    if len(due) > 1 and due[0].profile.name == "mini":
-        from lookuplab.run import audit as auditing  # takes seconds
-
-        if {**os.environ, **due[0].environment}.get(RECORD_VARIABLE) != "off":
-            click.echo("\n".join(auditing.fit()), err=True)
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
@@ -370,12 +354,9 @@ def execute(
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
     counts = uses(due)
-    if sum(counts.values()):
-        text = (
-            "answers and judgements: {recorded:,} from the record, {stored:,} stored here before, "
-            "{new:,} made anew, {again:,} for the audit"
-        )
-        click.echo(text.format(**counts), err=True)
+    if any(counts.values()):
+        told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+        click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, command
@@ -37,11 +37,8 @@ class Benchmarks(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if ":" not in cmd_name:
-            command_ = super().get_command(ctx, cmd_name)
-            if not command_:
-                known = f"{', '.join(self.list_commands(ctx))}, or your own class, module:Class"
-                raise UserError(f"no benchmark {cmd_name!r}: give {known}")
-            return command_
+            check_choice("BENCHMARK", cmd_name, [*self.list_commands(ctx), "module:Class"])
+            return super().get_command(ctx, cmd_name)
 
         def own(file: Path, *, output: Path | None = None) -> None:
             """Score completions of your own benchmark (docs/fourth_paper.md).
@@ -234,8 +231,7 @@ def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
     types = {"candidate": str, "target": str | list, "provider": str, "client": str}
     check_fields(record, id=int | str, service=str | None, **types)
     candidate, target, provider, client = (record[name] for name in types)
-    if provider not in index.providers:
-        raise UserError(f"unknown provider {provider!r}; known are {', '.join(index.providers)}")
+    check_choice("provider", provider, index.providers)
     service = record.get("service") or ""
     index.methods(provider, client, service)
     targets = tuple(target) if isinstance(target, list) else (target,)

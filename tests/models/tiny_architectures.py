@@ -83,7 +83,7 @@ SHARED = {"num_key_value_heads": 2}  # keys and values
 # beside COMMON; IBM's Granite-Code 3B and 8B are published as Llamas, the 20B as GPTBigCode
 ARCHITECTURES = {
     "starcoder2": SHARED | {"sliding_window": 24},
-    "gemma": SHARED | {"head_dim": 8},
+    "gemma": SHARED,
     "granite": SHARED,
     "llama": SHARED,
     "gpt_bigcode": {"multi_query": True},
@@ -93,7 +93,7 @@ ARCHITECTURES = {
 }
 
 
-def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY):
+def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY, width=32):
     """Write the checkpoint; weights are large enough that its most likely tokens stand clear of
     each other. ``pieces-t5`` is a T5 with another tokenizer than that of bytes.
     """
@@ -101,14 +101,15 @@ def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCAB
     kind, _, architecture = architecture.rpartition("-")
     tokenizer = tokenizer or TOKENIZERS[kind]()
     size = max(vocabulary, len(tokenizer))
-    sizes = {"vocab_size": size, "max_position_embeddings": context}
-    config = AutoConfig.for_model(architecture, **COMMON, **ARCHITECTURES[architecture], **sizes)
+    sizes = {"vocab_size": size, "max_position_embeddings": context, "hidden_size": width}
+    sizes["head_dim"] = width // COMMON["num_attention_heads"]
+    config = AutoConfig.for_model(architecture, **COMMON | ARCHITECTURES[architecture] | sizes)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = kind.from_config(config)
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:
-                weight.normal_(0, 0.3)
+                weight.normal_(0, 0.3 * (32 / width) ** 0.5)
             elif name.endswith("bias"):
                 weight.normal_(0, 0.1)
     model.save_pretrained(folder)
@@ -116,14 +117,14 @@ def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCAB
     return folder
 
 
-def save_chat(folder, vocabulary=170):
+def save_chat(folder, vocabulary=170, width=32):
     """A Llama with a chat template, whose tokens decode to ASCII each by itself, so that those of
     an answer spell it.
     """
     printable = [chr(code) for code in range(33, 127)]
     tokenizer = byte_tokenizer(CORPUS[:2], vocabulary, printable)
     tokenizer.chat_template = CHAT_TEMPLATE
-    return save(folder, "llama", tokenizer, context=512, vocabulary=0)
+    return save(folder, "llama", tokenizer, 512, 0, width)
 
 
 TOLERANCE = 1e-4  # of log-probabilities in batches of different sizes

@@ -14,12 +14,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decoded
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import torch
     from transformers import PreTrainedTokenizerBase
 
@@ -30,6 +32,11 @@ class Constraint(Protocol):
     A constraint that waits for another program (a completion tool, say) sends its query in ``push``
     and collects the answer in ``restrict``: the model's forward pass runs between the two.
     """
+
+    @property
+    def pending(self) -> "Future[Any] | None":
+        """The answer that the next ``restrict`` would wait for."""
+        ...
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         """Logits (vocabulary,) with -inf for tokens that may not come next; None if any token may.
@@ -166,6 +173,7 @@ class NameConstraint:
 
     names: NameTries
     node: Trie | None
+    pending = None
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         if self.node is None:

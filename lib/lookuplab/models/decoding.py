@@ -13,7 +13,7 @@ beam search, penalties and assisted decoding. A checkpoint's own sampling defaul
 import hashlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -45,7 +45,6 @@ def decode_rows(
     is fixed and results are whole batches. So an interrupted run resumes with the same batches on a
     CPU; on GPUs they may differ, because the budget depends on the free memory.
     """
-    rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
     at = new = 0
     # samples of a prompt read it once
     budget = CPU_TOKENS * min(2, decoding.n)
@@ -120,7 +119,7 @@ class DecodingRow:
     """One answer: grows by ``push`` until ``finish_reason`` is set.
 
     ``before`` are the prompt tokens that it continues, none for an encoder-decoder; ``limit`` is
-    the number of tokens that it may add.
+    the number of tokens that it may add. ``given`` are the tokens of an answer that is only scored.
     """
 
     prompt: Prompt
@@ -130,6 +129,7 @@ class DecodingRow:
     before: list[int]
     limit: int
     make_constraint: Callable[[], Constraint | None]
+    given: list[int] = field(default_factory=list)
 
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
         """Reset the answer, also to start over after running out of memory."""
@@ -242,9 +242,13 @@ def uniforms(row: DecodingRow, decoding: Decoding) -> np.ndarray:
     """The row's random numbers in [0, 1), one per token and one more, which depend only on seed,
     prompt id and sample.
     """
+    return np.random.default_rng(row_seed(row, decoding)).random(decoding.max_new_tokens + 1)
+
+
+def row_seed(row: DecodingRow, decoding: Decoding) -> int:
+    """128 bits, which depend only on seed, prompt id and sample."""
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
-    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
-    return np.random.default_rng(seed).random(decoding.max_new_tokens + 1)
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
 
 
 @torch.inference_mode()

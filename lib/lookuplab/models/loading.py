@@ -7,7 +7,7 @@ from typing import Any
 
 from lookuplab.errors import UserError
 from lookuplab.models.completions import Model
-from lookuplab.models.names import is_remote, split_options, table_name
+from lookuplab.models.names import VLLM, is_remote, split_options, table_name
 
 
 def load(name: str, **options: Any) -> Model:
@@ -33,6 +33,10 @@ def load(name: str, **options: Any) -> Model:
             from lookuplab.models.remote import RemoteModel
 
             return RemoteModel(place, **options)
+        if place.startswith(VLLM):
+            from lookuplab.models.vllm import VllmModel
+
+            return VllmModel(place.removeprefix(VLLM), **options)
         from lookuplab.models.local import LocalModel
 
         return LocalModel(place, **options)

@@ -38,6 +38,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from lookuplab.models.decoding import DecodingRow
+
 BATCH_ROWS = 128  # per batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 # what a chat template that asks for the date is told; it is the default of Llama's own templates
@@ -142,7 +144,7 @@ class LocalModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is read when first needed."""
-        parts = ("module", "tokenizer", "names", "end_of_text")
+        parts = ("module", "engine", "tokenizer", "names", "end_of_text")
         return {name: value for name, value in vars(self).items() if name not in parts}
 
     @cached_property
@@ -332,7 +334,7 @@ class LocalModel:
         ``choices``. UserError for a prompt that is too long, for choices with a chat model, and if
         not even one row fits into memory.
         """
-        from lookuplab.models.decoding import DecodingRow, decode_rows
+        from lookuplab.models.decoding import DecodingRow
 
         most = decoding.max_new_tokens + self.thinking_tokens
         decoding = replace(decoding, max_new_tokens=most)
@@ -347,7 +349,16 @@ class LocalModel:
             rows.append(
                 DecodingRow(prompt, sample, kept, len(ids) - len(kept), before, limit, make)
             )
-        yield from decode_rows(self, rows, decoding, self.end_of_text)
+        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
+        yield from self._write(rows, decoding, self.end_of_text)
+
+    def _write(
+        self, rows: "list[DecodingRow]", decoding: Decoding, end_of_text: frozenset[int]
+    ) -> Iterator[list[Completion]]:
+        """Finish these rows, in this order."""
+        from lookuplab.models.decoding import decode_rows
+
+        return decode_rows(self, rows, decoding, end_of_text)
 
     def _named(self, prompt: Prompt, before: list[int]) -> Constraint | None:
         if prompt.choices and self.chat:
@@ -365,7 +376,7 @@ class LocalModel:
         generated like an answer, under a constraint that allows nothing else. ``text`` is the
         continuation, ``finish_reason`` is ``"scored"``. UserError if both together are too long.
         """
-        from lookuplab.models.decoding import DecodingRow, decode_rows
+        from lookuplab.models.decoding import DecodingRow
 
         rows, texts = [], {}
         for prompt, text in pairs:
@@ -381,10 +392,11 @@ class LocalModel:
             if added:
                 before, texts[prompt.id] = ids if self.causal else [], text
                 dictate = partial(NameConstraint, self.names, Trie.of([added]))
-                rows.append(DecodingRow(prompt, 0, ids, 0, before, len(added), dictate))
+                rows.append(DecodingRow(prompt, 0, ids, 0, before, len(added), dictate, added))
             else:
                 yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
-        for batch in decode_rows(self, rows, Decoding(), frozenset()):
+        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id))
+        for batch in self._write(rows, Decoding(), frozenset()):
             yield [
                 replace(completion, text=texts[completion.id], finish_reason="scored")
                 for completion in batch

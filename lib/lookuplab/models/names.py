@@ -12,6 +12,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 OPENAI = "openai:"
+VLLM = "vllm:"  # before the name of a checkpoint: vLLM runs it
 ADAPTER = "adapter_config.json"
 # of a checkpoint's folder: what training, evaluation, desktops and people leave there, and weights
 # that Transformers does not read
@@ -46,8 +47,8 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def bare(name: str) -> str:
-    """A model's name without its options."""
-    return split_options(name)[0]
+    """A model's name without its engine and its options."""
+    return split_options(name)[0].removeprefix(VLLM)
 
 
 def split_revision(name: str) -> tuple[str, str | None]:

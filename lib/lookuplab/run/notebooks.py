@@ -24,6 +24,7 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models.loading import load
 from lookuplab.models.names import (
     OPENAI,
+    VLLM,
     bare,
     is_mini,
     is_remote,
@@ -268,7 +269,7 @@ class Named(NamedTuple):
         source = downloads.load().get(bare(self.text))
         if source and source.kind == "package":
             return source.folder
-        is_path = _PATH.match(self.text) or _FILES.search(self.parameter)
+        is_path = _PATH.match(bare(self.text)) or _FILES.search(self.parameter)
         return folder_of(self.text) if is_path and not is_remote(self.text) else None
 
     @property
@@ -501,12 +502,13 @@ def folder_of(item: str) -> Path:
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
-    """Change a text, or every text of a list; the options after a model's name stay."""
+    """Change a text, or every text of a list; a model's engine and options stay."""
     if isinstance(value, list):
         return [_each(item, change) for item in value]
     if not isinstance(value, str):
         return value
-    return change(bare(value)) + value.removeprefix(bare(value))
+    engine, name = VLLM if value.startswith(VLLM) else "", bare(value)
+    return engine + change(name) + value.removeprefix(engine + name)
 
 
 def _absolute(item: str) -> str:

@@ -1,0 +1,273 @@
+"""Models that vLLM runs in this process: a paged cache, rows that enter as others leave, prompts
+that share a beginning, quantised weights, several GPUs.
+
+Only the forward passes are vLLM's. Prompts, tokens, stop rules, constraints and what is kept of an
+answer are those of a local model (``models.local``), so in float32 both give the same answers. Each
+answer is yielded when it ends. A row that waits for another program (ToolGen's Jedi) leaves the
+engine and comes back with what it has written; the prefix cache spares most of the second reading.
+"""
+
+import gc
+import math
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from lookuplab.errors import UserError
+from lookuplab.models.completions import Completion, Decoding
+from lookuplab.models.decoding import DecodingRow, row_seed
+from lookuplab.models.local import LocalModel
+from lookuplab.models.store import canonical
+
+# read when vLLM is imported: rows and their constraints must be in the engine's process, and its
+# log is for servers
+os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")  # GiB
+
+try:
+    from vllm import EngineArgs, SamplingParams
+    from vllm.lora.request import LoRARequest
+    from vllm.sampling_params import RequestOutputKind
+    from vllm.v1.engine.core_client import InprocClient
+    from vllm.v1.engine.llm_engine import LLMEngine
+    from vllm.v1.sample.logits_processor import AdapterLogitsProcessor
+except ImportError as failure:
+    raise UserError(
+        f"vLLM cannot be used here ({failure}): `make vllm` makes an environment with it "
+        "(.venv-vllm; docs/engines.md)"
+    ) from None
+
+if TYPE_CHECKING:
+    from vllm.outputs import RequestOutput
+
+# of the local engine; vLLM has its own way
+NOT_TAKEN = {"batch_size": "max_num_seqs", "device_map": "tensor_parallel_size"}
+# vLLM's options that change how fast an answer comes, not what it is (in float32)
+WITHOUT_EFFECT = frozenset(
+    """tensor_parallel_size pipeline_parallel_size data_parallel_size distributed_executor_backend
+    enable_expert_parallel gpu_memory_utilization kv_cache_memory_bytes cpu_offload_gb swap_space
+    max_num_seqs max_num_batched_tokens enable_chunked_prefill enable_prefix_caching block_size
+    enforce_eager compilation_config async_scheduling attention_backend max_parallel_loading_workers
+    load_format download_dir disable_log_stats disable_custom_all_reduce max_lora_rank""".split()
+)
+# what pydantic writes around a message
+PYDANTIC = re.compile(r"^\d+ validation errors? for \w+ (Value error, )?| \[type=.*")
+_numbers = count()
+
+
+@dataclass
+class Running:
+    """A row in the engine. ``margin`` is that of a constrained row's next token
+    (``decoding.choose``).
+    """
+
+    row: DecodingRow
+    margin: float | None = None
+
+    def restrict(self, _tokens: list[int], logits: torch.Tensor) -> torch.Tensor:
+        """What vLLM calls with the logits (vocabulary,) of a constrained row."""
+        assert self.row.constraint
+        scores, gate = self.row.constraint.restrict(logits) or (logits, math.inf)
+        first, second = scores.topk(2).values.tolist()
+        self.margin = min(first - second, gate)
+        return scores
+
+
+RUNNING: dict[str, Running] = {}  # by request, for vLLM makes the object below, and knows no more
+
+
+class RowConstraints(AdapterLogitsProcessor):
+    """Lets each row's constraint say which tokens may come next."""
+
+    def is_argmax_invariant(self) -> bool:
+        return False
+
+    def new_req_logits_processor(self, params: SamplingParams) -> Any:
+        request = (params.extra_args or {}).get("row")
+        return RUNNING[request].restrict if request else None
+
+
+class VllmModel(LocalModel):
+    """``vllm:PLACE``, a model of an architecture that vLLM knows (see ``LocalModel``).
+
+    ``options`` that are not ``LocalModel``'s are vLLM's (``EngineArgs``), by their names there:
+    ``tensor_parallel_size=2``, ``quantization=fp8``, ``gpu_memory_utilization=0.8``. Those that may
+    change answers are part of ``identity``. There is one engine in a process at a time. UserError
+    for an option that vLLM refuses, an architecture that it does not know, and too little memory.
+    """
+
+    _loaded: "VllmModel | None" = None  # of the process
+
+    def __init__(self, place: str, **options: Any) -> None:
+        for name, instead in NOT_TAKEN.items():
+            if name in options:
+                raise TypeError(f"vLLM has no option {name!r}; its own is {instead!r}")
+        own = {field.name for field in fields(LocalModel)} & options.keys()
+        self.options = {name: options[name] for name in options if name not in own}
+        if "max_model_len" in self.options:
+            options["context"] = self.options.pop("max_model_len")
+            own |= {"context"}
+        super().__init__(place, **{name: options[name] for name in own})
+        if not self.causal:
+            raise UserError(f"model {self.name}: vLLM runs no encoder-decoder; leave out vllm:")
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """As a local model's, with the engine and its options."""
+        kept = {name: value for name, value in self.options.items() if name not in WITHOUT_EFFECT}
+        return super().identity | {"engine": f"vllm {canonical(kept)}" if kept else "vllm"}
+
+    @cached_property
+    def engine(self) -> LLMEngine:
+        """vLLM's engine with the model's weights. The engine of another model is freed first."""
+        if VllmModel._loaded:
+            vars(VllmModel._loaded).pop("engine", None)
+        gc.collect()
+        VllmModel._loaded = self
+        place, revision = self.source
+        stated: dict[str, Any] = {
+            "model": place,
+            "revision": revision,
+            "dtype": self.dtype,
+            "max_model_len": self.context,
+            "trust_remote_code": self.trust_remote_code,
+            "skip_tokenizer_init": True,
+            "disable_log_stats": True,
+            "async_scheduling": False,  # a row is read before its next token is chosen
+        }
+        if self.adapter:
+            stated |= {"enable_lora": True}
+        if "speculative_config" not in self.options:
+            stated["logits_processors"] = [RowConstraints]
+        try:
+            arguments = EngineArgs(**stated | self.options)
+            return LLMEngine.from_engine_args(arguments)
+        # pydantic, torch and vLLM raise a dozen kinds of exceptions
+        except Exception as error:
+            said = PYDANTIC.sub("", " ".join(str(error).split())) or type(error).__name__
+            raise UserError(f"vLLM cannot run model {self.name}: {said[:300]}") from error
+
+    def _check_constrainable(self) -> None:
+        """UserError if tokens are chosen where the rows of this process are not."""
+        parallel = self.engine.vllm_config.parallel_config
+        if (
+            parallel.world_size > 1
+            or "speculative_config" in self.options
+            or self.engine.vllm_config.scheduler_config.async_scheduling
+            or not isinstance(self.engine.engine_core, InprocClient)
+        ):
+            raise UserError(
+                f"model {self.name}: to hold answers to given names or to a tool's, vLLM must "
+                "choose tokens in this process: leave out tensor_parallel_size, "
+                "pipeline_parallel_size, speculative_config and async_scheduling, and unset "
+                "VLLM_ENABLE_V1_MULTIPROCESSING"
+            )
+
+    def _write(
+        self, rows: list[DecodingRow], decoding: Decoding, end_of_text: frozenset[int]
+    ) -> Iterator[list[Completion]]:
+        engine, mine, waiting = self.engine, set[str](), dict[Any, DecodingRow]()
+
+        def enter(row: DecodingRow) -> None:
+            request = str(next(_numbers))
+            if row.constraint:
+                self._check_constrainable()
+            RUNNING[request] = Running(row)
+            mine.add(request)
+            prompt, parameters = self._request(row, decoding, end_of_text, request)
+            engine.add_request(request, prompt, parameters, lora_request=self._lora)
+
+        def leave(request: str) -> DecodingRow:
+            mine.discard(request)
+            return RUNNING.pop(request).row
+
+        for row in rows:
+            row.begin(self.tokenizer, decoding)
+            if row.given:
+                row.constraint = None  # it is read, not written
+            enter(row)
+        try:
+            while mine or waiting:
+                if waiting:
+                    done, _ = wait(waiting, None if not mine else 0, FIRST_COMPLETED)
+                    for future in done:
+                        enter(waiting.pop(future))
+                finished = []
+                self.work.passes += 1
+                for output in self._step():
+                    row = self._read_tokens(output, decoding, end_of_text)
+                    pending = row.constraint.pending if row.constraint else None
+                    if not (row.finish_reason or pending):
+                        continue
+                    if not output.finished:
+                        engine.abort_request([output.request_id])
+                    leave(output.request_id)
+                    if row.finish_reason:
+                        self.work.new_tokens += len(row.tokens)
+                        finished.append(row.completion())
+                    else:
+                        waiting[pending] = row
+                if finished:
+                    yield finished
+        finally:  # also where the caller stops early
+            engine.abort_request(list(mine))
+            for request in list(mine):
+                leave(request)
+
+    def _step(self) -> "list[RequestOutput]":
+        try:
+            return self.engine.step()
+        except RuntimeError as error:  # no kernel for this processor, memory
+            raise UserError(f"vLLM fails at model {self.name}: {str(error)[:300]}") from error
+
+    def _request(
+        self, row: DecodingRow, decoding: Decoding, end_of_text: frozenset[int], request: str
+    ) -> tuple[dict[str, list[int]], SamplingParams]:
+        """What vLLM is to read and how it is to go on."""
+        read = row.ids + list(row.given[:-1] or row.tokens)
+        self.work.prompt_tokens += len(read)
+        return {"prompt_token_ids": read}, SamplingParams(
+            temperature=decoding.temperature,
+            top_p=decoding.top_p,
+            seed=(row_seed(row, decoding) + len(row.tokens)) % 2**32,
+            max_tokens=1 if row.given else row.limit - len(row.tokens),
+            logprobs=2,
+            prompt_logprobs=0 if row.given else None,
+            allowed_token_ids=row.given[-1:] or None,
+            stop_token_ids=list(end_of_text),
+            ignore_eos=True,  # those above are all
+            detokenize=False,
+            output_kind=RequestOutputKind.DELTA,
+            extra_args={"row": request} if row.constraint else None,
+        )
+
+    def _read_tokens(
+        self, output: "RequestOutput", decoding: Decoding, end_of_text: frozenset[int]
+    ) -> DecodingRow:
+        """Append what a step has added to a row, up to where it ends or waits; the row."""
+        running, (written,) = RUNNING[output.request_id], output.outputs
+        row = running.row
+        told = written.logprobs or []
+        if row.given and output.prompt_logprobs:
+            told = [*output.prompt_logprobs[len(row.ids) :], *told]
+        for token, logprobs in zip(row.given or written.token_ids, told, strict=True):
+            likely = sorted((logprob.logprob for logprob in logprobs.values()), reverse=True)
+            margin = math.inf
+            if not (row.given or decoding.temperature):
+                margin = likely[0] - likely[1] if running.margin is None else running.margin
+            row.push(token, logprobs[token].logprob, margin, end_of_text)
+            if row.finish_reason or (row.constraint and row.constraint.pending):
+                break
+        return row
+
+    @cached_property
+    def _lora(self) -> LoRARequest | None:
+        return LoRARequest(self.name, 1, str(self.adapter)) if self.adapter else None

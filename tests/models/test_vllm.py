@@ -1,0 +1,152 @@
+"""vLLM against the local engine, on its CPU build; skipped where that is not installed (`.ci/run`
+runs these tests in an environment of its own).
+"""
+
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from peft import LoraConfig
+from test_local import PROMPTS
+from tiny_architectures import TOLERANCE, answered, save, save_chat
+
+from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt, load
+from lookuplab.models.local import LocalModel
+
+sys.path.append(str(Path(__file__).parents[1] / "toolgen"))
+from scripted_model import CONTAINER
+
+from lookuplab.toolgen.functions import extract
+from lookuplab.toolgen.generation import generate
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.tool_use import ToolUse
+
+pytest.importorskip("vllm")
+SAMPLES = [(PROMPTS[3].id, sample) for sample in range(3)]
+WIDTH = 128  # its kernels for a CPU know no narrower heads than of 32
+GREEDY = Decoding(max_new_tokens=20)
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # vLLM's own
+
+
+def assert_equal(answers, expected):
+    """Same tokens, texts and ends; log-probabilities and margins but for the last digits."""
+    assert answers.keys() == expected.keys()
+    for name, answer in answers.items():
+        same = replace(answer, token_logprobs=expected[name].token_logprobs)
+        assert same == expected[name]
+        assert answer.token_logprobs == pytest.approx(expected[name].token_logprobs, abs=TOLERANCE)
+        assert answer.record == expected[name].record
+        margins = (answer.margin or 0.0, expected[name].margin or 0.0)
+        assert math.isclose(*margins, abs_tol=TOLERANCE)
+
+
+def free_constrained_and_scored(model):
+    """By (prompt's id, sample): answers, answers that begin with given names, and continuations."""
+    names = ("client", "close", "put_object", "items")
+    chosen = [replace(prompt, choices=names) for prompt in PROMPTS[:5]]
+    pairs = [(prompt, "client.put_object(Key='名')" * (i % 3)) for i, prompt in enumerate(PROMPTS)]
+    scored = {(one.id, 0): one for batch in model.score(pairs) for one in batch}
+    return answered(model, GREEDY, PROMPTS), answered(model, GREEDY, chosen), scored
+
+
+@pytest.mark.parametrize(
+    "architecture", ["starcoder2", "gemma", "granite", "gpt_bigcode", "gpt2", "pieces-llama"]
+)
+def test_answers_and_scores_are_those_of_the_local_engine(architecture, tmp_path):
+    folder = str(save(tmp_path, architecture, width=WIDTH))
+    # local first: vLLM changes some of Transformers' classes
+    expected = free_constrained_and_scored(LocalModel(folder))
+    for answers, local in zip(
+        free_constrained_and_scored(load(f"vllm:{folder}")), expected, strict=True
+    ):
+        assert_equal(answers, local)
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    return str(save(tmp_path_factory.mktemp("llama"), "llama", width=WIDTH))
+
+
+def test_an_adapter_answers_as_it_does_in_the_local_engine(llama, tmp_path):
+    base = LocalModel(llama)
+    base.module.add_adapter(LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
+    base.module.save_pretrained(tmp_path)
+    adapted = load(f"vllm:{tmp_path}")
+    assert_equal(*(answered(one, GREEDY, PROMPTS) for one in (adapted, LocalModel(str(tmp_path)))))
+
+
+def test_a_chat_model_is_asked_through_its_template(tmp_path):
+    folder, chat = save_chat(tmp_path, width=WIDTH), "?chat=true"
+    models = load(f"{folder}{chat}"), load(f"vllm:{folder}{chat}")
+    assert_equal(*(answered(model, GREEDY, PROMPTS[:4]) for model in models))
+
+
+def test_samples_depend_on_the_seed_and_their_number_alone(llama):
+    model, sampled = load(f"vllm:{llama}"), Decoding(8, temperature=0.8, top_p=0.9, n=3)
+    together = answered(model, sampled, PROMPTS)
+    assert_equal(answered(model, sampled, PROMPTS[3:4]), {key: together[key] for key in SAMPLES})
+    assert len({together[key].token_ids for key in SAMPLES}) == 3
+    other = answered(model, replace(sampled, seed=1), PROMPTS[3:4])
+    assert any(other[key].token_ids != together[key].token_ids for key in SAMPLES)
+
+
+def test_what_was_answered_before_an_interruption_is_kept_and_the_rest_is_answered(llama):
+    from lookuplab.models.vllm import RUNNING
+
+    model = load(f"vllm:{llama}")
+    expected = answered(model, GREEDY, PROMPTS)
+    ended = replace(GREEDY, stop=("e",))
+    generating = model.generate([(prompt, 0) for prompt in PROMPTS], ended)
+    first = next(generating)
+    assert 0 < len(first) < len(PROMPTS), "each answer comes when it ends"
+    generating.close()
+    assert not RUNNING
+    assert_equal(answered(model, GREEDY, PROMPTS), expected)
+
+
+def test_jedi_answers_while_the_row_is_out_of_the_engine(tmp_path):
+    (tmp_path / "container.py").write_text(CONTAINER)
+    functions = extract(tmp_path).functions
+    for use in ToolUse("mark"), ToolUse("dot"):
+        done = [
+            generate(load(name), functions, JediTool(1), use, Decoding(64), False, progress=False)
+            for name in ("mini-gpt-toolgen", "vllm:mini-gpt-toolgen")
+        ]
+        assert any(one.record for one in done[0].completions.values()), "Jedi was asked"
+        expected, answers = (
+            {(one.id, 0): one for one in generations.completions.values()} for generations in done
+        )
+        assert_equal(answers, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("vllm:mini-t5-base", "vLLM runs no encoder-decoder; leave out vllm:"),
+        ("vllm:mini-small?batch_size=2", "its own is 'max_num_seqs'"),
+        ("vllm:mini-small?nonsense=2", "unexpected keyword argument 'nonsense'"),
+        ("vllm:mini-small?quantization=odd", "mini-small: Unknown quantization method: odd"),
+    ],
+)
+def test_what_vllm_refuses_is_one_line(name, problem):
+    with pytest.raises(UserError, match=problem):
+        answered(load(name), GREEDY, [Prompt("p", "client.", choices=("close",))])
+
+
+def test_names_are_not_given_where_another_process_or_a_draft_chooses_tokens(llama):
+    model, named = load(f"vllm:{llama}"), [Prompt("p", "client.", choices=("close",))]
+    answered(model, GREEDY, named)
+    model.options["speculative_config"] = {"method": "ngram"}
+    with pytest.raises(UserError, match="leave out tensor_parallel_size"):
+        answered(model, GREEDY, named)
+
+
+def test_options_that_may_change_an_answer_are_in_its_key(llama):
+    plain = load(f"vllm:{llama}").identity
+    assert plain == LocalModel(llama).identity | {"engine": "vllm"}
+    assert load(f"vllm:{llama}?tensor_parallel_size=2&max_num_seqs=8").identity == plain
+    other = load(f"vllm:{llama}?quantization=fp8").identity
+    assert other == plain | {"engine": 'vllm {"quantization":"fp8"}'}

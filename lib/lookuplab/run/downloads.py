@@ -4,6 +4,7 @@ and sha256.
 
 import shutil
 import tomllib
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -126,10 +127,45 @@ def is_fetched(source: Source) -> bool:
         case "file":
             return source.path.is_file()
         case "model":
-            # the hub's client has many exceptions for what is missing
-            with suppress(Exception):
-                return _snapshot(source, local_files_only=True).is_dir()
+            return cached(source) is not None
     return False
+
+
+def cached(source: Source) -> Path | None:
+    """The folder of a hub model in the hub's cache, which ends in its commit; None if it has no
+    weights there. Does not use the network.
+    """
+    # the hub's client has many exceptions for what is missing
+    with suppress(Exception):
+        folder = _snapshot(source, local_files_only=True)
+        return folder if [*folder.rglob("*.safetensors"), *folder.rglob("*.bin")] else None
+    return None
+
+
+def room(sources: Iterable[Source]) -> dict[Path, tuple[int, int]]:
+    """Folder -> the bytes to be downloaded to its disk, as far as sizes are known, and those that
+    are free there.
+    """
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    found: dict[int, tuple[Path, int]] = {}
+    for source in sources:
+        if not is_fetched(source):
+            place = Path(HF_HUB_CACHE) if source.kind == "model" else paths.DOWNLOADS
+            # the folder itself may have to be made
+            folder = next(one for one in (place, *place.absolute().parents) if one.exists())
+            disk = folder.stat().st_dev
+            folder, needed = found.get(disk, (folder, 0))
+            found[disk] = folder, needed + source.bytes
+    return {folder: (n, shutil.disk_usage(folder).free) for folder, n in found.values()}
+
+
+def delete(source: Source) -> None:
+    """Delete a hub model's revision from the hub's cache; files of other revisions stay."""
+    from huggingface_hub import scan_cache_dir
+
+    if folder := cached(source):
+        scan_cache_dir().delete_revisions(folder.name).execute()
 
 
 def get(source: Source, whole: bool = True) -> Path:

@@ -10,7 +10,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
@@ -158,10 +158,13 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
 
 
 def run_jobs(
-    jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
+    jobs: Sequence[Job],
+    parallel: int = 1,
+    cluster: Cluster | None = None,
+    succeeded: Callable[[Job], None] | None = None,
 ) -> list[Failure | None]:
     """Run all jobs, with progress; a failure stops no other job. Results are in the order of
-    ``jobs``.
+    ``jobs``. ``succeeded`` is called with each job that ends well.
 
     A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others
     and one by one.
@@ -192,6 +195,8 @@ def run_jobs(
                 if not failure:
                     record = _record(jobs[at], ran_with)
                     jobs[at].beside(".ran").write_text(record, encoding="utf-8")
+                    if succeeded:
+                        succeeded(jobs[at])
                 progress.update()
                 took = time.monotonic() - began
                 say(f"{'failed' if failure else 'done'} {jobs[at].title} {took:.1f} s")

@@ -7,6 +7,8 @@ import os
 import sys
 import textwrap
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
@@ -78,8 +80,10 @@ def run(
     if rank:  # of several processes, only the first writes to the usual place
         own = paths.RUNS / "processes" / str(rank)
         job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
-    code = execute([job], 1, scheduler, dry_run, again=True)
-    if code == 0 and rank == 0 and not dry_run:
+    if dry_run:
+        sys.exit(_preview([job]))
+    code = execute([job], 1, scheduler, again=True)
+    if code == 0 and rank == 0:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
 
@@ -95,6 +99,7 @@ def reproduce(
     cold: bool = False,
     audit: str = "",
     dry_run: bool = False,
+    delete_models: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute every notebook of PAPER (without PAPER, of all papers) and write figures/PROFILE/.
@@ -139,6 +144,8 @@ def reproduce(
         audit: Share of the record to make anew and compare, such as 2%.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing).
+        delete_models: Delete each hub model after the last notebook that needs it, unless it was
+            here before.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.run import audit as auditing  # takes seconds
@@ -162,9 +169,11 @@ def reproduce(
             planned.append(replace(job, environment=variables))
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
+    if dry_run:
+        sys.exit(_preview(planned))
     began = time.monotonic()
-    code = execute(planned, jobs, scheduler, dry_run, again or cold)
-    if planned and not dry_run:
+    code = execute(planned, jobs, scheduler, again or cold, delete_models)
+    if planned:
         if code == 0:
             keep_answers(planned)
         if code == 0 and cold:
@@ -338,11 +347,12 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
 
 
 def _preview(planned: list[Job]) -> int:
-    """Print each job's settings and downloads, and each problem once.
+    """Print each job's settings and downloads, each problem once, and the room for the downloads.
 
     Return the exit code: 2 if the same command without --dry-run would be refused.
     """
     told: set[str] = set()
+    _say_without(planned)
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         click.echo(f"{job.notebook.id} -> {relative(job.place)}")
         for name, value in job.parameters.items():
@@ -354,18 +364,56 @@ def _preview(planned: list[Job]) -> int:
             if problem not in told:
                 click.echo(f"  problem: {problem}")
                 told.add(problem)
+    for said, fits in _downloads(planned):
+        click.echo(said if fits else f"problem: {said}")
+        if not fits:
+            told.add(said)
     return 2 if told else 0
+
+
+def _downloads(planned: list[Job]) -> Iterator[tuple[str, bool]]:
+    """A line for each disk that something is to be downloaded to, and whether it fits."""
+    every = [source for job in planned for source in from_network(job)]
+    sources = {(source.name, source.revision): source for source in every}
+    for folder, (needed, free) in downloads.room(sources.values()).items():
+        said = f"{downloads.size(needed)} to download, {downloads.size(free)} free in {folder}"
+        advice = "" if needed < free else ": make room, name fewer models, or move it (HF_HOME)"
+        yield said + advice, not advice
+
+
+def _say_without(planned: list[Job]) -> None:
+    for job in planned:
+        if job.without:
+            keyless = ", ".join(job.without)
+            click.echo(f"{job.notebook.id}: left out, no key for {keyless}", err=True)
+
+
+def _deletion(planned: list[Job]) -> Callable[[Job], None]:
+    """What to call with each job that has succeeded: it deletes the hub models that no other job
+    still needs, unless they are here now.
+    """
+    every = [source for job in planned for source in from_network(job) if source.kind == "model"]
+    waiting = Counter(
+        (source.address, source.revision) for source in every if not downloads.is_fetched(source)
+    )
+
+    def succeeded(job: Job) -> None:
+        for source in from_network(job):
+            waiting[source.address, source.revision] -= 1
+            if waiting[source.address, source.revision] == 0:
+                downloads.delete(source)
+
+    return succeeded
 
 
 def execute(
     planned: list[Job],
     jobs: int,
     scheduler: str | None,
-    dry_run: bool = False,
     again: bool = False,
+    delete_models: bool = False,
 ) -> int:
-    """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
-    the exit code.
+    """Run the planned jobs, ``jobs`` at once; print failures and return the exit code.
 
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
@@ -376,12 +424,10 @@ def execute(
             "only `lookuplab run` can be launched in several processes; others would write the "
             "same files"
         )
-    for job in planned:
-        if job.without:
-            keyless = ", ".join(job.without)
-            click.echo(f"{job.notebook.id}: left out, no key for {keyless}", err=True)
-    if dry_run:
-        return _preview(planned)
+    _say_without(planned)
+    for said, fits in _downloads(planned):
+        if not fits:
+            raise UserError(said)
     for job in planned:
         check(job)
     due = [
@@ -392,11 +438,12 @@ def execute(
     if len(due) < len(planned):
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
+    succeeded = _deletion(due) if delete_models else None
     jobs = jobs or default_jobs()
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
-            results = run_jobs(due, jobs, cluster)
+            results = run_jobs(due, jobs, cluster, succeeded)
     except KeyboardInterrupt:
         click.echo("\ninterrupted; generated answers are kept: repeat the command", err=True)
         os._exit(130)  # whatever still runs ends with this process

@@ -49,7 +49,12 @@ if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
 # of the local engine; vLLM has its own way
-NOT_TAKEN = {"batch_size": "max_num_seqs", "device_map": "tensor_parallel_size"}
+NOT_TAKEN = {
+    "batch_size": "max_num_seqs",
+    "device_map": "tensor_parallel_size",
+    "attn_implementation": "attention_backend",
+    "quantization_config": "quantization",
+}
 # vLLM's options that change how fast an answer comes, not what it is (in float32)
 WITHOUT_EFFECT = frozenset(
     """tensor_parallel_size pipeline_parallel_size data_parallel_size distributed_executor_backend

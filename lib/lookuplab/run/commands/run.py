@@ -75,15 +75,9 @@ def run(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
-    rank, _ = rank_and_count()
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
-    if rank:  # of several processes, only the first writes to the usual place
-        own = paths.RUNS / "processes" / str(rank)
-        job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
-    if dry_run:
-        sys.exit(_preview([job]))
-    code = execute([job], 1, scheduler, again=True)
-    if code == 0 and rank == 0:
+    code = execute([job], 1, scheduler, dry_run, again=True)
+    if code == 0 and rank_and_count()[0] == 0 and not dry_run:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
 
@@ -134,6 +128,7 @@ def reproduce(
       lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
       lookuplab reproduce --profile paper --dry-run
       lookuplab reproduce --profile paper --scheduler tcp://head-node:8786
+      accelerate launch --multi_gpu --num_processes 4 -m lookuplab reproduce cloudapibench
 
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
@@ -152,6 +147,9 @@ def reproduce(
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
+    rank, count = rank_and_count()
+    if (cold or audit) and count > 1:
+        raise UserError("--cold and --audit run in one process")
     given, chosen = pairs(parameter), load_profile(profile)
     if given and not paper:
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
@@ -169,12 +167,10 @@ def reproduce(
             planned.append(replace(job, environment=variables))
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
-    if dry_run:
-        sys.exit(_preview(planned))
     began = time.monotonic()
-    code = execute(planned, jobs, scheduler, again or cold, delete_models)
-    if planned:
-        if code == 0:
+    code = execute(planned, jobs, scheduler, dry_run, again or cold, delete_models)
+    if planned and not dry_run:
+        if code == 0 and rank == 0:
             keep_answers(planned)
         if code == 0 and cold:
             auditing.complete(jobs * (time.monotonic() - began))
@@ -271,6 +267,8 @@ def sweep(
         job = plan(swept, chosen, case)
         planned.append(replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures"))
     code = execute(planned, jobs, scheduler)
+    if rank_and_count()[0] > 0:
+        sys.exit(code)
     for job, case in zip(planned, cases, strict=True):
         setting = [f"{name}={text}" for name, text in case.items() if values[name][1:]]
         for file in sorted(job.figures.rglob("*.csv")):
@@ -352,7 +350,6 @@ def _preview(planned: list[Job]) -> int:
     Return the exit code: 2 if the same command without --dry-run would be refused.
     """
     told: set[str] = set()
-    _say_without(planned)
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         click.echo(f"{job.notebook.id} -> {relative(job.place)}")
         for name, value in job.parameters.items():
@@ -376,16 +373,11 @@ def _downloads(planned: list[Job]) -> Iterator[tuple[str, bool]]:
     every = [source for job in planned for source in from_network(job)]
     sources = {(source.name, source.revision): source for source in every}
     for folder, (needed, free) in downloads.room(sources.values()).items():
+        if not needed:  # no size is known
+            continue
         said = f"{downloads.size(needed)} to download, {downloads.size(free)} free in {folder}"
         advice = "" if needed < free else ": make room, name fewer models, or move it (HF_HOME)"
         yield said + advice, not advice
-
-
-def _say_without(planned: list[Job]) -> None:
-    for job in planned:
-        if job.without:
-            keyless = ", ".join(job.without)
-            click.echo(f"{job.notebook.id}: left out, no key for {keyless}", err=True)
 
 
 def _deletion(planned: list[Job]) -> Callable[[Job], None]:
@@ -410,21 +402,29 @@ def execute(
     planned: list[Job],
     jobs: int,
     scheduler: str | None,
+    dry_run: bool = False,
     again: bool = False,
     delete_models: bool = False,
 ) -> int:
-    """Run the planned jobs, ``jobs`` at once; print failures and return the exit code.
+    """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
+    the exit code.
 
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
     input found only while running).
+
+    Each of several launched processes runs the same jobs, one by one up to the first failure; only
+    the first one writes to the usual place.
     """
-    if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
-        raise UserError(
-            "only `lookuplab run` can be launched in several processes; others would write the "
-            "same files"
-        )
-    _say_without(planned)
+    rank, count = rank_and_count()
+    if count > 1 and (scheduler or delete_models):
+        raise UserError("several launched processes take neither --scheduler nor --delete-models")
+    for job in planned:
+        if job.without:
+            keyless = ", ".join(job.without)
+            click.echo(f"{job.notebook.id}: left out, no key for {keyless}", err=True)
+    if dry_run:
+        return _preview(planned)
     for said, fits in _downloads(planned):
         if not fits:
             raise UserError(said)
@@ -440,6 +440,8 @@ def execute(
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     succeeded = _deletion(due) if delete_models else None
     jobs = jobs or default_jobs()
+    if rank:
+        due = [beside_the_first(job, rank) for job in due]
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
@@ -457,6 +459,12 @@ def execute(
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
+
+
+def beside_the_first(job: Job, rank: int) -> Job:
+    """The job of another launched process, which writes below runs/processes."""
+    own = paths.RUNS / "processes" / str(rank)
+    return replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
 
 
 def _told(job: Job, failure: Failure) -> str:

@@ -3,6 +3,7 @@
 Notebooks never build a path themselves.
 """
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -31,6 +32,7 @@ FIGURES = ROOT / "figures"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
 HashForm = Literal["content", "digests", "lines"]
+UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # what a file in UTF-16 begins with
 # the same content gives the same bytes
 COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
 
@@ -88,21 +90,25 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def opened(path: Path) -> TextIO:
-    """A text file to read: plain, gzip or xz; in UTF-8, with a byte order mark or without; "-" is
+    """A text file to read: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16; "-" is
     standard input. Bytes that are no characters become lone surrogates.
     """
     data: Any = io.BufferedReader(sys.stdin.buffer if path == Path("-") else path.open("rb"))
     for magic, decompressed in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open)):
         if data.peek(len(magic)).startswith(magic):
-            data = decompressed(data, "rb")
-    return io.TextIOWrapper(data, "utf-8-sig", "surrogateescape")
+            data = io.BufferedReader(decompressed(data, "rb"))
+    encoding = "utf-16" if data.peek(2).startswith(UTF_16) else "utf-8-sig"
+    return io.TextIOWrapper(data, encoding, "surrogateescape")
 
 
 def source_text(path: Path) -> str:
     """A Python file as Python reads it: with a byte order mark, in the encoding that it declares,
-    with any line ends. Bytes that are none of its characters become U+FFFD.
+    with any line ends; also one in UTF-16, which Python refuses. Bytes that are none of its
+    characters become U+FFFD.
     """
     with path.open("rb") as file:
+        if file.peek(2).startswith(UTF_16):
+            return path.read_text("utf-16", "replace")
         try:
             encoding, _ = tokenize.detect_encoding(file.readline)
         except SyntaxError:  # neither UTF-8 nor a known encoding

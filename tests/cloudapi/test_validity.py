@@ -53,7 +53,7 @@ def test_literal_splats_are_expanded_and_others_are_flagged():
 
 def test_what_python_would_not_run_is_an_error():
     wrong = "f(a=1, a=2)|f(a=1, **{'a': 2})|f(**{1: 2})|f(a b)|f(,)|f(a=1, 2)|f(\0)|f(await g())"
-    for call in [*wrong.split("|"), "f(" + "(" * 300 + ")" * 300 + ")", None]:
+    for call in [*wrong.split("|"), "f(1).a", "f(" + "(" * 300 + ")" * 300 + ")", None]:
         with pytest.raises(ValueError, match=r"\w"):
             parse_call(call)
 

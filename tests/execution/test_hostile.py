@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Program
+from lookuplab.execution.server import FETCHED, ForkServer, Limits, Program
 
 CONTAINED, FORGED, REPLIES = yaml.safe_load(
     Path(__file__).with_name("hostile.yaml").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def foreign(tmp_path_factory):
     file = tmp_path_factory.mktemp("user") / "file"
     file.write_text("of the user")
     # a checkout may lie in the home, too
-    pythons = [Path(sys.base_prefix), Path(sys.prefix), Path(ENVIRONMENT["SEABORN_DATA"])]
+    pythons = [Path(sys.base_prefix), Path(sys.prefix), FETCHED]
     hidden = [
         str(path)
         for path in Path.home().iterdir()

@@ -1,5 +1,7 @@
-"""What a waiting user reads where stderr is no terminal."""
+"""What a waiting user reads, in a terminal and elsewhere."""
 
+import io
+import sys
 import time
 
 from lookuplab.execution import progress
@@ -23,3 +25,17 @@ def test_lines_come_by_themselves_while_nothing_is_done_and_end_with_the_work(mo
     assert len(lines) >= 2 and set(lines) == {"site: 0 s so far"}
     time.sleep(0.2)
     assert not capsys.readouterr().err
+
+
+def test_in_a_terminal_one_line_changes_in_its_place_and_goes_with_the_work(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "12")
+    monkeypatch.setattr(progress, "BAR_SECONDS", 0.05)
+    with Progress("notebooks", 3):
+        time.sleep(0.3)
+        progress.say("done table1")
+    shown = terminal.getvalue().split(progress.CLEAR)
+    assert shown[0] == shown[-1] == "" and shown.count("done table1\n") == 1
+    assert {*shown[1:-1]} == {"notebooks: ", "done table1\n"}

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from lookuplab.errors import UserError
+from lookuplab.execution import inside
 from lookuplab.execution import server as servers
 from lookuplab.execution.server import ForkServer, Limits, Program, choose
 
@@ -106,6 +107,17 @@ def test_a_drawing_is_judged_as_it_was_drawn(name, server):
     texts = ["\n".join((*lines, call, f"assert {said}")) for said in (look, f"not ({look})")]
     found = [server.run(Program(text, lines)) for text in texts]
     assert [one.error for one in found] == ["", "AssertionError:"]
+
+
+def test_a_program_and_its_test_exchange_so_many_files_and_bytes_and_no_more(tmp_path, monkeypatch):
+    for name, size in {"a": 3, "b": 3, "c": 1, "d": 1}.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(inside, "FILE_BYTES", 5)
+    found = inside.own_files()
+    assert sum(map(len, found.values())) <= 5 and len(found) >= 3
+    monkeypatch.setattr(inside, "FILES", 2)
+    assert len(inside.own_files()) == 2
 
 
 def test_verdicts_are_those_of_fresh_processes(server, tmp_path):

@@ -130,7 +130,7 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_t
     keys |= {f"dependencies f {at}": [] for at in range(70)} | {"rare f 0": []}
     record.write("judgements", keys, folder / "judgements.parquet")
     one, same, other = (
-        record.sampled("judgements", record.Audit(0.02, seed)) for seed in ("1", "1", "2")
+        record.sampled("judgements", record.Audit(0.02, seed, "")) for seed in ("1", "1", "2")
     )
     counts = pd.Series(one).value_counts().to_dict()
     assert counts == {"success": 80, "dependencies": 50, "rare": 1}

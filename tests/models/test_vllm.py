@@ -74,8 +74,11 @@ def test_an_adapter_answers_as_it_does_in_the_local_engine(llama, tmp_path):
     base = LocalModel(llama)
     base.module.add_adapter(LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
     base.module.save_pretrained(tmp_path)
-    adapted = load(f"vllm:{tmp_path}")
-    assert_equal(*(answered(one, GREEDY, PROMPTS) for one in (adapted, LocalModel(str(tmp_path)))))
+    expected, adapted = answered(LocalModel(str(tmp_path)), GREEDY, PROMPTS), f"vllm:{tmp_path}"
+    assert_equal(answered(load(adapted), GREEDY, PROMPTS), expected)
+    # in 16 bits it is not merged, and answers may differ in near ties
+    halved = answered(load(f"{adapted}?dtype=bfloat16"), GREEDY, PROMPTS)
+    assert sum(halved[key].tokens[:1] == expected[key].tokens[:1] for key in expected) > 15
 
 
 def test_a_chat_model_is_asked_through_its_template(tmp_path):

@@ -69,14 +69,33 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     alter("completions", 0, token_ids=lambda ids: [ids[0], 5, *ids[2:]])
     alter("completions", 2, token_logprobs=lambda values: [-0.75, *values[1:]])
     alter("verdicts", 1, answer=lambda text: text.replace('"passed": false', '"passed": true'))
-    said = kit.said("reproduce --again --audit 100%", code=1)
+    said = kit.said("audit demo/asks judges --share 100%", code=1)
     lines = [line for line in said.splitlines() if line.startswith("different: ")]
     expected = [(keys[0], "token_ids[1] 5 ->"), (keys[2], "token_logprobs[0] -0.75 -> -0.5")]
     expected += [(verdicts[1], '"passed": true')]
     assert len(lines) == 3
     for line, parts in zip(lines, expected, strict=True):
         assert all(part in line for part in parts)
-    assert "audit: FAILED: 5 of 5 rows made anew, 3 different" in said
+    assert "audit: FAILED: 5 of 5 rows made anew, 3 different; all 5 would take about" in said
+    assert (kit.output("asks"), kit.output("judges")) == cold, "an audit changes no executed copy"
+
+
+def test_an_audit_that_compares_nothing_fails_and_says_why(recorded):
+    kit = recorded
+    kit.notebook("asks_nothing", "pass")
+    said = kit.said("audit asks_nothing", code=1)
+    assert "FAILED: nothing was compared; the notebooks asked for 0 rows of the sample" in said
+    assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges")
+    assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges"), "made again"
+    said = kit.said("reproduce"), kit.said("reproduce --audit 2%")
+    assert "3 of 3 notebooks are up to date" in said[1] and "audit: nothing was" in said[1]
+    kit.notebook("judges", JUDGES.replace("own=True", "own=True, store='own.sqlite'"))
+    said = kit.said("audit judges", code=1)
+    assert said.count("not made anew: verdicts | program p") == 2 and "FAILED" in said
+    kit.notebook("judges", f"from lookuplab.models import store\nstore.PYTHON = '2.7'\n{JUDGES}")
+    said = kit.said("audit judges", code=1)
+    assert "not compared: 2 rows asked for depend on Python" in said
+    assert "FAILED: nothing was compared; the notebooks asked for 2 rows of the sample" in said
 
 
 def test_what_no_longer_fits_is_said_first_and_made_anew(recorded):
@@ -86,7 +105,7 @@ def test_what_no_longer_fits_is_said_first_and_made_anew(recorded):
     (record.folder() / "about.json").write_text(json.dumps(told))
     kit.notebook("asks", ASKS.replace("(tasks)", "(tasks + 1)"))
     said = kit.said("reproduce --again")
-    assert "verdicts: version has changed" in said
+    assert "verdicts: version has changed: up to 2 rows do not fit" in said
     assert "5 from the record, 0 stored here before, 1 made anew" in said
 
 

@@ -33,7 +33,7 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ),
         ("run counts -p profile=own", "a parameter of demo/counts is 'profile'; it must be"),
         ("run counts -p tasks=many", "is of type int (here 3), not 'many'"),
-        ("run counts -p tasks=1e3", "is of type int (here 3), not '1e3'"),
+        ("run counts -p tasks=1.5", "is of type int (here 3), not '1.5'"),
         ("run counts -p tasks", "error: 'tasks': write name=value"),
         ("run counts -p tasks=1 -p tasks=2", "error: tasks=... is given twice"),
         ("run counts --profile papre", "--profile is 'papre'; it must be gemma, mini, "),
@@ -59,7 +59,7 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ("run counts --profile bad.yaml", "unexpected keyword argument 'surprise'"),
         ("run counts --scheduler tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
         ("reproduce --cold --audit 2%", "nothing is left to audit"),
-        ("reproduce --audit 2", "there is no record to audit"),
+        ("audit", "there is no record to audit"),
         ("draw counts", "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
         ("data mark x -o m -s max_file=1", "the setting is 'max_file'; it must be max_files"),
     ],
@@ -88,21 +88,25 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, messag
         (0.5, "08", 8.0),
         (0.5, 1, 1.0),
         (1, "010", 10),
+        (1, "1e3", 1000),
         ("x", "3", "3"),
+        ("x", "'a, b'", "a, b"),
         ("x", '"a" and "b"', '"a" and "b"'),
         (True, "Yes", True),
         (None, "1e-3", 0.001),
-        (None, "text", "text"),
+        (None, "'text'", "text"),
         ({}, "{a: no, b: 010}", {"a": "no", "b": "010"}),
-        (["p"], r"q, C:\new, it's", ["q", r"C:\new", "it's"]),
+        (["p"], r"q, C:\new, it's, don't", ["q", r"C:\new", "it's", "don't"]),
         (["p"], '["größe, ä", "日本"]', ["größe, ä", "日本"]),
+        (["p"], r"sort\, then reverse, b", ["sort, then reverse", "b"]),
+        (["p"], r"""["say \"a, b\"", 'say "a, b"']""", ['say "a, b"'] * 2),
         (["p"], "f(a, b), {c, d}", ["f(a, b)", "{c, d}"]),
         (["p"], "[./run[1]]", ["./run[1]"]),
         (["p"], "", []),
         ([1], "[4, 005]", [4, 5]),
     ],
 )
-def test_a_value_takes_the_declared_type_and_quotes_and_brackets_protect_commas(
+def test_a_value_takes_the_declared_type_and_quotes_brackets_and_backslashes_protect_commas(
     declared, given, meant
 ):
     value = fitted(declared, given)
@@ -110,7 +114,7 @@ def test_a_value_takes_the_declared_type_and_quotes_and_brackets_protect_commas(
 
 
 def test_a_sweep_splits_at_the_same_commas():
-    assert split_values('[a, b],"c, d",./run[1]') == ["[a, b]", "c, d", "./run[1]"]
+    assert split_values('[a, b],"c, d",./run[1]') == ["[a, b]", '"c, d"', "./run[1]"]
     assert split_values("") == [""]
 
 
@@ -197,13 +201,18 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
     assert placed("paper", models="bigcode/starcoder2-3b", limit="3") == "runs/figures/paper"
     assert placed("mini", models="mini-small") == "runs/figures/mini"
     assert placed("paper/bigcode/starcoder2-3b") == own
+    for material in ("one", "two"):  # not each other's
+        planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
+        assert planned.figures == paths.RUNS / "figures" / material
 
 
-def test_without_its_key_a_model_of_the_profile_is_left_out(kit, monkeypatch):
+def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_too(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    models = 'profile = "mini"\nmodels = ["openai:g", "http://any/v1#x"]\n'
-    kit.notebook("both", "print(models)", parameters=models)
-    assert "demo/both: left out, no key for openai:g" in kit.said("reproduce demo")
+    for name, models in {"one": ["openai:g"], "both": ["openai:g", "http://any/v1#x"]}.items():
+        kit.notebook(name, "print(models)", parameters=f'profile = "mini"\nmodels = {models}\n')
+    said = kit.said("reproduce demo")
+    assert "skipped: demo/one: no key for openai:g" in said
+    assert "demo/both: left out, no key for openai:g" in said
     assert kit.output("both") == "['http://any/v1#x']\n"
     said = kit.said("reproduce demo -p models=openai:g", code=2)
     assert "needs a key: set the environment variable OPENAI_API_KEY" in said

@@ -1,6 +1,9 @@
 """Verdicts by execution: references first, nothing twice, equal to a fresh process a program."""
 
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -9,13 +12,15 @@ from literal import fresh_process
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.execution import environments
+from lookuplab.execution import environments, server
 from lookuplab.execution.server import Limits
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.grader import (
     Grader,
     VerdictStore,
     environment,
+    failing_references,
+    fetch,
     gradable,
     verdicts,
 )
@@ -60,17 +65,51 @@ def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_ev
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     broken = [written.record(number, reference=f"{number}()") for number in range(2, 9)]
     broken += [written.record(9, reference="2()"), written.record(10, reference="+")]
-    problems = ds1000.load_problems(written_file(written.record(), *broken))
-    left, runs = gradable(problems, sandbox="none")
+    problems = ds1000.load_problems(written_file(written.record(), written.record(11), *broken))
+    left, runs = gradable(problems, leave_out="11, 4", sandbox="none")
     assert [one.id for one in left] == ["1"] and runs.sandbox == "none"
     said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
-    assert said[0].startswith(
-        "left out, the reference fails here: 2, 3, 4, 5, 6, 7, 8, 9: TypeError"
-    )
+    assert said[0].startswith("left out, the reference fails here: 2, 3, 5, 6, 7, 8, 9: TypeError")
     assert said[1].startswith("left out, the reference fails here: 10: SyntaxError")
-    assert not said[2:]
+    assert said[2:] == ["left out, by name: 11, 4"]
+    with pytest.raises(UserError, match="to leave out: no problem 12, x"):
+        gradable(problems, leave_out="x,12")
     with pytest.raises(UserError, match=r"no problem is left: .*: 10: SyntaxError"):
         gradable(problems[-1:], sandbox="none")
+
+
+FETCHES = """
+import os, urllib.request
+place = os.path.join(os.environ.get("SEABORN_DATA", ""), "rows.csv")
+if not os.path.exists(place):
+    urllib.request.urlretrieve("{address}/rows.csv", place)
+    os.environ["SEABORN_DATA"]
+"""
+
+
+def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
+    written_file, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    for name in server.CACHES:
+        monkeypatch.setitem(server.CACHES, name, tmp_path / "fetched")
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "rows.csv").write_text("1\n")
+    serve = partial(SimpleHTTPRequestHandler, directory=tmp_path / "served")
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        context = FETCHES.format(address=f"http://127.0.0.1:{site.server_port}") + written.CONTEXT
+        problems = ds1000.load_problems(
+            written_file(written.record(1, context), written.record(2, reference=WRONG))
+        )
+        assert [*failing_references(problems, grader())] == ["1", "2"]
+        count, left = fetch(problems, Path(sys.executable))
+        site.shutdown()
+    assert count == 1 and [*left] == ["2"]
+    assert failing_references(problems[:1], grader()) == {}
+    write = "open(os.environ['SEABORN_DATA'] + '/rows.csv', 'w')"
+    (tried,) = verdicts([(problems[0], f"import os\n{write}")], grader())
+    assert not tried.passed and (tmp_path / "fetched" / "rows.csv").read_text() == "1\n"
 
 
 def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(problems, kept):

@@ -153,7 +153,7 @@ def test_a_prompt_that_overflows_the_context_is_left_out(tmp_path, functions, to
 
 def test_a_model_without_a_mark_is_refused_unless_dots_are_the_trigger(tmp_path, functions, tool):
     model = scripted(tmp_path, {"\n": {END: 0.9}}, mark=False)
-    with pytest.raises(UserError, match="no mark among its special tokens"):
+    with pytest.raises(UserError, match="no mark in its vocabulary"):
         write(model, functions, tool)
     assert write(model, functions, tool, ToolUse("dot")).completions
 

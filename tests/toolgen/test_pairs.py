@@ -77,9 +77,14 @@ def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
         assert whole == start + bare.answer(kind)
 
 
-def test_a_mark_that_is_a_plain_token_and_so_part_of_the_text_is_none(tokenizer):
-    tokenizer.add_tokens([AddedToken("<COMP>", special=False)])
-    assert Vocabulary(tokenizer, frozenset([tokenizer.eos_token_id])).mark is None
+def test_the_mark_of_the_authors_tokenizers_is_taken_as_theirs_and_spells_nothing(tokenizer):
+    """They add it as a plain token."""
+    tokenizer.add_tokens([AddedToken("<lsp>", lstrip=False, rstrip=False)])
+    mark, end = tokenizer.convert_tokens_to_ids("<lsp>"), frozenset([tokenizer.eos_token_id])
+    assert Vocabulary(tokenizer, end).mark == mark == add_mark(tokenizer) == len(tokenizer) - 1
+    [example] = encode(tokenizer, [PAIR], "decoder")
+    assert example.exact and example.answer.count(mark) == 9
+    assert decoded(tokenizer, [[mark]]) == [""]
 
 
 def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():

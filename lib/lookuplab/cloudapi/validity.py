@@ -183,6 +183,8 @@ def parse_call(call: str | None) -> CallArguments:
         with warnings.catch_warnings(action="ignore"):
             tree: Any = ast.parse(f"client.{call}", mode="eval")
             compile(tree, "<completion>", "eval")
+        if not isinstance(tree.body, ast.Call):
+            raise ValueError("no call")
         elements, names = _elements(tree.body.args), _keywords(tree.body.keywords)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise ValueError(

@@ -1,5 +1,8 @@
-"""Nobody waits without a word: a line every ten seconds."""
+"""Nobody waits without a word: in a terminal one line that changes, elsewhere a line every ten
+seconds.
+"""
 
+import shutil
 import sys
 import threading
 import time
@@ -8,6 +11,8 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 LINE_SECONDS = 10.0
+BAR_SECONDS = 0.5  # between two changes of the line in a terminal
+CLEAR = "\r\x1b[K"  # go to the beginning of a terminal's line and empty it
 T = TypeVar("T")
 
 
@@ -30,9 +35,10 @@ class Progress(AbstractContextManager["Progress"]):
     ):
         self.what, self.total, self.unit, self.found, self.note = what, total, unit, found, note
         self.done, self.began, self.ended = 0, time.monotonic(), threading.Event()
-        if quiet or total == 0:
-            return
-        threading.Thread(target=self._tell, daemon=True).start()
+        self.thread = None
+        if not quiet and total != 0:
+            self.thread = threading.Thread(target=self._tell, daemon=True)
+            self.thread.start()
 
     def update(self, n: int = 1) -> None:
         self.done += n
@@ -51,16 +57,25 @@ class Progress(AbstractContextManager["Progress"]):
         return f"{self.what}: {', '.join(parts)}"
 
     def _tell(self) -> None:
-        while not self.ended.wait(LINE_SECONDS):
-            say(self.line())
+        in_terminal = sys.stderr.isatty()
+        while not self.ended.wait(BAR_SECONDS if in_terminal else LINE_SECONDS):
+            if in_terminal:
+                line = self.line()[: shutil.get_terminal_size().columns - 1]
+                print(CLEAR + line, end="", file=sys.stderr, flush=True)
+            else:
+                say(self.line())
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
+        if self.thread:
+            self.thread.join()
+            if sys.stderr.isatty():
+                print(CLEAR, end="", file=sys.stderr, flush=True)
 
 
 def say(line: str) -> None:
-    """Print a line to stderr at once."""
-    print(line, file=sys.stderr, flush=True)
+    """Print a line to stderr at once, in a terminal in the place of the changing one."""
+    print((CLEAR if sys.stderr.isatty() else "") + line, file=sys.stderr, flush=True)
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:

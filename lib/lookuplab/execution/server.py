@@ -45,9 +45,11 @@ ENVIRONMENT = {
     "MPLBACKEND": "Agg",
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
-    # where seaborn looks for a data set before it asks the network; programs can read what is there
-    "SEABORN_DATA": str(paths.DOWNLOADS / "seaborn"),
 }
+# Where seaborn and scikit-learn look for data sets before they ask the network; programs in the
+# sandbox can read what is there
+FETCHED = paths.DOWNLOADS / "fetched"
+CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
 NOT_JUDGED = "not judged"  # how the error of such an outcome begins
 DRAWS = ("matplotlib", "seaborn")
 
@@ -201,18 +203,19 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def _start(self) -> None:
         self.close()
         self._folder = tempfile.TemporaryDirectory(prefix="lookuplab-")
-        contained, shown = self.sandbox != "none", [ENVIRONMENT["SEABORN_DATA"]]
+        contained, shown = self.sandbox != "none", [*map(str, CACHES.values())]
         task = {"limits": asdict(self.limits), "contained": contained, "shown": shown}
         root = str(Path(lookuplab.__file__).parents[1])
         code = f"import sys; sys.path[0] = {root!r}\n"
         code += "from lookuplab.execution.inside import main\nmain()"
         home = namespaces.WORK_FOLDER if contained else self._folder.name
+        given = {name: str(place) for name, place in CACHES.items() if place.exists()}
         # a file, since output of the imports could fill a pipe
         with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
                 cwd=self._folder.name,
-                env={**ENVIRONMENT, "HOME": home, "TMPDIR": home},
+                env={**ENVIRONMENT, **given, "HOME": home, "TMPDIR": home},
                 start_new_session=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

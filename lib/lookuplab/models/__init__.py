@@ -1,5 +1,5 @@
-"""Models that answer prompts, local (transformers + accelerate) or remote (OpenAI-compatible), and
-the store.
+"""Models that answer prompts, local (transformers + accelerate, or vLLM) or remote
+(OpenAI-compatible), and the store.
 
 ``complete(load(name), prompts, decoding)`` is all that a notebook needs. Nothing is imported before
 it is used: neither torch nor the openai client before a model is loaded, nor the store by those who

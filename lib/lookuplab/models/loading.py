@@ -15,12 +15,12 @@ def load(name: str, **options: Any) -> Model:
     needs them.
 
     ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models; names
-    such as
-    ``gemma-3-270m`` are those that ``lookuplab data get`` put into ``data/downloads/models``.
-    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options:
-    ``remote.RemoteModel``). Everything else is a folder (a checkpoint, or an adapter that names its
-    base model) or a name on the hub, which may have a revision (``OWNER/NAME@REVISION``: a commit,
-    branch or tag); options: ``local.LocalModel``. Options may be part of the name:
+    such as ``gemma-3-270m`` are those that ``lookuplab data get`` put into
+    ``data/downloads/models``. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote
+    (options: ``remote.RemoteModel``). ``vllm:`` before any other name lets vLLM run that model
+    (options: ``vllm.VllmModel``). Everything else is a folder (a checkpoint, or an adapter that
+    names its base model) or a name on the hub, which may have a revision (``OWNER/NAME@REVISION``:
+    a commit, branch or tag); options: ``local.LocalModel``. Options may be part of the name:
     ``NAME?dtype=float32&chat=true``. UserError with one clear line for a missing model, a bad
     address or an unknown option.
     """

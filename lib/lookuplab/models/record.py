@@ -7,7 +7,8 @@ is made anew. One file for each kind of store: ``completions`` has a column for 
 answer, the others have their answers as JSON.
 
 For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then a sample of the rows is also made anew,
-into the stores (``AnswerStore.lookup``). ``differences`` compares the two answers.
+into the stores (``AnswerStore.lookup``), and the file ``asked`` names what was to be compared.
+``differences`` compares the two answers.
 """
 
 import hashlib
@@ -51,6 +52,13 @@ def _file(name: str) -> tuple[Path, int] | None:
     return None if is_off or not file.is_file() else (file, file.stat().st_mtime_ns)
 
 
+def plain(key: str) -> str:
+    """A key as the record has it, without the ending that names other conditions
+    (``store.elsewhere``).
+    """
+    return key.partition("@")[0]
+
+
 @cache
 def _table(file: Path, _time: int) -> "pyarrow.Table":
     import pyarrow.parquet as parquet
@@ -68,8 +76,8 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
     file, requested = _file(name), list(keys)
     if file is None or not requested:
         return {}
-    plain = pyarrow.array([key.partition("@")[0] for key in requested])
-    places = compute.index_in(plain, value_set=_table(*file)["key"])
+    keys = pyarrow.array([plain(key) for key in requested])
+    places = compute.index_in(keys, value_set=_table(*file)["key"])
     present = compress(requested, places.is_valid().to_pylist())
     table = _table(*file).take(places.drop_null())
     is_completions = name == "completions"
@@ -177,15 +185,31 @@ def _kind(name: str, key: str, answer: Any) -> str:
 
 
 class Audit(NamedTuple):
-    """An audit as the runner states it: the share of each kind, and the seed of the sample."""
+    """An audit as the runner states it: the share of each kind, the seed of the sample, and the
+    file in which notebooks note what they asked for.
+    """
 
     share: float
     seed: str
+    file: str
 
     @classmethod
     def stated(cls) -> "Audit | None":
         text = os.environ.get(AUDIT_VARIABLE)
         return cls(**json.loads(text)) if text else None
+
+    def asked(self, name: str, keys: Iterable[str]) -> list[str]:
+        """Those of the keys whose rows are in the sample, which are noted."""
+        chosen = sampled(name, self)
+        asked = [key for key in keys if plain(key) in chosen]
+        with open(self.file, "a", encoding="utf-8") as log:
+            log.write("".join(f"{name} {key}\n" for key in asked))
+        return asked
+
+    def noted(self, name: str) -> set[str]:
+        """What notebooks asked the stores called ``name`` for."""
+        lines = Path(self.file).read_text(encoding="utf-8").splitlines()
+        return {line.removeprefix(f"{name} ") for line in lines if line.startswith(f"{name} ")}
 
 
 def kinds(name: str) -> dict[str, list[str]]:

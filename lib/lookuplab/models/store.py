@@ -80,8 +80,9 @@ class AnswerStore:
         """The answers that the record or the file has to questions with these keys, and the keys
         whose answers are to be made.
 
-        In an audit, the latter include the sampled ones. Whoever makes them adds them to the file,
-        but uses the record's.
+        In an audit, the latter include the sampled ones, except where Python or the sandbox is
+        another one than the record's. Whoever makes them adds them to the file, but uses the
+        record's.
         """
         keys = [*questions]
         is_file = str(self.path) != ":memory:"
@@ -90,8 +91,8 @@ class AnswerStore:
         answers = stored | recorded
         new = [key for key in keys if key not in answers]
         audit = record.Audit.stated() if recorded else None
-        sample = record.sampled(self.name, audit) if audit else {}
-        again = [key for key in recorded if key in sample and key not in stored]
+        asked = audit.asked(self.name, recorded) if audit else []
+        again = [key for key in asked if "@" not in key and key not in stored]
         if is_file and (file := os.environ.get(USES_VARIABLE)):
             counts = len(recorded), len(answers) - len(recorded), len(new), len(again)
             with open(file, "a", encoding="utf-8") as log:
@@ -176,6 +177,13 @@ class CompletionStore(AnswerStore):
         # where the user was
         stated = Path(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS).expanduser()
         return Path(os.environ.get("PWD", ""), stated).absolute()
+
+    def held(self) -> list[tuple[str, int, int]]:
+        """(model, number of answers, their size in bytes) for each model."""
+        return self.db.execute(
+            "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions "
+            "GROUP BY 1 ORDER BY 1"
+        ).fetchall()
 
 
 def elsewhere(sandbox: bool = True) -> str:

@@ -8,14 +8,17 @@ engine and comes back with what it has written; the prefix cache spares most of 
 """
 
 import gc
+import json
 import math
 import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import count
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +27,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.completions import Completion, Decoding
 from lookuplab.models.decoding import DecodingRow, row_seed
 from lookuplab.models.local import LocalModel
+from lookuplab.models.names import ADAPTER
 from lookuplab.models.store import canonical
 
 # read when vLLM is imported: rows and their constraints must be in the engine's process, and its
@@ -132,10 +136,7 @@ class VllmModel(LocalModel):
             vars(VllmModel._loaded).pop("engine", None)
         gc.collect()
         VllmModel._loaded = self
-        place, revision = self.source
         stated: dict[str, Any] = {
-            "model": place,
-            "revision": revision,
             "dtype": self.dtype,
             "max_model_len": self.context,
             "trust_remote_code": self.trust_remote_code,
@@ -143,17 +144,29 @@ class VllmModel(LocalModel):
             "disable_log_stats": True,
             "async_scheduling": False,  # a row is read before its next token is chosen
         }
-        if self.adapter:
-            stated |= {"enable_lora": True}
         if "speculative_config" not in self.options:
             stated["logits_processors"] = [RowConstraints]
         try:
-            arguments = EngineArgs(**stated | self.options)
-            return LLMEngine.from_engine_args(arguments)
+            with self._weights() as weights:
+                return LLMEngine.from_engine_args(EngineArgs(**stated | weights | self.options))
         # pydantic, torch and vLLM raise a dozen kinds of exceptions
         except Exception as error:
             said = PYDANTIC.sub("", " ".join(str(error).split())) or type(error).__name__
             raise UserError(f"vLLM cannot run model {self.name}: {said[:300]}") from error
+
+    @contextmanager
+    def _weights(self) -> Iterator[dict[str, Any]]:
+        """Where vLLM finds them. As in the local engine, an adapter is merged in float32 alone."""
+        place, revision = self.source
+        if self.adapter and self.dtype == "float32":
+            with TemporaryDirectory() as merged:
+                self.module.save_pretrained(merged)
+                del self.module
+                yield {"model": merged}
+            return
+        rank = self.adapter and json.loads((self.adapter / ADAPTER).read_text())["r"]
+        lora = {"enable_lora": True, "max_lora_rank": rank} if rank else {}
+        yield {"model": place, "revision": revision, **lora}
 
     def _check_constrainable(self) -> None:
         """UserError if tokens are chosen where the rows of this process are not."""
@@ -225,7 +238,8 @@ class VllmModel(LocalModel):
     def _step(self) -> "list[RequestOutput]":
         try:
             return self.engine.step()
-        except RuntimeError as error:  # no kernel for this processor, memory
+        # no kernel for this processor, memory, an adapter of a kind that vLLM does not know
+        except (RuntimeError, ValueError) as error:
             raise UserError(f"vLLM fails at model {self.name}: {str(error)[:300]}") from error
 
     def _request(
@@ -270,4 +284,7 @@ class VllmModel(LocalModel):
 
     @cached_property
     def _lora(self) -> LoRARequest | None:
-        return LoRARequest(self.name, 1, str(self.adapter)) if self.adapter else None
+        is_merged = self.dtype == "float32"
+        return (
+            LoRARequest(self.name, 1, str(self.adapter)) if self.adapter and not is_merged else None
+        )

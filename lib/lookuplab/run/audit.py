@@ -22,8 +22,16 @@ from lookuplab.execution.progress import span
 from lookuplab.models import record
 from lookuplab.models.completions import DECODING_VERSION
 from lookuplab.models.names import mini_models, model_hash
-from lookuplab.models.store import PYTHON, STORE_VARIABLE, AnswerStore, CompletionStore, elsewhere
+from lookuplab.models.store import (
+    PYTHON,
+    STORE_VARIABLE,
+    AnswerStore,
+    CompletionStore,
+    canonical,
+    elsewhere,
+)
 from lookuplab.results import provenance
+from lookuplab.run.runner import default_jobs, surroundings
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
 
@@ -96,11 +104,22 @@ def fit() -> Iterator[str]:
     total = sum(sum(counts.values()) for counts in told["rows"].values())
     took = span(told["seconds"])
     yield f"the record has {total:,} answers and judgements, which took {took} on one core"
-    now = conditions()
-    for store, conditions_then in told["conditions"].items():
-        for name, was in conditions_then.items():
-            if was != now[store].get(name):
-                yield f"{store}: {name} has changed; what depends on it is made anew"
+    yield from outdated()
+
+
+def outdated() -> Iterator[str]:
+    """A line for each store of which rows no longer fit, because what they depend on has changed
+    since the record was made.
+    """
+    told, now = about(), conditions()
+    for store, counts in told["rows"].items():
+        was = told["conditions"][store]
+        changed = [name for name in was if was[name] != now[store].get(name)]
+        if changed:
+            # a model's condition is for its own rows, any other one for the whole store
+            affected = changed if counts.keys() >= set(changed) else counts
+            rows = sum(counts[kind] for kind in affected)
+            yield f"{store}: {' and '.join(changed)} has changed: up to {rows:,} rows do not fit"
 
 
 # 2. Writing it
@@ -145,39 +164,52 @@ def share_of(text: str) -> float:
 
 
 def begin(share: str) -> record.Audit:
-    """An audit whose rows are to be made anew, or the same audit if that was interrupted: then what
-    was made is kept.
+    """An audit whose rows are to be made anew, or the same audit if that was interrupted and
+    nothing has changed since: then what was made is kept.
 
     The commit is the seed, so that over time other rows are tried.
     """
-    if not about():
-        raise UserError("there is no record to audit; `lookuplab record` writes one")
+    if not any(record.kinds(kind.name) for kind in STORES):
+        raise UserError(
+            "there is no record to audit, or LOOKUPLAB_RECORD=off; `lookuplab record` writes one"
+        )
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
-    audit = record.Audit(share_of(share), seed)
-    if not statement().is_file() or json.loads(statement().read_text()) != [*audit]:
+    audit = record.Audit(share_of(share), seed, str(folder() / "asked.txt"))
+    stated = canonical([audit, surroundings()])
+    if not statement().is_file() or statement().read_text(encoding="utf-8").strip() != stated:
         for kind in STORES:
             with kind() as store:
                 store.forget(record.sampled(kind.name, audit))
-        paths.write_lines(statement(), [json.dumps(audit)])
+        paths.write_lines(statement(), [stated])
+    paths.write_lines(Path(audit.file), [])
     return audit
+
+
+def folder() -> Path:
+    """The folder of what audits write, but for the answers, which go to the stores."""
+    return paths.RUNS / "audit"
 
 
 def statement() -> Path:
     """The file that states an audit until it is complete."""
-    return paths.RUNS / "audit.json"
+    return folder() / "audit.json"
 
 
-def finish(audit: record.Audit, code: int) -> int:
+def finish(audit: record.Audit, code: int, every: bool = True) -> int:
     """Compare what an audit has made anew with the record, row by row; print the differences, the
-    result in the last line. Return the exit code; ``code`` is that of the notebooks.
+    result in the last line.
+
+    Return the exit code; ``code`` is that of the notebooks. An audit that has compared nothing has
+    failed, unless not ``every`` notebook had to run and those that did asked for no sampled row.
     """
     counts: list[dict[str, Any]] = []
-    lines: dict[str, list[str]] = {"near tie": [], "different": []}
+    lines: dict[str, list[str]] = {"near tie": [], "different": [], "not made anew": []}
+    foreign: set[str] = set()  # asked for under another Python, or without a sandbox
     for kind in STORES:
-        sample = record.sampled(kind.name, audit)
+        sample, asked = record.sampled(kind.name, audit), audit.noted(kind.name)
         with kind() as store:
             anew = store.get(sample)
-        recorded, equal = record.rows(kind.name, anew), set()
+        recorded, equal = record.rows(kind.name, {*anew, *asked}), set()
         for key in sorted(anew):
             said, near = record.differences(kind.name, recorded[key], anew[key])
             if said:
@@ -185,31 +217,43 @@ def finish(audit: record.Audit, code: int) -> int:
                 lines["near tie" if near else "different"].append(line)
             else:
                 equal.add(key)
+        for key in sorted(asked - anew.keys()):
+            if "@" in key:
+                foreign.add(key)
+            else:  # it was stopped, or is in a store of its own
+                lines["not made anew"].append(f"{kind.name} | {_named(key, recorded[key])}")
         for of, keys in record.kinds(kind.name).items():
-            sizes = {"rows": keys, "sample": sample, "made anew": anew, "equal": equal}
+            sizes = {"rows": keys, "sample": sample, "asked for": map(record.plain, asked)}
+            sizes |= {"made anew": anew, "equal": equal}
             numbers = {name: len({*keys}.intersection(part)) for name, part in sizes.items()}
             counts.append({"store": kind.name, "kind": of, **numbers})
     table = pd.DataFrame(counts)
-    rows, sampled, made, _ = map(int, table.sum(numeric_only=True))
+    rows, _, wanted, made, _ = map(int, table.sum(numeric_only=True))
     share = f"{audit.share:.2%} of each kind, at least {record.LEAST_AUDITED} rows"
     print(f"audit of {share}; seed {audit.seed}", table.to_string(index=False), sep="\n")
-    if missing := sampled - made:
-        print(
-            f"{missing:,} rows of the sample were not made anew: they belong to notebooks that did "
-            "not run now (--again runs all), or are judgements, which are compared only under "
-            f"Python {PYTHON}"
-        )
     for outcome, found in lines.items():
         for line in found:
             print(f"{outcome}: {line}")
-    ties, differing = map(len, lines.values())
-    print(
-        f"audit: {'FAILED: ' if differing else ''}{made:,} of {rows:,} rows made anew, {differing} "
-        f"different{f', {ties} explained by near ties' if ties else ''}"
-    )
+    if foreign:
+        print(
+            f"not compared: {len(foreign):,} rows asked for depend on Python and the sandbox (here "
+            f"{platform.python_version()}; the record: {PYTHON}, with a sandbox)"
+        )
+    for line in outdated():
+        print(f"not compared: {line}")
+    ties, differing, lost = map(len, lines.values())
+    if made:
+        result = f"{made:,} of {rows:,} rows made anew, {differing} different"
+        result += f", {ties} explained by near ties" if ties else ""
+        result += f", {lost} not made anew" if lost else ""
+    else:
+        result = f"nothing was compared; the notebooks asked for {wanted:,} rows of the sample"
+    failed = differing or lost or (not made and (wanted or every))
+    took = span(about()["seconds"] / default_jobs())
+    print(f"audit: {'FAILED: ' if failed else ''}{result}; all {rows:,} would take about {took}")
     if code == 0:  # complete: the next one begins anew
         statement().unlink()
-    return code or int(differing > 0)
+    return code or int(bool(failed))
 
 
 def _named(key: str, answer: Any) -> str:

@@ -39,20 +39,14 @@ from lookuplab.run import downloads
 PROFILES = Path(__file__).with_name("profiles")
 KEY_VARIABLE = "OPENAI_API_KEY"
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # with classes counted over public code
+_MATERIALS = ("repository", "package", "corpus")  # what a notebook of `own` is about
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
 _YAML = (".yaml", ".yml")
-# what stands between commas, except those inside double quotes and brackets
-_VALUE = re.compile(r"""(?:"[^"]*"|\[[^]]*\]|\([^)]*\)|{[^}]*}|[^,])+""")
-# how a text is read as a value of a type; any other type is a text
-_READERS: dict[type, Callable[[Any], Any]] = {
-    bool: yaml.safe_load,
-    int: int,
-    float: float,
-    dict: partial(yaml.load, Loader=yaml.BaseLoader),  # all texts: no numbers, no yes and no
-    type(None): json.loads,
-}
+_QUOTED = re.compile(r"""(?<!\w)(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
+# what stands between commas, except those inside quotes and brackets and after a backslash
+_VALUE = re.compile(rf"(?:{_QUOTED.pattern}|\[[^]]*\]|\([^)]*\)|{{[^}}]*}}|\\,|[^,])+")
 # how a notebook names an artifact, which is read without running it
 _ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)", profile\)(?=  #|$)', re.MULTILINE)
 
@@ -123,6 +117,17 @@ def find(name: str) -> Notebook:
         known = " or ".join(notebook.id for notebook in matches)
         raise UserError(f"{name!r} names {len(matches)} notebooks: use {known}")
     return matches[0]
+
+
+def selected(names: Iterable[str]) -> list[Notebook]:
+    """The notebooks that these names mean, each a paper's or one for ``find``; without names, all.
+    Raises UserError.
+    """
+    notebooks = all_notebooks()
+    found = [] if names else notebooks
+    for name in names:
+        found += [one for one in notebooks if one.paper == name] or [find(name)]
+    return list({notebook.id: notebook for notebook in found}.values())
 
 
 def read(path: Path) -> Notebook:
@@ -327,6 +332,11 @@ class Job:
         """Every model that its parameters name."""
         return [named.text for named in self.named() if named.is_model]
 
+    def needs(self) -> list[str]:
+        """The profile's models without which it cannot run, and whose API key is not set."""
+        own = (named for named in self.named() if named.parameter not in self.profile.given)
+        return [named.text for named in own if named.is_model and missing_key(named.text)]
+
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
     """A job whose parameters have the notebook's names and types.
@@ -358,7 +368,11 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     # a run with your own parameters does not replace the executed copy of the profile's
     is_own = profile.given and profile.figures != paths.FIGURES
     output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
-    return Job(notebook, profile, parameters, output, profile.figures, tuple(without))
+    figures = profile.figures
+    if is_own and notebook.paper == "own":  # nor one material's figures those of another
+        material = [parameters[name] for name in _MATERIALS if name in profile.given]
+        figures = figures.joinpath(*(Path(name).name for name in material[:1]))
+    return Job(notebook, profile, parameters, output, figures, tuple(without))
 
 
 def settable(notebooks: Iterable[Notebook]) -> list[str]:
@@ -368,11 +382,10 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
 
 
 def split_values(text: str) -> list[str]:
-    """The values of a text: at commas, but not inside double quotes or brackets. Double quotes
-    around a value are not part of it.
+    """The values of a text: at commas, but not inside quotes or brackets, and not after a
+    backslash.
     """
-    values = [value.strip() for value in _VALUE.findall(text)]
-    return [re.sub(r'^"([^"]*)"$', r"\1", value) for value in values] or [""]
+    return [value.strip() for value in _VALUE.findall(text)] or [""]
 
 
 def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
@@ -380,8 +393,8 @@ def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
     wrong type.
 
     An int fits a float, a list's items must fit its first item, and None accepts anything. Leading
-    zeros mean nothing, and only a parameter of type bool reads words (``yes``). Brackets around a
-    list are not part of it.
+    zeros mean nothing, 1e3 is a whole number, too, and only a parameter of type bool reads words
+    (``yes``). A text in quotes is read as in YAML, and brackets around a list are not part of it.
     """
     if isinstance(declared, list):
         if isinstance(value, str):
@@ -390,10 +403,43 @@ def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
     kind, parsed = type(declared), value
     if isinstance(value, str) or (kind is float and type(value) is int):
         with suppress(ValueError, yaml.YAMLError):
-            parsed = _READERS.get(kind, str)(value)
+            parsed = _READERS.get(kind, _text)(value)
     if declared is not None and type(parsed) is not kind:
         raise UserError(f"{what} is of type {kind.__name__} (here {declared!r}), not {value!r}")
     return parsed
+
+
+def _text(value: str) -> Any:
+    """A text, without quotes around it and without backslashes before commas and quotes."""
+    if _QUOTED.fullmatch(value):
+        return _texts(value)
+    return re.sub(r"\\([,\"'])", r"\1", value)
+
+
+def _whole(value: str) -> int:
+    """``010`` and ``1e3``. Raises ValueError for a fraction."""
+    with suppress(ValueError):
+        return int(value)
+    if not (number := float(value)).is_integer():
+        raise ValueError(value)
+    return int(number)
+
+
+def _any(value: str) -> Any:
+    with suppress(ValueError):
+        return json.loads(value)
+    return _text(value)
+
+
+_texts = partial(yaml.load, Loader=yaml.BaseLoader)  # no numbers, no yes and no
+# how a text is read as a value of a type
+_READERS: dict[type, Callable[[Any], Any]] = {
+    bool: yaml.safe_load,
+    int: _whole,
+    float: float,
+    dict: _texts,
+    type(None): _any,
+}
 
 
 def missing_key(model: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, explained
 from lookuplab.execution.progress import Progress, say
 from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE, SHARE_VARIABLE
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
@@ -72,9 +72,20 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     with suppress(OSError):
         failure = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
         job.beside(".failure").unlink()
-        return failure and Failure(*failure)
+        return failure and _plain(Failure(*failure))
     message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
     return Failure(0, "", "ProcessDied", message, "")
+
+
+def _plain(failure: Failure) -> Failure:
+    """A full disk or an unusable path in a cell is bad input, too: one line, no traceback."""
+    text = failure.evalue
+    if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
+        file = re.search(r": b?'(.*)'$", text)
+        error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
+        if line := explained(error):
+            return failure._replace(ename="UserError", evalue=line)
+    return failure
 
 
 def environment(job: Job, threads: int) -> dict[str, str]:

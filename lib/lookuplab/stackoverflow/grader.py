@@ -24,8 +24,16 @@ from typing import Literal
 
 from lookuplab.errors import UserError
 from lookuplab.execution import environments
-from lookuplab.execution.progress import Progress
-from lookuplab.execution.server import NOT_JUDGED, ForkServer, Limits, Outcome, Program, choose
+from lookuplab.execution.progress import Progress, watched
+from lookuplab.execution.server import (
+    CACHES,
+    NOT_JUDGED,
+    ForkServer,
+    Limits,
+    Outcome,
+    Program,
+    choose,
+)
 from lookuplab.execution.spread import Workers, check_seen, kept, spread
 from lookuplab.models.names import mini_models
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
@@ -205,20 +213,51 @@ def gradable(
     models: Sequence[str] = (),
     python: str = "",
     sandbox: str = "",
+    leave_out: str = "",
 ) -> tuple[list[Problem], Grader]:
     """The problems whose reference passes here, and what judges them; says which others there are,
     and why.
 
     models: those to be asked, since only programs of the kit's own may run without a sandbox.
-    python: as in ``environment``. sandbox: as in ``execution.server.choose``. Raises UserError if
-    no problem is left.
+    python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out: those to
+    leave out as well, as in ``named``. Raises UserError if no problem is left.
     """
+    by_name = named(problems, leave_out)
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
-    failing = failing_references(problems, grader)
+    tried = [problem for problem in problems if problem.id not in by_name]
+    failing = failing_references(tried, grader)
     lines = [f"the reference fails here: {line}" for line in by_reason(failing.items())]
+    if by_name:
+        lines.append(f"by name: {', '.join(sorted(by_name))}")
     for line in lines:
         print(f"left out, {line}", file=sys.stderr)
-    left = [problem for problem in problems if problem.id not in failing]
+    left = [problem for problem in tried if problem.id not in failing]
     if not left:
         raise UserError(f"no problem is left: {'; '.join(lines)}")
     return left, grader
+
+
+def named(problems: Sequence[Problem], ids: str) -> set[str]:
+    """The ids in a text, parted by commas. Raises UserError for one that no problem has."""
+    found = {id.strip() for id in ids.split(",")} - {""}
+    if unknown := found - {problem.id for problem in problems}:
+        raise UserError(f"to leave out: no problem {', '.join(sorted(unknown))}")
+    return found
+
+
+def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str]]:
+    """Run those references that fail in the sandbox once outside of it, with the network, so that
+    the data sets which they load are kept (``CACHES``).
+
+    Returns how many pass in the sandbox since, and id -> error of those that do not.
+    """
+    grader = Grader(python)
+    failing = failing_references(problems, grader)
+    for place in CACHES.values():
+        place.mkdir(parents=True, exist_ok=True)
+    asked = [problem for problem in problems if problem.id in failing]
+    with ForkServer("none", python) as server:
+        for problem in watched(asked, "fetching", "references"):
+            server.run(program(problem, problem.reference))
+    left = failing_references(asked, grader)
+    return len(failing) - len(left), left

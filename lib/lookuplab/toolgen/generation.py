@@ -54,8 +54,8 @@ class ToolModel:
         self.vocabulary = Vocabulary(self.tokenizer, self.model.end_of_text)
         if self.use.trigger == "mark" and self.vocabulary.mark is None:
             raise UserError(
-                f"{self.name} has no mark among its special tokens; fine-tune it on marked "
-                "functions (lookuplab train toolgen), or set the trigger to 'dot'"
+                f"{self.name} has no mark in its vocabulary; fine-tune it on marked functions "
+                "(lookuplab train toolgen), or set the trigger to 'dot'"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ a row of tokens by its id, never from a text: around the mark a tokenizer splits
 and ``in <COMP>items`` would become ``initems``.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -23,14 +24,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Tokenizer
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.tokens import TAIL, continuations, decoded, located
 from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
-MARK = "<COMP>"  # an added token of the vocabulary
+MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
+MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
 MODEL_KINDS = ("decoder", "encoder-decoder")
 IGNORED = -100  # the label of a token without a loss
 
@@ -141,17 +143,32 @@ def prompt_text(function: Any, kind: str, rules: Rules = PAPER_RULES) -> str:
     return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
 
 
+def mark_of(tokenizer: Any) -> str:
+    """The one of MARKS that the tokenizer has; MARK if it has none."""
+    known = tokenizer.get_added_vocab()
+    return next((mark for mark in MARKS if mark in known), MARK)
+
+
 def add_mark(tokenizer: Any, module: Any = None) -> int:
     """Make the mark a special token, give it a row in the embeddings of ``module`` if one is given,
     and return its id.
 
-    A second call changes nothing.
+    The authors' tokenizers have it as a plain token, which becomes special here. A second call
+    changes nothing.
     """
-    mark = AddedToken(MARK, special=True, normalized=False, lstrip=False, rstrip=False)
+    text = mark_of(tokenizer)
+    known = tokenizer.get_added_vocab().get(text)
+    plain = known is not None and not tokenizer.added_tokens_decoder[known].special
+    if plain and tokenizer.is_fast:
+        state = json.loads(tokenizer.backend_tokenizer.to_str())  # else a plain token stays plain
+        for token in state["added_tokens"]:
+            token["normalized"] &= token["content"] != text
+        tokenizer._tokenizer = Tokenizer.from_str(json.dumps(state))
+    mark = AddedToken(text, special=True, normalized=False, lstrip=False, rstrip=False)
     tokenizer.add_tokens([mark], special_tokens=True)
     if module is not None and module.get_input_embeddings().num_embeddings < len(tokenizer):
         module.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    return int(tokenizer.convert_tokens_to_ids(MARK))
+    return int(tokenizer.convert_tokens_to_ids(text))
 
 
 def encode(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[EncodedPair]:
@@ -161,7 +178,7 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[EncodedPair
     Only a decoder's prompt begins with the tokenizer's begin-of-text token, if it has one of its
     own.
     """
-    end, examples = tokenizer.eos_token_id, []
+    end, mark, examples = tokenizer.eos_token_id, mark_of(tokenizer), []
     for pair in pairs:
         bare, tail = pair.unmarked(), []
         prompt, spans = located(tokenizer, pair.prompt(kind), special=True)
@@ -170,10 +187,10 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[EncodedPair
             if len(prompt) > 1 and prompt[-1] == end:
                 prompt.pop()
             tail = prompt[-TAIL:]
-        text, spelled = pair.answer(kind), bare.answer(kind)
+        text, spelled = pair.answer(kind).replace(MARK, mark), bare.answer(kind)
         row = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         exact = _spells(tokenizer, tail, row, spelled)
-        if not exact and (pieces := _in_pieces(tokenizer, tail, text.split(MARK))):
+        if not exact and (pieces := _in_pieces(tokenizer, tail, text.split(mark))):
             row, exact = pieces, _spells(tokenizer, tail, pieces, spelled)
         examples.append(EncodedPair(pair.id, prompt, [*row, end], exact, signature))
     return examples
@@ -194,7 +211,7 @@ def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] 
     Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP>
     add``).
     """
-    mark = tokenizer.convert_tokens_to_ids(MARK)
+    mark = tokenizer.convert_tokens_to_ids(mark_of(tokenizer))
     row: list[int] = []
     for piece in pieces:
         ids = continuations(tokenizer, tail, [piece])[0] if piece else []

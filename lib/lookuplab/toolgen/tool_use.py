@@ -24,7 +24,7 @@ from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
 from lookuplab.toolgen.jedi_tool import behind_a_dot, suggestions
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import SKIPPED
-from lookuplab.toolgen.pairs import MARK
+from lookuplab.toolgen.pairs import add_mark, mark_of
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, RULES, Rules
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ class Vocabulary(NameTries):
     def __init__(self, tokenizer: Any, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
         self.tokenizer = tokenizer
-        added = tokenizer.added_tokens_decoder.items()
-        special = {token.content: id for id, token in added if token.special}
-        self.mark: int | None = special.get(MARK)  # a plain token would be part of the text
+        has_mark = mark_of(tokenizer) in tokenizer.get_added_vocab()
+        # a special token from now on
+        self.mark: int | None = add_mark(tokenizer) if has_mark else None
 
     def piece(self, token: int) -> str:
         """What one token spells after other text.

@@ -80,7 +80,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
     options: dict[str, Any] = {"type": kinds.get(kind, kind)}
     if parameter.default is parameter.empty:
         options["required"] = True
-    else:
+    elif not several:  # click has () itself
         options["default"] = parameter.default
     if parameter.kind is not parameter.KEYWORD_ONLY:
         return click.Argument([parameter.name], nargs=-1 if several else 1, **options)

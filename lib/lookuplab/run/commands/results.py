@@ -12,7 +12,7 @@ from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
 from lookuplab.models.record import folder
 from lookuplab.run.commands import command
-from lookuplab.run.notebooks import all_notebooks, find, load_profile, made_profile
+from lookuplab.run.notebooks import load_profile, made_profile, selected
 
 
 @command()
@@ -39,10 +39,7 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
     """
     from lookuplab.results import verify as verifying
 
-    folder, notebooks = load_profile(profile).name, all_notebooks()
-    if name:
-        of_paper = [notebook for notebook in notebooks if notebook.paper == name]
-        notebooks = of_paper or [find(name)]
+    folder, notebooks = load_profile(profile).name, selected([name] if name else [])
     makers = {id: notebook.id for notebook in notebooks for id in notebook.artifacts}
     old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
     differences = verifying.compare(old, new, makers, makers if name else None)

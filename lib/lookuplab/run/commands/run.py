@@ -1,5 +1,5 @@
-"""``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: run notebooks under a
-profile.
+"""``lookuplab run``, ``reproduce``, ``audit``, ``sweep``, ``status`` and ``draw``: run notebooks
+under a profile.
 """
 
 import io
@@ -15,7 +15,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.store import canonical, digest
+from lookuplab.models.store import CompletionStore, canonical, digest
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
@@ -31,6 +31,7 @@ from lookuplab.run.notebooks import (
     made_profile,
     plan,
     problems,
+    selected,
     settable,
     split_values,
 )
@@ -65,8 +66,8 @@ def run(
 
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
-        parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; double quotes or
-            brackets protect a comma ('questions=["sort, then reverse", "b"]').
+        parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; quotes, brackets
+            or a backslash protect a comma ('questions=["sort, then reverse", "b"]').
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
@@ -103,7 +104,7 @@ def reproduce(
     if PAPER is ``performance``, one at a time whatever --jobs says; lessons and templates run only
     if PAPER is ``course`` or ``own``. If a notebook fails, its cell and error are printed, the
     others continue, and the exit code is 1. A notebook runs without those of the profile's models
-    whose API key is not set.
+    whose API key is not set; if no other model is left, it is skipped.
 
     With -p, each notebook of PAPER takes the parameters that it declares; figures go where
     `lookuplab run` puts them.
@@ -112,12 +113,8 @@ def reproduce(
     they fit. With --cold, everything is made anew, in stores of its own (runs/cold), from which
     `lookuplab record` writes a new record; that takes about two core-hours.
 
-    With --audit, the notebooks also make a sample of the record anew, to compare: of the rows that
-    they ask for, a share of each model and kind, at least 50 of each. The commit decides which, so
-    that over time other rows are tried. Every token and verdict must be equal, and every
-    log-probability up to its last digits, which depend on the batch and on the processor; near ties
-    are listed. Judgements are compared only under the record's Python. The exit code is 1 if
-    something differs. An audit that was interrupted goes on where it was.
+    With --audit, the notebooks that run also make a sample of the record anew, to compare (see
+    `lookuplab audit`).
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
     `lookuplab verify`.
@@ -127,7 +124,6 @@ def reproduce(
       lookuplab reproduce
       lookuplab reproduce cloudapibench -j 2
       lookuplab reproduce --audit 2%
-      lookuplab reproduce cloudapibench --again --audit 100%
       lookuplab reproduce --cold
       lookuplab reproduce performance
       lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
@@ -158,7 +154,12 @@ def reproduce(
     chosen, jobs = replace(chosen, given={**chosen.given, **given}), jobs or default_jobs()
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
-    planned = [replace(plan(notebook, chosen), environment=variables) for notebook in notebooks]
+    planned = []
+    for job in (plan(notebook, chosen) for notebook in notebooks):
+        if keyless := job.needs():
+            click.echo(f"skipped: {job.notebook.id}: no key for {', '.join(keyless)}", err=True)
+        else:
+            planned.append(replace(job, environment=variables))
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
     began = time.monotonic()
@@ -169,8 +170,54 @@ def reproduce(
         if code == 0 and cold:
             auditing.complete(jobs * (time.monotonic() - began))
         if begun:
-            code = auditing.finish(begun, code)
+            code = auditing.finish(begun, code, every=again)
     sys.exit(code)
+
+
+@command()
+def audit(
+    names: tuple[str, ...] = (),
+    *,
+    share: str = "2%",
+    jobs: int = 0,
+    scheduler: str | None = None,
+) -> None:
+    """Make a sample of the record's answers and judgements anew, and compare them one by one.
+
+    The notebooks of the mini profile, or only those of NAMES (papers, notebooks or artifacts), are
+    executed, whether they are up to date or not; figures stay as they are. Of the rows that they
+    ask for, a share of each model and kind is made anew. Every token and verdict must be equal, and
+    every log-probability up to its last digits, which depend on the batch and on the processor;
+    near ties are listed. Judgements are compared only under the record's Python. The exit code is 1
+    if something differs, or if nothing could be compared. An audit that was interrupted goes on
+    where it was.
+
+    \b
+    Examples:
+      lookuplab audit
+      lookuplab audit table1_base_models --share 100%
+      lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
+
+    Args:
+        share: Share of the rows of each model and kind, at least 50 of each; the commit decides
+            which, so that over time other rows are tried.
+        jobs: Number of notebooks to run at once (default: the number of cores).
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
+    """
+    from lookuplab.run import audit as auditing  # takes seconds
+
+    notebooks = [one for one in selected(names) if names or not one.on_demand]
+    begun, place = auditing.begin(share), auditing.folder()
+    planned = [
+        replace(
+            plan(notebook, load_profile("mini")),
+            output=place / f"{notebook.id}.ipynb",
+            figures=place / "figures",
+            environment=auditing.audit_environment(begun),
+        )
+        for notebook in notebooks
+    ]
+    sys.exit(auditing.finish(begun, execute(planned, jobs, scheduler, again=True)))
 
 
 @command()
@@ -196,7 +243,7 @@ def sweep(
 
     Args:
         parameter: NAME=A,B,C: the values of a parameter (put lists in brackets, and a value with a
-            comma in double quotes); repeatable.
+            comma in quotes); repeatable.
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         jobs: Number of notebooks to run at once (default: the number of cores).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
@@ -229,7 +276,8 @@ def sweep(
 
 @command()
 def status(*, profile: str = "mini") -> None:
-    """List every notebook with its state, tables and figures.
+    """List every notebook with its state, tables and figures, and the contents of the completion
+    store.
 
     A notebook is out of date if it, its parameters, the data, the library, the packages or its
     artifacts have changed since it ran here. No model is loaded and nothing is run.
@@ -243,10 +291,14 @@ def status(*, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
-    chosen = load_profile(profile)
+    chosen, place = load_profile(profile), CompletionStore.default_path()
     for notebook in all_notebooks():
         artifacts = " ".join(id.split("/")[1] for id in notebook.artifacts)
         click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
+    click.echo(f"\nstore {place}")
+    with CompletionStore(place if place.exists() else ":memory:") as store:
+        for model, count, size in store.held():
+            click.echo(f"{model:44}  {count:,} answers, {size / 1e6:,.1f} MB")
 
 
 @command()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lookuplab.models import Completion
 
 Line = dict[str, Any]
-Read = Callable[[Line], "tuple[Any, Completion]"]
+Read = Callable[[Line], "tuple[Any, Completion] | None"]
 
 
 class Benchmarks(Group):
@@ -88,7 +88,8 @@ def judged_file(
     fields: Sequence[str],
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
-    """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "".
+    """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
+    without the lines of which ``read`` makes None.
 
     Without ``samples``, an id counts once: lines that repeat it are left out, and said. A
     completion, which is in one of ``fields``, is empty if it is null, and said. So are tasks that
@@ -106,15 +107,18 @@ def judged_file(
             nulls.append(number)
             record[given[0]] = ""
         try:
-            task, completion = read(record)
+            pair = read(record)
         except UserError as error:
             raise UserError(f"{file}, line {number}: {error}") from None
+        if pair is None:
+            continue
+        task, completion = pair
         times[str(task.id)] += 1
         if samples or times[str(task.id)] == 1:
             records.append(record)
             pairs.append((task, completion))
     if not records:
-        raise UserError(f"{file} holds no line")
+        raise UserError(f"{file} holds no line to score")
     if repeated := times.total() - len(records):
         click.echo(f"lines that repeat an id, left out: {repeated}", err=True)
     if nulls:
@@ -312,6 +316,7 @@ def ds1000(
     environment: str = "ds1000-grader",
     sandbox: Literal["namespaces", "none"] | None = None,
     variant: Literal["official", "repaired"] = "official",
+    leave_out: str = "",
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> None:
@@ -325,7 +330,7 @@ def ds1000(
     metadata, or id. Code is cut out of an answer as they do it (--variant).
 
     An answer is not judged if its problem's reference solution fails here (because it needs the
-    network, say: docs/score.md), or if it passes only in one process with its test; these
+    network, say: `lookuplab data fetch`), or if it passes only in one process with its test; these
     answers are counted below the table, with every reason, and are part of no rate. The tests that
     look at figures (Matplotlib's) always share a process with the answer, which could thus change
     them if it meant to. References run once in an environment. Verdicts are kept next to the
@@ -351,6 +356,7 @@ def ds1000(
         sandbox: How the programs are contained; none means no protection. [default: namespaces]
         variant: How code is cut out of an answer: as DS-1000 does it, or without losing fenced or
             unindented answers.
+        leave_out: ID,ID: do not score the answers to these problems.
         workers: Number of servers that run at once. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -359,32 +365,41 @@ def ds1000(
     from lookuplab.stackoverflow.asking import Ds1000Bench
 
     tasks = load_problems(problems)
+    excluded = grader.named(tasks, leave_out)
+    tasks = [task for task in tasks if task.id not in excluded]
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
-    read = of_tasks(bench, "problem_id", "solution")
+    read, texts = of_tasks(bench, "problem_id", "solution"), Counter[str]()
+
+    def answer(record: Line) -> "tuple[Any, Completion] | None":
+        texts["further"] += as_published(record)
+        return None if str(record.get("problem_id")) in excluded else read(record)
+
     with joined(scheduler, runs.workers) as runs.cluster:
-        records, frame = judged_file(
-            bench, file, output, lambda record: read(as_published(record)), ["solution", "code"]
-        )
+        records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
     solved = scores.solved(tasks, frame, [1])
     parts = [*solved.library.unique(), *PERTURBATIONS, "all"]
     rows = scores.rows({("", "problems"): solved}, parts=parts)
     if solved.samples.nunique() > 1:  # else this mean is pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}"]
+    if excluded:
+        notes.append(f"left out by name: {', '.join(sorted(excluded))}")
+    if texts["further"]:
+        notes.append(f"further texts of lists, left out: {texts['further']}")
     lost = frame[frame.passed.isna()]
     if len(lost):
         notes.append(
             f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons "
-            "(docs/score.md says what to do):"
+            "(`lookuplab data fetch` gets what needs a network):"
         )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
 
 
-def as_published(record: Line) -> Line:
-    """The line of an answer with the fields problem_id and solution: of a list of texts the first
-    one, as in the authors' script.
+def as_published(record: Line) -> int:
+    """Give the line of an answer the fields problem_id and solution: of a list of texts the first
+    one, as in the authors' script. Returns how many further texts it holds.
     """
     about, text = record.get("metadata"), record.get("solution")
     text = record.get("code") if text is None else text
@@ -392,7 +407,7 @@ def as_published(record: Line) -> Line:
     for id in (record.get("id"), inner, record.get("problem_id")):
         if id is not None:
             record["problem_id"] = id
-    [first, *_] = text if isinstance(text, list) and text else [text]
+    [first, *others] = text if isinstance(text, list) and text else [text]
     if first is not None:
         record["solution"] = first
-    return record
+    return len(others)

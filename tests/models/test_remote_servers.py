@@ -57,7 +57,7 @@ class Server:
         )
         while self.process.poll() is None:
             try:
-                return urllib.request.urlopen(f"{self.url}/models")
+                return urllib.request.urlopen(self.url.replace("v1", "health"))
             except OSError:
                 time.sleep(0.2)
         pytest.fail(f"{self.command} ends")

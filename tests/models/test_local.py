@@ -6,9 +6,11 @@ import functools
 import gc
 import math
 import shutil
+import sys
 import weakref
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import pytest
@@ -25,11 +27,12 @@ from tiny_architectures import (
     byte_tokenizer,
     save,
 )
-from transformers import AutoModelForCausalLM, ByT5Tokenizer
+from transformers import AutoModelForCausalLM, ByT5Tokenizer, Gemma3TextConfig, Starcoder2Config
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.decoding import choose
+from lookuplab.models.batch import cache_bytes, row_bytes
+from lookuplab.models.decoding import GPU_SHARE, PARTS, choose
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decoded, located
 
@@ -244,6 +247,88 @@ def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain, monk
     record_rows(model, fail_above=0)
     with pytest.raises(UserError, match="not enough memory for a single prompt"):
         answers(model, SHORT)
+
+
+def test_a_row_s_memory_is_that_of_its_key_value_heads_up_to_the_window():
+    """StarCoder2-15B and Gemma 3 1B, whose every sixth layer is a global one, in 16 bits."""
+    code = Starcoder2Config(
+        vocab_size=49152,
+        hidden_size=6144,
+        intermediate_size=24576,
+        num_hidden_layers=40,
+        num_attention_heads=48,
+        num_key_value_heads=4,
+        sliding_window=4096,
+    )
+    assert cache_bytes(code, 1000, 2) == 2 * 40 * 4 * 128 * 2 * 1000 == 81_920_000
+    assert cache_bytes(code, 9000, 2) == 81_920 * 4096
+    layer, logits = (4 * 6144 + 3 * 24576) * 2, 32 * 49152
+    assert row_bytes(code, 700, 300, 2) == 81_920_000 + 700 * layer + logits
+    gemma = Gemma3TextConfig(
+        hidden_size=1152,
+        num_hidden_layers=26,
+        num_attention_heads=4,
+        num_key_value_heads=1,
+        head_dim=256,
+        sliding_window=512,
+    )
+    assert cache_bytes(gemma, 2000, 2) == 2 * (4 * 2000 + 22 * 512) * 1 * 256 * 2
+
+
+def test_as_many_rows_as_fit_into_the_free_memory_of_the_gpus_are_a_batch(llama, monkeypatch):
+    model = LocalModel(llama)
+    rows, prompt = record_rows(model), replace(PROMPTS[0], text="x" * 30)
+    each = row_bytes(model.config, len(model.prompt_ids(prompt.text)), 4, 4)
+    free = each * 9 / GPU_SHARE + 1
+    monkeypatch.setattr("lookuplab.models.decoding.free_bytes", lambda _: free)
+    answers(model, replace(SHORT, n=11, temperature=1.0), [prompt])
+    assert {count for count in rows if count > 1} == {9, 2}
+
+
+class Asking:
+    """A constraint that asks, and notes the forward passes before each choice of a token."""
+
+    asks, pending = True, None
+
+    def __init__(self, work, *_):
+        self.work, self.passes = work, []
+
+    def restrict(self, _):
+        self.passes.append(self.work.passes)
+
+    def push(self, *_): ...
+
+    def log(self):
+        return self.passes
+
+
+def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monkeypatch):
+    model = LocalModel(llama)
+    monkeypatch.setitem(PARTS, "cpu", 4)
+    requests = [(prompt, 0) for prompt in PROMPTS]
+    found = by_request(model.generate(requests, SHORT, partial(Asking, model.work)))
+    for key, one in answers(plain, SHORT).items():
+        assert found[key].token_ids == one.token_ids
+    # a forward pass of each batch, and, of those that begin later, the first one
+    assert {one.record[1] - one.record[0] for one in found.values() if one.record[1:]} == {
+        4,
+        5,
+        6,
+        7,
+    }
+
+
+def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, plain, monkeypatch):
+    eager = load(f"{llama}?attn_implementation=eager")
+    assert eager.module.config._attn_implementation == "eager"
+    assert eager.identity == plain.identity | {"attn_implementation": '"eager"'}
+    four = load(llama + '?quantization_config={"load_in_4bit":true}')
+    assert four.identity["quantization_config"] == '{"load_in_4bit":true}'
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    with pytest.raises(UserError, match=r"requires bitsandbytes.*the options quantization_config"):
+        answers(four, SHORT)
+    with pytest.raises(UserError, match="quantization_config is 4; it must be a JSON object"):
+        load(f"{llama}?quantization_config=4")
 
 
 def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypatch):

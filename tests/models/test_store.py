@@ -54,6 +54,23 @@ def test_three_processes_write_the_same_new_file_at_the_same_time(tmp_path):
         assert len(store) == 60
 
 
+def test_launched_processes_share_tasks_and_each_does_what_nobody_keeps(tmp_path, monkeypatch):
+    tasks, made = {(f"{n} a", f"{n} b"): n for n in range(40)}, {"0/2": [], "1/2": []}
+    with Kept(tmp_path / "kept.sqlite") as store:
+        left = {share: store.unmade(tasks) for share in made}
+        while left:
+            for share in list(left):
+                monkeypatch.setenv("LOOKUPLAB_SHARE", share)
+                task = next(left[share], None)
+                if task is None:
+                    del left[share]
+                else:
+                    made[share].append(task)
+                    store.add({f"{task} a": 1} if task == 7 else {f"{task} a": 1, f"{task} b": 1})
+    assert sorted(made["0/2"] + made["1/2"]) == sorted([*range(40), 7])
+    assert min(map(len, made.values())) == 20
+
+
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     text, other, newer = (tmp_path / name for name in ("text", "other.sqlite", "newer.sqlite"))
     text.write_text("not a database, but long enough to be read as one\n" * 100)

@@ -22,6 +22,7 @@ from scripted_model import CONTAINER
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.rules import PACKAGE_RULES
 from lookuplab.toolgen.tool_use import ToolUse
 
 pytest.importorskip("vllm")
@@ -113,10 +114,12 @@ def test_what_was_answered_before_an_interruption_is_kept_and_the_rest_is_answer
 def test_jedi_answers_while_the_row_is_out_of_the_engine(tmp_path):
     (tmp_path / "container.py").write_text(CONTAINER)
     functions = extract(tmp_path).functions
-    for use in ToolUse("mark"), ToolUse("dot"):
+    # prompts are read in several steps, in each of which vLLM shows logits
+    names = "mini-gpt-toolgen", "vllm:mini-gpt-toolgen?max_num_batched_tokens=64"
+    for use in ToolUse("mark"), ToolUse("dot"), ToolUse("mark", PACKAGE_RULES):
         done = [
             generate(load(name), functions, JediTool(1), use, Decoding(64), False, progress=False)
-            for name in ("mini-gpt-toolgen", "vllm:mini-gpt-toolgen")
+            for name in names
         ]
         assert any(one.record for one in done[0].completions.values()), "Jedi was asked"
         expected, answers = (

@@ -96,6 +96,9 @@ def test_an_audit_that_compares_nothing_fails_and_says_why(recorded):
     said = kit.said("audit judges", code=1)
     assert "not compared: 2 rows asked for depend on Python" in said
     assert "FAILED: nothing was compared; the notebooks asked for 2 rows of the sample" in said
+    kit.notebook("breaks", JUDGES, "1 / 0")
+    said = kit.said("audit breaks", code=1)
+    assert "FAILED: 2 of 5 rows made anew, 0 different; not all notebooks ran" in said
 
 
 def test_what_no_longer_fits_is_said_first_and_made_anew(recorded):

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from lookuplab.errors import UserError
+from lookuplab.results.artifact import read_csv
 from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
 from lookuplab.run.notebooks import Notebook, load_profile, plan, read
@@ -245,20 +246,26 @@ def test_a_launched_notebook_gets_its_share_of_prompts_and_gpus_and_nothing_of_t
     assert runner.rank_and_count() == (0, 1)
 
 
+def launched(command):
+    """Run a command in two processes, which must succeed."""
+    options = (
+        "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no"
+    )
+    launcher = ["accelerate.commands.launch", *options.split(), "-m", "lookuplab"]
+    done = subprocess.run(
+        [sys.executable, "-m", *launcher, *command.split()], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(kit, monkeypatch):
     log = str(kit.root / "log")
     model = f"ToyModel({log!r} + os.environ.get('LOOKUPLAB_SHARE', '')[:1])"
     kit.notebook("asks", f"import os\n{asks(6, model)}\nprint([one.text for one in answers])")
     kit.said("run asks")
     alone = kit.output("asks")
-    options = (
-        "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no"
-    )
-    launcher = ["accelerate.commands.launch", *options.split(), "-m"]
     monkeypatch.setenv("LOOKUPLAB_STORE", str(kit.root / "launched.sqlite"))
-    command = [sys.executable, "-m", *launcher, "lookuplab", "run", "asks"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    launched("run asks")
     assert kit.output("asks").endswith(alone) and alone.count(",") == 5
     generated = [(kit.root / f"log{number}").read_text().splitlines() for number in (0, 1)]
     assert all(generated) and sorted(generated[0] + generated[1]) == [
@@ -267,3 +274,25 @@ def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(ki
     assert (kit.root / "runs/processes/1/demo/asks.ipynb").exists(), (
         "the second wrote over the first one's copy"
     )
+
+
+def test_launched_processes_reproduce_and_sweep_in_step_and_the_first_writes(kit):
+    kit.notebook("asks", asks(6))
+    kit.notebook("counts", kit.saves)
+    launched("reproduce demo")
+    assert (kit.root / "figures/mini/demo/counts.csv").is_file()
+    assert len(read_answers(kit.root / "figures/mini/answers.csv.gz")) == 6
+    launched("sweep counts -p tasks=3,4")
+    [table] = (kit.root / "runs/sweeps/demo/counts").glob("*/sweep.csv")
+    assert list(read_csv(table).condition) == ["all, tasks=3", "all, tasks=4"]
+    others = {path.name for path in (kit.root / "runs/processes/1").rglob("*") if path.is_file()}
+    assert {"asks.ipynb", "counts.ipynb", "counts.csv"} <= others
+    assert not {"answers.csv.gz", "sweep.csv"} & others
+
+
+def test_a_failure_in_a_launched_process_ends_its_command(kit, monkeypatch):
+    kit.notebook("breaks", "1 / 0")
+    kit.notebook("works", "print('here')")
+    launch(monkeypatch, "1", "2", "2")
+    assert "demo/works: not run: another notebook failed" in kit.said("reproduce -j 2", 1)
+    assert "in one process" in kit.said("reproduce --cold", 2)

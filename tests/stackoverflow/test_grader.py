@@ -116,7 +116,7 @@ def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(proble
     runs = grader(kept)
     verdicts([(problems[0], WRONG)], runs)
     run, waited = runs._run, []
-    runs._run = lambda waiting: run(waited.append(len(waiting)) or waiting)
+    runs._run = lambda waiting, store: run(waited.append(len(waiting)) or waiting, store)
     answers = [(problems[0], WRONG)] * 2 + [(problems[0], WRONG + "  # new")]
     assert not any(one.passed for one in verdicts(answers, runs))
     assert waited == [0, 1]  # references, answers
@@ -126,8 +126,8 @@ def test_a_run_that_is_stopped_keeps_what_it_had_graded(problems, kept):
     runs = grader(kept)
     run = runs._run
 
-    def stopped(waiting):
-        for number, found in enumerate(run(waiting)):
+    def stopped(waiting, store):
+        for number, found in enumerate(run(waiting, store)):
             if number == 2:
                 raise KeyboardInterrupt
             yield found

@@ -1,18 +1,20 @@
-"""Spreads tasks over the threads of this machine, or over the workers of a cluster
-(``run.cluster``).
+"""Spreads tasks over the threads of this machine, over the workers of a cluster (``run.cluster``),
+or over the processes of one launch (``accelerate launch``), which share what they have made.
 """
 
 import os
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from lookuplab.errors import UserError
 
+SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 _thread = threading.local()
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,24 +29,41 @@ class Workers(Protocol):
 
 def spread(
     function: Callable[[T], R],
-    tasks: Sequence[T],
+    tasks: Iterable[T],
     workers: int | None = None,
     cluster: Workers | None = None,
-) -> Generator[tuple[int, R], None, None]:
-    """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads
-    on this machine.
-
-    The default is one thread per processor.
+) -> Generator[tuple[T, R], None, None]:
+    """(task, ``function(task)``) as they finish, from the cluster or from ``workers`` threads on
+    this machine, by default ``processors``; there, a task is taken from ``tasks`` as it begins.
     """
     if cluster is not None:
-        yield from cluster.map(function, tasks)
+        given = list(tasks)
+        yield from ((given[at], result) for at, result in cluster.map(function, given))
         return
-    with ThreadPoolExecutor(workers or os.cpu_count()) as threads:
+    workers, running = workers or processors(), dict[Future[R], T]()
+    with ThreadPoolExecutor(workers) as threads:
         try:
-            turns = {threads.submit(function, task): at for at, task in enumerate(tasks)}
-            yield from ((turns[done], done.result()) for done in as_completed(turns))
+            waiting = iter(tasks)
+            while True:
+                for task in islice(waiting, workers - len(running)):
+                    running[threads.submit(function, task)] = task
+                if not running:
+                    return
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(done), done.result()
         finally:  # after an error or an interrupt, threads end with their current tasks
             threads.shutdown(cancel_futures=True)
+
+
+def share() -> tuple[int, int]:
+    """(number of this process from 0, number of processes) in its launch."""
+    number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
+    return int(number), int(count)
+
+
+def processors() -> int:
+    """This process's share of the machine's processors."""
+    return max(1, (os.cpu_count() or 1) // share()[1])
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:

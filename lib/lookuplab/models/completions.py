@@ -8,7 +8,8 @@ baselines of the performance notebooks. If record and store have all answers, no
 and nothing is written.
 
 Several processes on one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store:
-each generates its share of the prompts and waits for what the others generate.
+each generates its share of the prompts and waits for what the others generate. They judge in the
+same way, but without waiting (``AnswerStore.unmade``).
 """
 
 import csv
@@ -23,12 +24,12 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.execution.progress import Progress
+from lookuplab.execution.spread import share
 from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
-SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the launcher ends all
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
 # model -> the key of each answer that was used in this process -> how it ended
@@ -384,5 +385,5 @@ def _is_mine(key: str) -> bool:
 
     The result depends only on the key, so processes that look up at different times agree.
     """
-    number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
-    return int(key.split("/")[1], 16) % int(count) == int(number)
+    number, count = share()
+    return int(key.split("/")[1], 16) % count == number

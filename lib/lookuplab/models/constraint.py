@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decoded
@@ -32,6 +32,8 @@ class Constraint(Protocol):
     A constraint that waits for another program (a completion tool, say) sends its query in ``push``
     and collects the answer in ``restrict``: the model's forward pass runs between the two.
     """
+
+    asks: ClassVar[bool]  # whether it waits for another program
 
     @property
     def pending(self) -> "Future[Any] | None":
@@ -173,6 +175,7 @@ class NameConstraint:
 
     names: NameTries
     node: Trie | None
+    asks: ClassVar[bool] = False
     pending = None
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":

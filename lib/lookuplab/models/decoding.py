@@ -21,13 +21,16 @@ from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lookuplab.errors import UserError
-from lookuplab.models.batch import Batch, decoder_start
+from lookuplab.models.batch import Batch, decoder_start, row_bytes
 from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.models.tokens import TAIL, decoded, speller
 
-GPU_SHARE = 0.8  # of the free memory, for keys and values
+GPU_SHARE = 0.8  # of the free memory, for a batch; the rest is for what ``row_bytes`` leaves out
+# Rows that ask a tool are so many batches, by the type of the device, which take turns: a GPU's
+# forward pass is shorter than Jedi's answer, so it computes one while the others wait for theirs.
+PARTS = {"cuda": 4}
 # drop finished rows once they are one in this many of the batch: each drop copies the cache
 COMPACT = 8
 LIKELY = (16, 256)  # numbers of tokens that sampling with top_p looks at first and second
@@ -38,31 +41,34 @@ def decode_rows(
 ) -> Iterator[list[Completion]]:
     """Finish the model's rows, longest prompts first, in batches.
 
-    A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory
-    allows: on GPUs, as many as would fit if every attention head stored its own keys and values;
-    the memory saved by models whose heads share them is left for activations. If memory runs out,
-    the budget is halved and the batch repeated; UserError if a single row does not fit. The order
-    is fixed and results are whole batches. So an interrupted run resumes with the same batches on a
-    CPU; on GPUs they may differ, because the budget depends on the free memory.
+    A batch has at most ``batch_size`` rows: on a CPU, ``CPU_TOKENS`` of prompts, padding included;
+    on GPUs, as many rows as fit into ``GPU_SHARE`` of the free memory by ``batch.row_bytes``. If
+    memory runs out, the budget is halved and the batch repeated; UserError if a single row does not
+    fit. The order is fixed and results are whole batches. So an interrupted run resumes with the
+    same batches on a CPU; on GPUs they may differ, because the budget depends on the free memory.
+
+    No row enters a running batch. Its cache is one tensor in each layer, whose rows end in the same
+    column: to let a row in is to copy and pad every layer, and its answer's last digits would
+    depend on when others ended. A paged cache does that well, and vLLM has one (``vllm:NAME``).
     """
-    at = new = 0
+    at = 0
+    free = free_bytes(model.module.device) if rows else 0
     # samples of a prompt read it once
-    budget = CPU_TOKENS * min(2, decoding.n)
-    if rows and model.module.device.type == "cuda":
-        free = 0
-        for i in range(torch.cuda.device_count()):  # what PyTorch keeps for reuse is free, too
-            free += torch.cuda.mem_get_info(i)[0]
-            free += torch.cuda.memory_reserved(i) - torch.cuda.memory_allocated(i)
-        text, new = model.config.get_text_config(decoder=True), decoding.max_new_tokens
-        each = 2 * text.num_hidden_layers * text.hidden_size * model.module.dtype.itemsize
-        budget = int(GPU_SHARE * free / each)
+    budget = int(GPU_SHARE * free) or CPU_TOKENS * min(2, decoding.n)
     while at < len(rows):
-        longest = len(rows[at].ids) + new
-        batch = rows[at : at + max(1, min(model.batch_size, budget // longest))]
+        each = longest = len(rows[at].ids)
+        if free:
+            size = model.module.dtype.itemsize
+            each = row_bytes(model.config, longest, decoding.max_new_tokens, size)
+        batch = rows[at : at + max(1, min(model.batch_size, budget // each))]
         try:
             for row in batch:
                 row.begin(model.tokenizer, decoding)
-            _decode(model, batch, decoding, end_of_text)
+            asks = any(row.constraint and row.constraint.asks for row in batch)
+            parts = min(PARTS.get(model.module.device.type, 1), len(batch)) if asks else 1
+            turns = [_decode(model, batch[i::parts], decoding, end_of_text) for i in range(parts)]
+            while turns:
+                turns = [steps for steps in turns if next(steps, 0)]
         except RuntimeError as error:
             if not should_reduce_batch_size(error):
                 raise
@@ -71,7 +77,7 @@ def decode_rows(
                     f"{model.name}: not enough memory for a single prompt; use shorter prompts, "
                     "fewer new tokens, a smaller dtype or a larger device"
                 ) from error
-            budget = len(batch) // 2 * longest
+            budget = len(batch) // 2 * each
         else:
             at += len(batch)
             model.work.new_tokens += sum(len(row.tokens) for row in batch)
@@ -81,11 +87,24 @@ def decode_rows(
         clear_device_cache(garbage_collection=True)
 
 
+def free_bytes(device: torch.device) -> int:
+    """The free memory of all GPUs, 0 for a model on a CPU."""
+    free = 0
+    for i in range(torch.cuda.device_count() if device.type == "cuda" else 0):
+        # what PyTorch keeps for reuse is free, too
+        free += torch.cuda.mem_get_info(i)[0]
+        free += torch.cuda.memory_reserved(i) - torch.cuda.memory_allocated(i)
+    return free
+
+
 @torch.inference_mode()
 def _decode(
     model: LocalModel, rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
-) -> None:
-    """Append tokens until every row is finished. Finished rows leave the batch a few at a time."""
+) -> Iterator[int]:
+    """Append tokens until every row is finished. Finished rows leave the batch a few at a time.
+
+    Yields the number of unfinished rows after each forward pass, which a GPU has only begun then.
+    """
     batch = Batch(model.module, [row.ids for row in rows], model.context, model.work)
     chance = None
     while True:
@@ -112,6 +131,7 @@ def _decode(
             batch.keep(unfinished)
             rows, tokens = [rows[i] for i in unfinished], tokens[unfinished]
         batch.step(tokens)
+        yield len(unfinished)
 
 
 @dataclass

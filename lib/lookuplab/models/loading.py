@@ -26,8 +26,10 @@ def load(name: str, **options: Any) -> Model:
     """
     place, stated = split_options(name)
     options = {**stated, **options}
-    if not isinstance(extra := options.get("extra", {}), dict):
-        raise UserError(f"model {table_name(place)}: extra is {extra!r}; it must be a JSON object")
+    for option in "extra", "quantization_config":
+        if not isinstance(value := options.get(option, {}), dict):
+            told = f"{option} is {value!r}; it must be a JSON object"
+            raise UserError(f"model {table_name(place)}: {told}")
     try:
         if is_remote(place):
             from lookuplab.models.remote import RemoteModel

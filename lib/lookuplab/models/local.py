@@ -34,6 +34,8 @@ from lookuplab.models.names import (
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import TAIL, continuations
 
+# what is passed to Transformers as it is, and changes answers
+TRANSFORMERS_OPTIONS = ("attn_implementation", "quantization_config")
 DTYPES = ("float32", "bfloat16", "float16")
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -70,13 +72,16 @@ class LocalModel:
     Its parts are read when first needed. ``chat`` sends every prompt through the chat template.
     ``dtype`` defaults to bfloat16 on GPUs and float32 on a CPU, whatever the dtype of the files
     (the kit's own models: float32). On GPUs, ``device_map`` defaults to "auto": all GPUs, through
-    accelerate; a dictionary maps each part of the model to a device. ``batch_size`` limits
-    the rows of a batch. ``context`` is the maximum length of prompt plus completion in tokens, None
-    without a limit; it comes from the checkpoint unless the option overrides it. ``thinking`` and
-    ``extra`` are variables of the chat template (``completions.thinking_switches``).
-    ``trust_remote_code`` runs the checkpoint's own Python files. ``causal`` says that answers
-    continue the prompt (otherwise they begin a new text). ``work`` counts what the model does.
-    UserError for whatever is missing, unreadable, or too large for the GPUs.
+    accelerate; a dictionary maps each part of the model to a device. Either way each GPU holds some
+    of the layers, and they compute one after the other: more memory, not more speed.
+    ``batch_size`` limits the rows of a batch. ``context`` is the maximum length of prompt plus
+    completion in tokens, None without a limit; it comes from the checkpoint unless the option
+    overrides it. ``thinking`` and ``extra`` are variables of the chat template
+    (``completions.thinking_switches``). ``trust_remote_code`` runs the checkpoint's own Python
+    files. ``attn_implementation`` and ``quantization_config`` are Transformers' own: "eager",
+    {"load_in_4bit": true} (which needs bitsandbytes). ``causal`` says that answers continue the
+    prompt (otherwise they begin a new text). ``work`` counts what the model does. UserError for
+    whatever is missing, unreadable, or too large for the GPUs.
     """
 
     place: str
@@ -89,6 +94,8 @@ class LocalModel:
     thinking: bool | int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     trust_remote_code: bool = False
+    attn_implementation: str = ""
+    quantization_config: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.name, folder, own = table_name(self.place), folder_of(self.place), mini_models()
@@ -115,6 +122,8 @@ class LocalModel:
             check_choice(f"model {self.name}: {option}", getattr(self, option), (False, True))
         switches, self.thinking_tokens = thinking_switches(self, self.thinking)
         self.switches = switches | self.extra
+        options = {name: getattr(self, name) for name in TRANSFORMERS_OPTIONS}
+        self.given = {name: value for name, value in options.items() if value}
         self.causal, limit = self._limit()
         self.batch_size, self.context = max(1, self.batch_size), self.context or limit
         self.work = Work()
@@ -162,6 +171,7 @@ class LocalModel:
             identity["thinking"] = canonical([self.thinking, self.extra])
         if self.trust_remote_code:
             identity["code"] = "its own"
+        identity |= {name: canonical(value) for name, value in self.given.items()}
         if self.chat and "strftime_now" in str(self.tokenizer.chat_template):
             identity["today"] = str(TODAY)
         place, revision = self.source
@@ -176,10 +186,8 @@ class LocalModel:
             identity["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
             )
-        if self.adapter:  # in 16 bits merging would round it away
-            identity["adapter"] = model_hash(self.adapter) + (
-                " merged" if self.dtype == "float32" else ""
-            )
+        if self.adapter:
+            identity["adapter"] = model_hash(self.adapter) + (" merged" if self._merges else "")
         return identity
 
     @cached_property
@@ -231,6 +239,7 @@ class LocalModel:
             dtype=getattr(torch, self.dtype),
             device_map=self.device_map or ("auto" if torch.cuda.is_available() else None),
             output_loading_info=True,
+            **self.given,
         )
         if report["missing_keys"]:
             raise UserError(
@@ -254,7 +263,7 @@ class LocalModel:
                 adapted = self._read(
                     lambda place, **_: PeftModel.from_pretrained(module, place), str(self.adapter)
                 )
-            if self.dtype == "float32":
+            if self._merges:
                 adapted.merge_and_unload()
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
@@ -264,6 +273,11 @@ class LocalModel:
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         decoder: PreTrainedModel = module.eval()
         return decoder
+
+    @property
+    def _merges(self) -> bool:
+        """Whether an adapter becomes part of its base; in fewer bits that would round it away."""
+        return self.dtype == "float32" and not self.quantization_config
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
         """``load`` a part of the model; UserError with the error's first line if that fails."""
@@ -276,11 +290,13 @@ class LocalModel:
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             advice = (
-                "the option trust_remote_code=true runs it"
-                if "custom code" in said
-                else "it must be a complete folder that save_pretrained wrote, or the name of one "
+                "it must be a complete folder that save_pretrained wrote, or the name of one "
                 "on the hub that is cached or can be reached; private ones: hf auth login"
             )
+            if "custom code" in said:
+                advice = "the option trust_remote_code=true runs it"
+            elif isinstance(error, ImportError | ValueError) and self.given.keys() & options:
+                advice = f"it was given the options {', '.join(self.given)}"
             raise UserError(f"cannot load model {self.place}: {said} ({advice})") from error
 
     @cached_property

@@ -19,10 +19,11 @@ import platform
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.execution.spread import share
 from lookuplab.models import record
 
 STORE_VARIABLE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
@@ -31,6 +32,7 @@ SCHEMA = 3  # a file with another number is refused
 PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
 # other writers lock the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
+T = TypeVar("T")
 
 
 class AnswerStore:
@@ -102,6 +104,23 @@ class AnswerStore:
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """The answers that the file has for these keys."""
         return self._select("WHERE key IN (SELECT value FROM json_each(?))", json.dumps([*keys]))
+
+    def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
+        """Tasks, by the keys that they make: the share of this process in a launch, then those of
+        others that nobody has made by then. A process alone has all, in their order.
+
+        So none waits, a slow process is helped, and what is not kept (a lost answer) is asked for
+        by each. Each comes to others' tasks in an order of its own: few are done twice.
+        """
+        number, count = share()
+
+        def turn(keys: tuple[str, ...]) -> str:
+            is_own = int(hashed(keys[0]), 16) % count == number
+            return "" if is_own else hashed(f"{number} {keys[0]}")
+
+        for keys in sorted(tasks, key=turn):
+            if count == 1 or len(self.get(keys)) < len(keys):
+                yield tasks[keys]
 
     def everything(self) -> dict[str, Any]:
         """All answers of the file."""

@@ -12,9 +12,11 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import count
@@ -25,6 +27,7 @@ import torch
 
 from lookuplab.errors import UserError
 from lookuplab.models.completions import Completion, Decoding
+from lookuplab.models.constraint import Constraint
 from lookuplab.models.decoding import DecodingRow, row_seed
 from lookuplab.models.local import LocalModel
 from lookuplab.models.names import ADAPTER
@@ -53,7 +56,12 @@ if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
 # of the local engine; vLLM has its own way
-NOT_TAKEN = {"batch_size": "max_num_seqs", "device_map": "tensor_parallel_size"}
+NOT_TAKEN = {
+    "batch_size": "max_num_seqs",
+    "device_map": "tensor_parallel_size",
+    "attn_implementation": "attention_backend",
+    "quantization_config": "quantization",
+}
 # vLLM's options that change how fast an answer comes, not what it is (in float32)
 WITHOUT_EFFECT = frozenset(
     """tensor_parallel_size pipeline_parallel_size data_parallel_size distributed_executor_backend
@@ -69,17 +77,21 @@ _numbers = count()
 
 @dataclass
 class Running:
-    """A row in the engine. ``margin`` is that of a constrained row's next token
-    (``decoding.choose``).
+    """A row in the engine. ``constraint`` and ``margin`` are those of its next token, if the row is
+    constrained (``decoding.choose``).
     """
 
     row: DecodingRow
+    constraint: Constraint | None = None
     margin: float | None = None
 
     def restrict(self, _tokens: list[int], logits: torch.Tensor) -> torch.Tensor:
-        """What vLLM calls with the logits (vocabulary,) of a constrained row."""
+        """What vLLM calls with the logits (vocabulary,) of a constrained row; also in the middle of
+        its prompt, where they mean nothing. Only the last call counts.
+        """
         assert self.row.constraint
-        scores, gate = self.row.constraint.restrict(logits) or (logits, math.inf)
+        self.constraint = copy(self.row.constraint)
+        scores, gate = self.constraint.restrict(logits) or (logits, math.inf)
         first, second = scores.topk(2).values.tolist()
         self.margin = min(first - second, gate)
         return scores
@@ -108,7 +120,7 @@ class VllmModel(LocalModel):
     for an option that vLLM refuses, an architecture that it does not know, and too little memory.
     """
 
-    _loaded: "VllmModel | None" = None  # of the process
+    _loaded: "Callable[[], VllmModel | None]" = staticmethod(lambda: None)  # in the process
 
     def __init__(self, place: str, **options: Any) -> None:
         for name, instead in NOT_TAKEN.items():
@@ -132,10 +144,10 @@ class VllmModel(LocalModel):
     @cached_property
     def engine(self) -> LLMEngine:
         """vLLM's engine with the model's weights. The engine of another model is freed first."""
-        if VllmModel._loaded:
-            vars(VllmModel._loaded).pop("engine", None)
+        if loaded := VllmModel._loaded():
+            vars(loaded).pop("engine", None)
         gc.collect()
-        VllmModel._loaded = self
+        VllmModel._loaded = staticmethod(weakref.ref(self))
         stated: dict[str, Any] = {
             "dtype": self.dtype,
             "max_model_len": self.context,
@@ -269,6 +281,7 @@ class VllmModel(LocalModel):
         """Append what a step has added to a row, up to where it ends or waits; the row."""
         running, (written,) = RUNNING[output.request_id], output.outputs
         row = running.row
+        row.constraint = running.constraint or row.constraint
         told = written.logprobs or []
         if row.given and output.prompt_logprobs:
             told = [*output.prompt_logprobs[len(row.ids) :], *told]

@@ -248,7 +248,8 @@ def finish(audit: record.Audit, code: int, every: bool = True) -> int:
         result += f", {lost} not made anew" if lost else ""
     else:
         result = f"nothing was compared; the notebooks asked for {wanted:,} rows of the sample"
-    failed = differing or lost or (not made and (wanted or every))
+    result += "; not all notebooks ran" if code else ""
+    failed = code or differing or lost or (not made and (wanted or every))
     took = span(about()["seconds"] / default_jobs())
     print(f"audit: {'FAILED: ' if failed else ''}{result}; all {rows:,} would take about {took}")
     if code == 0:  # complete: the next one begins anew

@@ -23,7 +23,8 @@ import psutil
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
 from lookuplab.execution.progress import Progress, say
-from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE, SHARE_VARIABLE
+from lookuplab.execution.spread import SHARE_VARIABLE
+from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
@@ -37,6 +38,7 @@ _LAUNCHER = re.compile(
 )
 # what the numbers of a store's line in ``USES_VARIABLE``'s file count
 USES = ("from the record", "stored here before", "made anew", "for the audit")
+NOT_RUN = Failure(0, "", "UserError", "not run: another notebook failed in a launched process", "")
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -164,8 +166,10 @@ def run_jobs(
     ``jobs``.
 
     A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others
-    and one by one.
+    and one by one. Launched processes all run the same jobs, one by one, up to the first failure.
     """
+    is_launched = rank_and_count()[1] > 1
+    parallel = 1 if is_launched else parallel
     threads, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
     pool = cluster or ThreadPoolExecutor(parallel)
     waiting = dict(enumerate(jobs))
@@ -192,6 +196,9 @@ def run_jobs(
                 if not failure:
                     record = _record(jobs[at], ran_with)
                     jobs[at].beside(".ran").write_text(record, encoding="utf-8")
+                elif is_launched:  # the other processes wait for what this one would answer
+                    results |= dict.fromkeys(waiting, NOT_RUN)
+                    waiting.clear()
                 progress.update()
                 took = time.monotonic() - began
                 say(f"{'failed' if failure else 'done'} {jobs[at].title} {took:.1f} s")

@@ -12,12 +12,12 @@ they run in one process, and answers that fail in two but pass in one, which are
 """
 
 import hashlib
-import os
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -34,7 +34,7 @@ from lookuplab.execution.server import (
     Program,
     choose,
 )
-from lookuplab.execution.spread import Workers, check_seen, kept, spread
+from lookuplab.execution.spread import Workers, check_seen, kept, processors, spread
 from lookuplab.models.names import mini_models
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.stackoverflow.ds1000 import Problem, program
@@ -84,8 +84,8 @@ class Grader:
 
     python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None means
     the file next to the completion store, False keeps nothing. workers: the number of servers at
-    once, by default one per CPU; with a cluster, one per worker thread. limits: DS-1000's own, as
-    CPU time, which other work on the machine does not change.
+    once, by default ``spread.processors``; with a cluster, one per worker thread. limits:
+    DS-1000's own, as CPU time, which other work on the machine does not change.
     """
 
     python: Path = field(default_factory=lambda: environment(""))
@@ -99,7 +99,7 @@ class Grader:
 
     def __post_init__(self) -> None:
         self.sandbox = choose(self.sandbox, self.own)
-        self.workers = self.workers or os.cpu_count() or 1
+        self.workers = self.workers or processors()
         if self.python == environment(""):
             self.identity = own_libraries()
             return
@@ -137,7 +137,7 @@ class Grader:
         do not run.
 
         The outcome of a program that was stopped is not stored, because other work on the machine
-        may have caused a time-out.
+        may have caused a time-out. The processes of a launch share the programs.
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
@@ -146,27 +146,32 @@ class Grader:
             outcomes = {key: Outcome(**outcome) for key, outcome in stored.items()}
             waiting = {key: by_key[key] for key in missing}
             with Progress(what, len(waiting), "programs", len(outcomes)) as bar:
-                for key, outcome in self._run(waiting):
+                for key, outcome in self._run(waiting, store):
                     is_kept = keep_failures or key in stored  # the latter in an audit
                     if outcome.passed or (is_kept and not outcome.stopped):
                         store.add({key: asdict(replace(outcome, seconds=0.0))})
                     outcomes.setdefault(key, outcome)
                     bar.update()
+            for key, fields in store.get(missing).items():  # other processes'
+                outcomes.setdefault(key, Outcome(**fields))
         return [outcomes[key] for key in keys]
 
-    def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
+    def _run(
+        self, waiting: dict[str, Program], store: VerdictStore
+    ) -> Iterator[tuple[str, Outcome]]:
         """(key, outcome) as they arrive. Programs with similar imports run one after the other, so
         that few imports are repeated.
         """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
-        tasks = [(self.sandbox, self.python, self.limits, waiting[one]) for one in left]
-        for at, outcome in spread(_run_there, tasks, self.workers, self.cluster):
-            yield left[at], outcome
+        tasks = store.unmade({(one,): (one, waiting[one]) for one in left})
+        run = partial(_run_there, self.sandbox, self.python, self.limits)
+        for (key, _), outcome in spread(run, tasks, self.workers, self.cluster):
+            yield key, outcome
 
 
-def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
+def _run_there(sandbox: str, python: Path, limits: Limits, task: tuple[str, Program]) -> Outcome:
     """Run one program in a worker's thread, which keeps its server for the next."""
-    sandbox, python, limits, program = task
+    _, program = task
     check_seen(python)
     outcome: Outcome = kept(ForkServer, sandbox, python, limits).run(program)
     return outcome

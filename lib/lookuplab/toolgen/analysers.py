@@ -171,10 +171,9 @@ def answer_all(
     A question is (repository, file, kind, ...). ``answer`` takes one and returns the answer and the
     reason why it was lost, "" if it was not. Questions of one kind about one file are asked one
     after the other, because each benefits from what was read for the last; this is done by
-    ``workers`` at once, by default one per CPU, or by those of
-    ``cluster``. If the run is killed, each worker loses the answers about one file at most. With
-    ``strict``, a lost
-    answer raises UserError: a busy machine must not change a number.
+    ``workers`` at once, as in ``spread``, or by those of ``cluster``. The processes of a launch
+    share the files. If the run is killed, each worker loses the answers about one file at most.
+    With ``strict``, a lost answer raises UserError: a busy machine must not change a number.
     """
     with store:
         found, missing = store.lookup(questions)
@@ -182,9 +181,10 @@ def answer_all(
         for key in missing:
             files[tuple(map(str, questions[key][:3]))].append((key, questions[key]))
         lost: dict[str, str] = {}
-        tasks = [files[at] for at in sorted(files)]
+        tasks = {tuple(key for key, _ in files[at]): files[at] for at in sorted(files)}
+        left = store.unmade(tasks)
         bar = Progress(store.name, len(missing), "questions", len(found))
-        with bar, closing(spread(partial(_of_file, answer), tasks, workers, cluster)) as asked:
+        with bar, closing(spread(partial(_of_file, answer), left, workers, cluster)) as asked:
             for _, answers in asked:
                 for key, made, reason in answers:
                     if not reason:
@@ -193,6 +193,7 @@ def answer_all(
                         lost[key] = reason
                     found.setdefault(key, made)
                 bar.update(len(answers))
+        found = store.get(missing) | found  # others', too; in an audit, the record's are used
     if strict and lost:
         reasons = ", ".join(sorted(set(lost.values())))
         raise UserError(

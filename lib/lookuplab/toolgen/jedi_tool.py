@@ -7,11 +7,11 @@ the next call gets a new one.
 
 import functools
 import keyword
-import os
 import re
 from pathlib import Path
 
 from lookuplab.errors import UserError
+from lookuplab.execution.spread import processors
 from lookuplab.paths import folder_hash
 from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 from lookuplab.toolgen.functions import Function, python_files
@@ -44,7 +44,7 @@ class JediTool:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or os.cpu_count() or 1
+        self.workers = workers or processors()
         self._full = functools.lru_cache(REMEMBERED)(ask_worker)
 
     def __reduce__(self) -> tuple:

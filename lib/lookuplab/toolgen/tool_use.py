@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lookuplab.errors import check_choice
 from lookuplab.models.constraint import NameTries, Trie
@@ -144,6 +144,7 @@ class ToolConstraint:
     takes the text of the function so far, without marks, and returns a future of the tool's answer.
     """
 
+    asks: ClassVar[bool] = True
     use: ToolUse
     vocabulary: Vocabulary
     before: Sequence[int]

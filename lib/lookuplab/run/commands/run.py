@@ -73,13 +73,9 @@ def run(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
-    rank, _ = rank_and_count()
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
-    if rank:  # of several processes, only the first writes to the usual place
-        own = paths.RUNS / "processes" / str(rank)
-        job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
     code = execute([job], 1, scheduler, dry_run, again=True)
-    if code == 0 and rank == 0 and not dry_run:
+    if code == 0 and rank_and_count()[0] == 0 and not dry_run:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
 
@@ -129,6 +125,7 @@ def reproduce(
       lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
       lookuplab reproduce --profile paper --dry-run
       lookuplab reproduce --profile paper --scheduler tcp://head-node:8786
+      accelerate launch --multi_gpu --num_processes 4 -m lookuplab reproduce cloudapibench
 
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
@@ -145,6 +142,9 @@ def reproduce(
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
+    rank, count = rank_and_count()
+    if (cold or audit) and count > 1:
+        raise UserError("--cold and --audit run in one process")
     given, chosen = pairs(parameter), load_profile(profile)
     if given and not paper:
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
@@ -165,7 +165,7 @@ def reproduce(
     began = time.monotonic()
     code = execute(planned, jobs, scheduler, dry_run, again or cold)
     if planned and not dry_run:
-        if code == 0:
+        if code == 0 and rank == 0:
             keep_answers(planned)
         if code == 0 and cold:
             auditing.complete(jobs * (time.monotonic() - began))
@@ -262,6 +262,8 @@ def sweep(
         job = plan(swept, chosen, case)
         planned.append(replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures"))
     code = execute(planned, jobs, scheduler)
+    if rank_and_count()[0] > 0:
+        sys.exit(code)
     for job, case in zip(planned, cases, strict=True):
         setting = [f"{name}={text}" for name, text in case.items() if values[name][1:]]
         for file in sorted(job.figures.rglob("*.csv")):
@@ -370,12 +372,13 @@ def execute(
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
     input found only while running).
+
+    Each of several launched processes runs the same jobs, one by one up to the first failure; only
+    the first one writes to the usual place.
     """
-    if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
-        raise UserError(
-            "only `lookuplab run` can be launched in several processes; others would write the "
-            "same files"
-        )
+    rank, count = rank_and_count()
+    if count > 1 and scheduler:
+        raise UserError("give notebooks to a cluster (--scheduler) or launch several processes")
     for job in planned:
         if job.without:
             keyless = ", ".join(job.without)
@@ -393,6 +396,8 @@ def execute(
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs()
+    if rank:
+        due = [beside_the_first(job, rank) for job in due]
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
@@ -410,6 +415,12 @@ def execute(
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
+
+
+def beside_the_first(job: Job, rank: int) -> Job:
+    """The job of another launched process, which writes below runs/processes."""
+    own = paths.RUNS / "processes" / str(rank)
+    return replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
 
 
 def _told(job: Job, failure: Failure) -> str:

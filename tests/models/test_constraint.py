@@ -131,9 +131,9 @@ def test_a_mask_leaves_the_trie_s_children_and_breaks_where_a_name_may_end():
     assert rule.restrict(logits) is None, "the closed token held what ends the name"
 
 
-def test_names_that_cannot_be_spelled_and_endpoints_are_refused():
+def test_names_that_cannot_be_spelled_and_chat_endpoints_are_refused():
     with pytest.raises(UserError, match="cannot be held to"):
-        list(RemoteModel("http://127.0.0.1:9/v1#m").generate([(PROMPTS[0], 0)], LONG))
+        list(RemoteModel("http://127.0.0.1:9/v1#m", chat=True).generate([(PROMPTS[0], 0)], LONG))
     tries = NameTries(byte_tokenizer(), frozenset())
     tries._spelled |= {((), "odd"): None, ((), "odd("): None}
     with pytest.raises(UserError, match="cannot spell 'odd'"):

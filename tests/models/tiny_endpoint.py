@@ -3,18 +3,31 @@
 
 It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list
 of (status, headers) that are sent before anything is answered, ``reply`` a (status, headers, body)
-in place of every answer. It counts what a test wants to know.
+in place of every answer. Like vLLM's server, it takes tokens as prompts, echoes them and holds
+answers to a grammar (of which it reads the names), but for what is ``ignored``. It counts what a
+test wants to know.
 """
 
 import json
+import re
 import threading
 import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import torch
+
+from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 
 KEY = "sk-test-0123456789-very-secret"
+
+
+def log_probabilities(model, ids):
+    """Of each of these tokens, by one plain forward pass; None for the first."""
+    with torch.inference_mode():
+        logits = model.module(torch.tensor([ids])).logits[0].log_softmax(-1)
+    return [None, *(row[token].item() for row, token in zip(logits, ids[1:], strict=False))]
 
 
 class TinyEndpoint(ThreadingHTTPServer):
@@ -40,18 +53,31 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.seconds, self.gives_logprobs = 0.0, True
         self.wants_key = self.like_llama_cpp = False
         self.reply = None
-        self.refused = ()  # parameters that it does not accept
+        self.refused, self.ignored = (), ()  # parameters that it does not accept, or does not read
+        self.is_dead = False
+
+    def kill(self):
+        self.is_dead = True
+
+    def start(self):
+        self.is_dead = False
 
     def answer(self, body):
-        """The model's greedy answer."""
+        """What the model read, and its greedy answer."""
         text = body.get("prompt") or self.model.tokenizer.apply_chat_template(
             body["messages"], tokenize=False, add_generation_prompt=True
         )
         most = body.get("max_tokens") or body["max_completion_tokens"]
-        decoding = Decoding(max_new_tokens=most)
+        names = re.findall(r'"(\w+)"', body.get("grammar", ""))
+        prompt = Prompt("p", str(text), choices=tuple(names))
         with self.lock:
-            ((done,),) = self.model.generate([(Prompt("p", text), 0)], decoding)
-        return done
+            ids = text if isinstance(text, list) else self.model.prompt_ids(text)
+            self.model.prompt_ids = lambda _: ids
+            try:
+                ((done,),) = self.model.generate([(prompt, 0)], Decoding(max_new_tokens=most))
+            finally:
+                del self.model.prompt_ids
+        return ids, done
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -65,6 +91,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if server.is_dead:
+            return
         with server.lock:
             server.bodies.append(body)
             server.in_flight.add(self)
@@ -82,7 +110,12 @@ class Handler(BaseHTTPRequestHandler):
             status, said = 400, f"Unsupported parameter: '{refused[0]}' is not supported"
         else:
             status = 200
-        data = json.dumps({"error": {"message": said}} if said else self.response(body)).encode()
+        if not said:
+            try:
+                given = self.response({k: v for k, v in body.items() if k not in server.ignored})
+            except UserError as error:
+                status, said = 400, f"maximum context length: {error}"
+        data = json.dumps({"error": {"message": said}} if said else given).encode()
         if status == 200 and server.reply:
             status, headers, data = server.reply
         with server.lock:  # before the answer is sent, because its reader may ask again at once
@@ -99,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def response(self, body):
-        done, chat = self.server.answer(body), "messages" in body
+        (ids, done), chat = self.server.answer(body), "messages" in body
         text, finish = done.text, "stop" if done.finish_reason == "eos" else "length"
         for stop in body.get("stop") or ():
             if stop in text:
@@ -107,6 +140,13 @@ class Handler(BaseHTTPRequestHandler):
         pieces, logprobs = list(done.tokens), done.token_logprobs
         if done.finish_reason == "eos":
             pieces[-1] = "</s>"  # the end token is listed
+        model, more = self.server.model, {}
+        if body.get("echo"):
+            pieces = [*map(model.tokenizer.decode, ids), *pieces]
+            logprobs = [*log_probabilities(model, ids), *logprobs]
+        if body.get("return_token_ids"):
+            more = {"prompt_token_ids": ids, "token_ids": list(done.token_ids)}
+            logprobs = [0.0] * len(pieces)  # those under the grammar
         if chat or self.server.like_llama_cpp:
             pairs = zip(pieces, logprobs, strict=True)
             given = {"content": [{"token": one, "logprob": value} for one, value in pairs]}
@@ -115,4 +155,4 @@ class Handler(BaseHTTPRequestHandler):
         wanted = self.server.gives_logprobs and body.get("logprobs")
         said = {"message": {"content": text}} if chat else {"text": text}
         choice = {"finish_reason": finish, "logprobs": given if wanted else None}
-        return {"choices": [choice | said], "usage": {"prompt_tokens": done.prompt_tokens}}
+        return {"choices": [choice | said | more], "usage": {"prompt_tokens": done.prompt_tokens}}

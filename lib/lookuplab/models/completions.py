@@ -52,8 +52,8 @@ class Prompt:
     only.
 
     ``choices`` are the names (identifiers) with which the answer may begin; None and () leave it
-    free. Only local models can be constrained to them, and only if the answer continues the prompt
-    or begins a new text (no chat).
+    free. Local models can be held to them, and endpoints whose server can (``models.remote``), if
+    the answer continues the prompt or begins a new text (no chat).
     ``place`` says where the answer will be inserted, for a model whose answer depends on that too;
     it is part of the key of a stored answer.
     """

@@ -358,7 +358,7 @@ class LocalModel:
         encoded, rows = {prompt: self._encode(prompt) for prompt in asked}, []
         for prompt, sample in requests:
             ids = encoded[prompt]
-            kept = self._fit(prompt.id, ids, decoding)
+            kept = self.fit(prompt.id, ids, decoding)
             before, limit = (kept if self.causal else []), decoding.max_new_tokens
             limit = min(limit, self.context - len(before)) if self.context else limit
             make = partial(constrain or self._named, prompt, before)
@@ -387,24 +387,15 @@ class LocalModel:
         """Log-probabilities of a given continuation of each prompt, one list per batch, in any
         order.
 
-        Prompt and continuation are tokenised together if that leaves the prompt's tokens unchanged,
-        else the continuation alone, as it is spelled after a prompt. The continuation is then
-        generated like an answer, under a constraint that allows nothing else. ``text`` is the
-        continuation, ``finish_reason`` is ``"scored"``. UserError if both together are too long.
+        The continuation is generated like an answer, under a constraint that allows nothing else.
+        ``text`` is the continuation, ``finish_reason`` is ``"scored"``. UserError if both together
+        are too long.
         """
         from lookuplab.models.decoding import DecodingRow
 
         rows, texts = [], {}
         for prompt, text in pairs:
-            ids = self._encode(prompt)
-            added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-            if self.causal:
-                whole = self._encode(prompt, text)
-                if whole[: len(ids)] == ids:
-                    added = whole[len(ids) :]
-                else:  # alone, some tokenizers would put a blank before it
-                    added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
-                self._fit(prompt.id, ids + added[1:], Decoding())
+            ids, added = self.continued(prompt, text)
             if added:
                 before, texts[prompt.id] = ids if self.causal else [], text
                 dictate = partial(NameConstraint, self.names, Trie.of([added]))
@@ -417,6 +408,23 @@ class LocalModel:
                 replace(completion, text=texts[completion.id], finish_reason="scored")
                 for completion in batch
             ]
+
+    def continued(self, prompt: Prompt, text: str) -> tuple[list[int], list[int]]:
+        """The tokens of a prompt, and those of a given continuation.
+
+        They are tokenised together if that leaves the prompt's tokens unchanged, else the
+        continuation alone, as it is spelled after a prompt. UserError if both are too long.
+        """
+        ids = self._encode(prompt)
+        added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        if self.causal:
+            whole = self._encode(prompt, text)
+            if whole[: len(ids)] == ids:
+                added = whole[len(ids) :]
+            else:  # alone, some tokenizers would put a blank before it
+                added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
+            self.fit(prompt.id, ids + added[1:], Decoding())
+        return ids, added
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
         """What the model reads: the prompt (of a chat model, in its template) and the beginning of
@@ -461,7 +469,7 @@ class LocalModel:
             f"{{% macro strftime_now(format) %}}{{{{ format{told} }}}}{{% endmacro %}}\n{template}"
         )
 
-    def _fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
+    def fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
         """The prompt, fitted into the context window.
 
         Without truncation, a prompt must leave room for one new token, otherwise UserError. With

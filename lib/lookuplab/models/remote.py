@@ -10,10 +10,16 @@ model wrote. A parameter that a model refuses (``max_tokens``, ``temperature``, 
 out or renamed from then on, and said. Requests to this machine go through no proxy.
 
 The key comes from the environment and is passed only to the client: it appears in no name,
-identity, store, log or message. Not covered: truncation of long prompts (endpoints refuse them);
-the meaning of an endpoint's log-probabilities (vLLM's are those of the unscaled distribution by
-default, as here); whether the endpoint samples as requested (``transformers serve`` stays greedy
-unless the checkpoint's own configuration samples).
+identity, store, log or message. Not covered: the meaning of an endpoint's log-probabilities (vLLM's
+are those of the unscaled distribution by default, as here); whether the endpoint samples as
+requested (``transformers serve`` stays greedy unless the checkpoint's own configuration samples).
+
+A base model's endpoint can do what a local model can where its server can. ``score`` asks for an
+echo with log-probabilities, as lm-evaluation-harness does, and needs a ``tokenizer`` (vLLM).
+``choices`` send a grammar (vLLM, llama.cpp). It holds an answer to texts, not to tokens: a name may
+be spelled in any tokens, where the local engine allows two spellings, so greedy answers can differ;
+after the name, the break is an ASCII character that cannot continue an identifier. An answer that
+is not what was asked for is an error, so that a server that ignores such a field stores nothing.
 """
 
 import hashlib
@@ -21,8 +27,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -35,7 +41,7 @@ from lookuplab.models.completions import (
     thinking_switches,
     visible,
 )
-from lookuplab.models.names import OPENAI
+from lookuplab.models.names import OPENAI, split_options
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import UNFINISHED
 
@@ -44,6 +50,8 @@ with needs("remote"):
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+    from lookuplab.models.local import LocalModel
 
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host and perhaps a port and a path
@@ -54,6 +62,11 @@ REFUSABLE = {  # parameters that some models refuse -> what is done instead
     "top_p": "left out",
     "seed": "left out",
     "stop": "answers are cut here",
+}
+CANNOT = {  # a field that only some servers take -> what the others do not do
+    "echo": "does not score a given text (vLLM's server does); use a local model",
+    "grammar": "does not hold answers to given names (vLLM's and llama.cpp's server do); use a "
+    "local model",
 }
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
 LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"
@@ -74,12 +87,14 @@ class RemoteModel:
 
     ``parallel`` limits the requests in flight; ``timeout`` (seconds) applies to each request.
     ``key_variable`` names the environment variable with the key; ``tokenizer`` names a local model
-    with the same tokens, for budgets in tokens. ``revision`` is any label of yours: change it when
-    the same address serves new weights, so that no stored answers are reused. ``logprobs=False`` is
-    for an endpoint that gives no log-probabilities: its answers have none, and are kept apart from
-    those that have them. ``thinking`` is passed on to the server's chat template
-    (``completions.thinking_switches``); ``extra`` are further fields of each request, such as
-    ``reasoning_effort``.
+    with the same tokens, for budgets in tokens and for scoring. With ``context`` (the server's
+    limit) beside it, prompts are sent as that model's tokens, and those that are too long are cut
+    as a local model's are; what a chat endpoint reads cannot be cut. ``revision`` is any label of
+    yours: change it when the same address serves new weights, so that no stored answers are reused.
+    ``logprobs=False`` is for an endpoint that gives no log-probabilities: its answers have none,
+    and are kept apart from those that have them. ``thinking`` is passed on to the server's chat
+    template (``completions.thinking_switches``); ``extra`` are further fields of each request, such
+    as ``reasoning_effort``.
     """
 
     def __init__(
@@ -91,6 +106,7 @@ class RemoteModel:
         timeout: float = 120.0,
         key_variable: str = "OPENAI_API_KEY",
         tokenizer: str = "",
+        context: int | None = None,
         revision: str = "",
         logprobs: bool = True,
         thinking: bool | int | None = None,
@@ -107,9 +123,14 @@ class RemoteModel:
             )
         for option, given in ("chat", chat), ("logprobs", logprobs):
             check_choice(f"model {self.name}: {option}", given, (False, True))
+        if context is not None and (context < 1 or chat or not tokenizer):
+            raise UserError(
+                f"model {self.name}: context is a number of tokens of the model that ?tokenizer= "
+                "names; the prompts of a chat endpoint cannot be cut"
+            )
         self.base_url, self.chat, self.revision = url.rstrip("/"), chat, revision
         self.key_variable, self.timeout, self.parallel = key_variable, timeout, parallel
-        self._tokenizer, self.logprobs = tokenizer, logprobs
+        self._tokenizer, self.context, self.logprobs = tokenizer, context, logprobs
         switches, self.thinking_tokens = thinking_switches(self, thinking)
         fields = {"chat_template_kwargs": switches} if switches else {}
         self.fields = fields | (extra or {})  # of each request
@@ -128,6 +149,8 @@ class RemoteModel:
         }
         if not self.logprobs:
             identity["logprobs"] = "none"
+        if self.context:
+            identity["context"] = f"{self.context} of {self._tokenizer}"
         if self.fields:
             identity["fields"] = canonical([self.fields, self.thinking])
         return identity
@@ -135,13 +158,19 @@ class RemoteModel:
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
         """The tokenizer of the local model named for it."""
+        return self._reader.tokenizer
+
+    @cached_property
+    def _reader(self) -> "LocalModel":
+        """The local model named for its tokenizer. Its weights are never loaded."""
         if not self._tokenizer:
             raise UserError(
                 f"{self.name}: to count tokens, name one with the same ones: ?tokenizer=OWNER/NAME"
             )
-        from lookuplab.models.loading import load
+        from lookuplab.models.local import LocalModel
 
-        return load(self._tokenizer).tokenizer
+        place, options = split_options(self._tokenizer)
+        return LocalModel(place, **options | {"context": self.context})
 
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
@@ -152,15 +181,39 @@ class RemoteModel:
         After the first failure no new requests are sent, but answers already under way are still
         yielded.
         """
-        if any(prompt.choices for prompt, _ in requests):
+        if self.chat and any(prompt.choices for prompt, _ in requests):
             raise UserError(
-                f"{self.name}: an endpoint cannot be held to choices (names); use a local model"
+                f"{self.name}: a chat model cannot be held to given names (choices); use a base "
+                "model"
             )
+        if self.context:
+            _ = self.tokenizer  # as in score
+        yield from self._each(partial(self._answer, decoding=decoding), requests)
+
+    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
+        """Log-probabilities of a given continuation of each prompt, as a local model's ``score``
+        gives them.
+
+        The tokens are those that the local model named as ``tokenizer`` would read. UserError
+        without one, and for a server that does not echo them.
+        """
+        if self.chat or not self.logprobs:
+            raise UserError(
+                f"{self.name}: a chat endpoint, or one without log-probabilities, "
+                "cannot score a given text; use a base model"
+            )
+        _ = self.tokenizer  # loaded once, before there are threads
+        yield from self._each(self._scored, pairs)
+
+    def _each(
+        self, answer: Callable[..., Completion], requests: Sequence[tuple[Any, ...]]
+    ) -> Iterator[list[Completion]]:
+        """``answer`` to each request, as they arrive; then the first UserError, if there is one."""
         failures: list[UserError] = []
 
-        def ask(request: tuple[Prompt, int]) -> list[Completion]:
+        def ask(request: tuple[Any, ...]) -> list[Completion]:
             try:
-                return [] if failures else [self._answer(*request, decoding)]
+                return [] if failures else [answer(*request)]
             except UserError as error:
                 failures.append(error)
             except (AttributeError, KeyError, TypeError) as error:
@@ -172,10 +225,6 @@ class RemoteModel:
             yield from filter(None, pool.imap_unordered(ask, requests))
         if failures:
             raise failures[0]
-
-    def score(self, _pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Not possible: endpoints do not score texts that they did not write. Raises UserError."""
-        raise UserError(f"{self.name}: an endpoint cannot score a given text; use a local model")
 
     @cached_property
     def _client(self) -> openai.OpenAI:
@@ -214,6 +263,9 @@ class RemoteModel:
             reply = json.loads(reply) if isinstance(reply, str) else reply
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             words = error.response.text
+            for name in CANNOT.keys() & sent.keys():
+                if name in words:
+                    raise self._cannot(name) from None
             if self.logprobs and "logprobs" in words:
                 raise self._without_logprobs("gives no log-probabilities") from None
             if self._refuses(words, sent):
@@ -229,6 +281,9 @@ class RemoteModel:
         raise self._failed(
             ValueError(f"{json.dumps(reply)} is no answer of an OpenAI-compatible endpoint")
         )
+
+    def _cannot(self, field: str) -> UserError:
+        return UserError(f"{self.name} at {self.base_url} {CANNOT[field]}")
 
     def _refuses(self, words: str, sent: dict[str, Any]) -> bool:
         """Remember and say what the model refuses of what was sent, by the server's words."""
@@ -263,6 +318,8 @@ class RemoteModel:
             advice = f" (after {RETRIES} retries at most)"
         elif status in (401, 403):
             advice = f"; the key is taken from {self.key_variable} (option key_variable)"
+        elif status in (400, 422) and re.search("context (length|size)|too long", words):
+            advice = "; shorten it, or let it be cut (options tokenizer and context; not of a chat)"
         elif status in (400, 404) and (names := self._served()):
             advice = f"; the names there: {', '.join(names)}"
         elif status == 404 or isinstance(error, ValueError):
@@ -296,11 +353,19 @@ class RemoteModel:
         if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             asked |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
+        dropped = 0
         if self.chat:
             messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
             asked["messages"] = [*messages, {"role": "user", "content": prompt.text}]
+        elif self.context:
+            ids = self._reader.prompt_ids(prompt.text)
+            kept = self._reader.fit(prompt.id, ids, decoding)
+            asked["prompt"], dropped = kept, len(ids) - len(kept)
+            asked["max_tokens"] = min(asked["max_tokens"], self.context - len(kept))
         else:
             asked["prompt"] = prompt.text
+        if prompt.choices:
+            asked |= held_to(prompt.choices)
         if self.logprobs:
             asked["logprobs"] = True if self.chat else 1
         choice, read = self._ask(asked | self.fields)
@@ -309,7 +374,13 @@ class RemoteModel:
             said = "".join(part.get("text") or "" for part in said)
         text = HALVES.sub(UNFINISHED, said or "")  # half a character cannot be stored
         finish = self._finish(choice.get("finish_reason"), text)
-        told = self._log_probabilities(choice.get("logprobs") or {}, text)
+        given = choice.get("logprobs") or {}
+        if prompt.choices:
+            self._check_held(prompt.choices, text, finish)
+            if self.logprobs and (new := choice.get("token_ids")):  # vLLM's: under the grammar
+                read_again = self._echoed(choice["prompt_token_ids"] + new)[-len(new) :]
+                given = given | {"token_logprobs": [number for _, number in read_again]}
+        told = self._log_probabilities(given, text)
         pieces = [piece for piece, _ in told]
         text = "".join(pieces) or text  # a stop string was cut out of a token: keep it whole
         if finish == "stop" and not stop:  # else the API does not tell it from the model's own end
@@ -320,7 +391,38 @@ class RemoteModel:
                 text, told, finish = "".join((pieces or text)[:end]), told[:end], "stop"
                 break
         tokens, logprobs = zip(*told, strict=True) if told else ((), () if self.logprobs else None)
-        return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
+        return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read, dropped)
+
+    def _check_held(self, names: Sequence[str], text: str, finish: str) -> None:
+        """UserError for an answer that does not begin with one of the names, or with the beginning
+        of one where the limit of tokens cut it off.
+        """
+        named = re.match(rf"(?:{'|'.join(map(re.escape, names))})(?!\w)", text)
+        if not named and not (finish == "length" and any(name.startswith(text) for name in names)):
+            raise self._cannot("grammar")
+
+    def _echoed(self, ids: list[int]) -> list[tuple[str, float]]:
+        """The texts of these tokens with their log-probabilities; the first token has none.
+        UserError if the server does not echo them.
+        """
+        asked = {"model": self.name, "prompt": ids, "max_tokens": 1, "temperature": 0}
+        choice, _ = self._ask(asked | {"echo": True, "logprobs": 1} | self.fields)
+        # without the new one, which servers insist on
+        told = listed(choice.get("logprobs") or {})[: len(ids)]
+        if len(told) < len(ids) or any(number is None for _, number in told[1:]):
+            raise self._cannot("echo")
+        return told
+
+    def _scored(self, prompt: Prompt, text: str) -> Completion:
+        ids, added = self._reader.continued(prompt, text)
+        told = self._echoed(ids + added)[len(ids) :]
+        parts = spelled(text, [piece for piece, _ in told])
+        if len(parts) < len(told) or "".join(parts) != text:
+            raise UserError(
+                f"{self.name} at {self.base_url}: its tokens are not those of {self._tokenizer}"
+            )
+        numbers = tuple(number for _, number in told)
+        return Completion(prompt.id, 0, text, tuple(parts), (), numbers, "scored", len(ids))
 
     def _finish(self, reason: object, text: str) -> str:
         """``"stop"`` or ``"length"``. Raises UserError for a completion that is not one: cut short
@@ -347,12 +449,7 @@ class RemoteModel:
         """
         if not (self.logprobs and text):
             return []
-        # llama.cpp's server uses the chat format for completions, too
-        if content := given.get("content"):
-            told = [(piece.get("token"), piece.get("logprob")) for piece in content]
-        else:
-            both = given.get("tokens") or (), given.get("token_logprobs") or ()
-            told = list(zip(*both, strict=False))
+        told = listed(given)
         if not told or any(None in pair for pair in told):
             raise self._without_logprobs("gives no log-probabilities")
         parts = spelled(text, [piece for piece, _ in told])
@@ -361,6 +458,30 @@ class RemoteModel:
                 f"gives log-probabilities of pieces that do not spell its text ({told[0][0]!r} ...)"
             )
         return [(part, number) for part, (_, number) in zip(parts, told, strict=False)]
+
+
+def held_to(names: Sequence[str]) -> dict[str, Any]:
+    """The fields of a request whose answer must begin with one of these names and a break, if it
+    goes on: vLLM and llama.cpp read the same grammar (GBNF), each in a field of its own. vLLM also
+    tells which tokens it wrote.
+    """
+    one = " | ".join(json.dumps(name, ensure_ascii=False) for name in sorted(set(names)))
+    rest = r"[^0-9A-Za-z_\u0080-\U0010FFFF] [\u0001-\U0010FFFF]*"
+    grammar = f"root ::= ({one}) ({rest})?"
+    return {
+        "grammar": grammar,
+        "structured_outputs": {"grammar": grammar},
+        "return_token_ids": True,
+    }
+
+
+def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """The tokens of a reply, as it writes them, with their log-probabilities."""
+    # llama.cpp's server uses the chat format for completions, too
+    if content := given.get("content"):
+        return [(piece.get("token"), piece.get("logprob")) for piece in content]
+    both = given.get("tokens") or (), given.get("token_logprobs") or ()
+    return list(zip(*both, strict=False))
 
 
 def spelled(text: str, pieces: Sequence[str]) -> list[str]:

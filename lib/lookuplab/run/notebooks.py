@@ -515,14 +515,23 @@ def from_network(job: Job) -> list[downloads.Source]:
             )
         ]
         if named.is_on_hub:
-            address, revision = split_revision(bare(named.text))
-            own = downloads.Source(address, "model", address, "see its page on the hub", "")
-            listed = (
-                source for source in sources if (source.kind, source.address) == ("model", address)
-            )
-            source = next(listed, own)
-            needed.append(replace(source, revision=revision or source.revision))
+            needed.append(hub_source(named.text))
     return list({(source.name, source.revision): source for source in needed}.values())
+
+
+def hub_source(name: str) -> downloads.Source:
+    """A model on the hub: its entry in ``data/sources.toml``, or one of its own; at the revision
+    that the name states.
+    """
+    address, revision = split_revision(bare(name))
+    own = downloads.Source(address, "model", address, "see its page on the hub", "")
+    listed = (
+        source
+        for source in downloads.load().values()
+        if (source.kind, source.address) == ("model", address)
+    )
+    source = next(listed, own)
+    return replace(source, revision=revision or source.revision)
 
 
 def check(job: Job) -> None:

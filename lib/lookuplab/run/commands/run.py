@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
@@ -17,6 +17,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
+from lookuplab.models.names import is_mini
 from lookuplab.models.store import CompletionStore, canonical, digest
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
@@ -47,6 +48,8 @@ def run(
     profile: str = "mini",
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
+    gpu: str = "H100",
+    price: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
@@ -71,12 +74,15 @@ def run(
         parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; quotes, brackets
             or a backslash protect a comma ('questions=["sort, then reverse", "b"]').
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
-            missing).
+            missing), and estimate what each model is asked.
+        gpu: For the estimated hours: A100, H100, H200, L4 or L40S.
+        price: MODEL=IN/OUT: dollars for a million tokens, for the estimate; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
-    code = execute([job], 1, scheduler, dry_run, again=True)
+    told = (gpu, pairs(price)) if dry_run else None
+    code = execute([job], 1, scheduler, told, again=True)
     if code == 0 and rank_and_count()[0] == 0 and not dry_run:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
@@ -93,6 +99,8 @@ def reproduce(
     cold: bool = False,
     audit: str = "",
     dry_run: bool = False,
+    gpu: str = "H100",
+    price: tuple[str, ...] = (),
     delete_models: bool = False,
     scheduler: str | None = None,
 ) -> None:
@@ -138,7 +146,9 @@ def reproduce(
         cold: Make every answer and judgement anew, without the record.
         audit: Share of the record to make anew and compare, such as 2%.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
-            missing).
+            missing), and estimate what each model is asked.
+        gpu: For the estimated hours: A100, H100, H200, L4 or L40S.
+        price: MODEL=IN/OUT: dollars for a million tokens, for the estimate; repeatable.
         delete_models: Delete each hub model after the last notebook that needs it, unless it was
             here before.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
@@ -168,7 +178,8 @@ def reproduce(
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
     began = time.monotonic()
-    code = execute(planned, jobs, scheduler, dry_run, again or cold, delete_models)
+    told = (gpu, pairs(price)) if dry_run else None
+    code = execute(planned, jobs, scheduler, told, again or cold, delete_models)
     if planned and not dry_run:
         if code == 0 and rank == 0:
             keep_answers(planned)
@@ -344,11 +355,15 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
-def _preview(planned: list[Job]) -> int:
-    """Print each job's settings and downloads, each problem once, and the room for the downloads.
+def _preview(planned: list[Job], gpu: str, prices: Mapping[str, str]) -> int:
+    """Print each job's settings and downloads, each problem once, what each model is asked, and the
+    room for the downloads.
 
-    Return the exit code: 2 if the same command without --dry-run would be refused.
+    Return the exit code: 2 if the same command without --dry-run would be refused. What only mini
+    models are asked is not counted: it costs nothing.
     """
+    from lookuplab.run import estimate  # takes seconds
+
     told: set[str] = set()
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         click.echo(f"{job.notebook.id} -> {relative(job.place)}")
@@ -361,6 +376,9 @@ def _preview(planned: list[Job]) -> int:
             if problem not in told:
                 click.echo(f"  problem: {problem}")
                 told.add(problem)
+    costly = [job for job in planned if not all(map(is_mini, job.models()))]
+    for line in estimate.lines(costly, gpu, prices):
+        click.echo(line)
     for said, fits in _downloads(planned):
         click.echo(said if fits else f"problem: {said}")
         if not fits:
@@ -402,12 +420,12 @@ def execute(
     planned: list[Job],
     jobs: int,
     scheduler: str | None,
-    dry_run: bool = False,
+    dry_run: tuple[str, Mapping[str, str]] | None = None,
     again: bool = False,
     delete_models: bool = False,
 ) -> int:
     """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
-    the exit code.
+    the exit code. ``dry_run``: the GPU and the prices for the estimate.
 
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
@@ -424,7 +442,7 @@ def execute(
             keyless = ", ".join(job.without)
             click.echo(f"{job.notebook.id}: left out, no key for {keyless}", err=True)
     if dry_run:
-        return _preview(planned)
+        return _preview(planned, *dry_run)
     for said, fits in _downloads(planned):
         if not fits:
             raise UserError(said)

@@ -360,7 +360,7 @@ def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
 
 def test_truncation_keeps_the_begin_of_text_token(llama):
     model, decoding = LocalModel(llama, context=5), Decoding(max_new_tokens=2, truncation="left")
-    assert model._fit("p", [0, 11, 12, 13, 14], decoding) == [0, 13, 14]
+    assert model.fit("p", [0, 11, 12, 13, 14], decoding) == [0, 13, 14]
 
 
 def test_an_empty_prompt_begins_with_the_begin_of_text_token(plain):

@@ -168,9 +168,9 @@ class VllmModel(LocalModel):
 
     @contextmanager
     def _weights(self) -> Iterator[dict[str, Any]]:
-        """Where vLLM finds them. As in the local engine, an adapter is merged in float32 alone."""
+        """Where vLLM finds them; an adapter is merged where the local engine merges it."""
         place, revision = self.source
-        if self.adapter and self.dtype == "float32":
+        if self.adapter and self._merges:
             with TemporaryDirectory() as merged:
                 self.module.save_pretrained(merged)
                 del self.module
@@ -214,12 +214,12 @@ class VllmModel(LocalModel):
             mine.discard(request)
             return RUNNING.pop(request).row
 
-        for row in rows:
-            row.begin(self.tokenizer, decoding)
-            if row.given:
-                row.constraint = None  # it is read, not written
-            enter(row)
         try:
+            for row in rows:
+                row.begin(self.tokenizer, decoding)
+                if row.given:
+                    row.constraint = None  # it is read, not written
+                enter(row)
             while mine or waiting:
                 if waiting:
                     done, _ = wait(waiting, None if not mine else 0, FIRST_COMPLETED)
@@ -242,7 +242,7 @@ class VllmModel(LocalModel):
                         waiting[pending] = row
                 if finished:
                     yield finished
-        finally:  # also where the caller stops early
+        finally:  # also where a row is refused or the caller stops early
             engine.abort_request(list(mine))
             for request in list(mine):
                 leave(request)
@@ -297,7 +297,6 @@ class VllmModel(LocalModel):
 
     @cached_property
     def _lora(self) -> LoRARequest | None:
-        is_merged = self.dtype == "float32"
-        return (
-            LoRARequest(self.name, 1, str(self.adapter)) if self.adapter and not is_merged else None
-        )
+        if self.adapter and not self._merges:
+            return LoRARequest(self.name, 1, str(self.adapter))
+        return None

@@ -24,9 +24,9 @@ from lookuplab.cloudapi.policies import (
     by_class,
     class_rows,
     compared_rows,
-    curve,
     outcome,
     rows_of,
+    triggered,
 )
 from lookuplab.models.store import hashed
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
@@ -64,6 +64,13 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
     measures["frequency", "auroc"] = auroc_interval(valid, counts, apis)
     defined = {name: number for name, number in measures.items() if not math.isnan(number.value)}
     return rows_of(first, rests | defined)
+
+
+def curve(passes: Passes, thresholds: ArrayLike, hits: Hits) -> np.ndarray:
+    """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below
+    each threshold.
+    """
+    return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)
 
 
 def best(means: np.ndarray) -> np.ndarray:

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from passes_compared import added_tokens, between_models, has_confidence, spent
 from precision import break_even_rows, perplexity_rows
 from triggers import (
     calibration_rows,
+    curve,
     folds,
     held_out_rows,
     lowest,
@@ -23,17 +25,12 @@ from triggers import (
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
     POLICIES,
-    added_tokens,
-    between_models,
     class_rows,
-    curve,
     expected,
-    has_confidence,
     outcome,
     policy_rows,
     precision_rows,
     sampled_hits,
-    spent,
     triggered,
 )
 from lookuplab.errors import UserError

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+import trial
 import written_problems as written
 from further_rows import trim_rows
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -109,7 +110,7 @@ def test_no_snippet_that_holds_an_expression_is_shown_and_gold_is_of_the_object(
     assert found == {about.id: [own[0], own[2]]}
     other, nameless = replace(problems[1], object="numpy.dot"), replace(problems[2], object="")
     shown = found | {other.id: own, nameless.id: [snippet("b")]}
-    assert [*asking.hits(shown, [about, other, nameless], 1).values()] == ["hit", "miss", ""]
+    assert [*trial.hits(shown, [about, other, nameless], 1).values()] == ["hit", "miss", ""]
     assert asking.gold([snippet("b")], [nameless], 5) == {nameless.id: []}
 
 
@@ -131,10 +132,10 @@ def test_a_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
         scripted(lambda *_: fenced, True, tokenizer),
         {"alone": {}, "with": {"examples": 1}},
     )
-    monkeypatch.setattr(asking, "load", lambda _: model)
+    monkeypatch.setattr(trial, "load", lambda _: model)
     asked = [model.name], problems[:1], {"1": EXAMPLES}, ways, 1, 64, Grader(sandbox="none")
-    trial = asking.evaluate_ways(*asked)
-    assert [frame.passed.tolist() for frame in trial.frames.values()] == [[True], [True]]
+    done = trial.evaluate_ways(*asked)
+    assert [frame.passed.tolist() for frame in done.frames.values()] == [[True], [True]]
     alone, behind_one = model.asked
     assert alone.system == behind_one.system == CHAT and alone.text == problems[0].prompt
     assert behind_one.text.endswith("</code>\n\n" + alone.text)

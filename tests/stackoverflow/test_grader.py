@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import written_problems as written
 from literal import fresh_process
+from trial import gradable
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -21,7 +22,6 @@ from lookuplab.stackoverflow.grader import (
     environment,
     failing_references,
     fetch,
-    gradable,
     verdicts,
 )
 

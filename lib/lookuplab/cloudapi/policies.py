@@ -9,7 +9,6 @@ tasks ask for the same one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
 from operator import itemgetter
 from typing import Any
 
@@ -32,18 +31,6 @@ INTERVALS = {"percent": of_share, "points": of_change}  # by the suffix of a met
 Hits = float | np.ndarray
 Rows = list[dict[str, Any]]
 Numbers = Mapping[str, ArrayLike]  # name -> (tasks,) numbers
-
-
-def has_confidence(first: DataFrame) -> bool:
-    """Whether a pass has log-probabilities; if not, a line says what its model loses."""
-    found = bool(first.minimum.notna().all())
-    if not found:
-        print(
-            f"{first.model.iloc[0]} gives no log-probabilities, so what needs its confidence is "
-            "left out (dag_confidence, dag_plus_plus); if its server gives them by now, remove "
-            "logprobs=false from its name, or add a new revision=LABEL: it is then asked anew"
-        )
-    return found
 
 
 def triggered(
@@ -130,16 +117,6 @@ def outcome(
     return np.asarray(np.where(np.transpose(retrieve), documented, first).T)
 
 
-def spent(passes: Passes, retrieve: ArrayLike, column: str, hits: Hits) -> np.ndarray:
-    """(tasks,) expected tokens of a ``column``: always those of the first pass, which the query
-    needs, and those of the second pass where ``retrieve`` is true. Lookup and search cost no
-    tokens.
-    """
-    second = outcome(passes, True, hits, itemgetter(column))
-    first = passes.first[column].to_numpy(dtype=float)
-    return np.asarray(first + np.where(retrieve, second, 0))
-
-
 def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
     """Rows of the model that made the first pass: (condition, metric) -> number."""
     return [row(first.model.iloc[0], *name, number) for name, number in numbers.items()]
@@ -184,28 +161,6 @@ def class_rows(
                 for condition, mean in zip(conditions, means, strict=True):
                     found[condition, metric] = mean if kind is of_number else mean.percent()
     return rows_of(first, found)
-
-
-def between_models(
-    frames: Sequence[DataFrame],
-    metric: str = "valid_change_points",
-    ways: Sequence[Numbers] | None = None,
-) -> Rows:
-    """The paired difference of each pair of models, as rows of the model ``<new> - <old>``.
-
-    frames: each model's frame of ``evaluate``, over the same tasks in the same order. ways: for
-    each model, {name: (tasks,) values}, condition ``name/class``; by default what is ``valid``,
-    condition ``class``.
-    """
-    rows = []
-    named = ways or [{"": frame.valid} for frame in frames]
-    for (first, before), (second, after) in combinations(zip(frames, named, strict=True), 2):
-        if list(first.id) != list(second.id):
-            raise ValueError("the models were asked other tasks, or in another order")
-        both = second.assign(model=f"{second.model.iloc[0]} - {first.model.iloc[0]}")
-        for name, values in after.items():
-            rows += class_rows(both, name, {metric: np.subtract(values, before[name], dtype=float)})
-    return rows
 
 
 def policy_rows(
@@ -255,21 +210,6 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
     return [line for line in rows if line["metric"] != "triggered_percent"]
 
 
-def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:
-    """(tasks,) tokens that documentation added to the prompts, including those that did not fit
-    into the context.
-    """
-    before, after = (frame.prompt_tokens + frame.prompt_dropped for frame in (first, documented))
-    return np.asarray(after - before)
-
-
 def label(threshold: float) -> str:
     """``threshold_0.80``: how conditions name a threshold."""
     return f"threshold_{threshold:.2f}"
-
-
-def curve(passes: Passes, thresholds: ArrayLike, hits: Hits) -> np.ndarray:
-    """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below
-    each threshold.
-    """
-    return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)

@@ -8,7 +8,7 @@ variance: for shares (Korn and Graubard 1998), for changes, and for unbounded nu
 ``mini/interval_coverage`` simulates how often they cover the truth.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import comb, nan
 from typing import Any, NamedTuple
@@ -23,8 +23,6 @@ from lookuplab.errors import UserError
 LEVEL = 0.95
 TAIL_PROBABILITY = (1 - LEVEL) / 2
 LEFT_OUT_AT_ONCE = 1_000  # clusters: limits the memory to this many times the number of values
-LEAST_CLUSTERS = 8  # fewer say too little about how clusters differ
-NEARLY_NOTHING = 1e-9  # the end of an interval, in percent
 NOTHING, TINY = 1e-15, 1e-300  # a variance of mere rounding errors; avoids division by 0
 
 Array = NDArray[Any]
@@ -119,29 +117,6 @@ def of_number(estimates: Estimates) -> tuple[Array, Array]:
     reach = t.isf(TAIL_PROBABILITY, estimates.freedom) * np.sqrt(estimates.variance)
     reach = np.where(estimates.variance > NOTHING, reach, nan)
     return estimates.value - reach, estimates.value + reach
-
-
-def honest_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of an artifact without the intervals that too few clusters (LEAST_CLUSTERS) make
-    meaningless.
-
-    A share on which all clusters agree, 0 or 100%, gets Clopper and Pearson's exact interval for
-    as many observations as there are clusters; any other number of few clusters gets none.
-    """
-    honest = []
-    for number in rows:
-        clusters, low, high = number["clusters"], number["ci_low"], number["ci_high"]
-        if clusters < LEAST_CLUSTERS:
-            low = high = nan
-            is_share = number["metric"].endswith("_percent") and "change" not in number["metric"]
-            if is_share and number["value"] in (0, 100):
-                agreeing = number["value"] / 100 * clusters
-                ends = proportion_confint(agreeing, clusters, alpha=1 - LEVEL, method="beta")
-                low, high = (100 * end for end in ends)
-        elif abs(low) < NEARLY_NOTHING:
-            low = 0.0
-        honest.append({**number, "ci_low": low, "ci_high": high})
-    return honest
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:

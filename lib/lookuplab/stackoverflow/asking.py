@@ -15,11 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, Self
 
-import pandas as pd
-
-from lookuplab.benchmark import Benchmark, evaluate
+from lookuplab.benchmark import Benchmark
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models import Completion, Decoding, Model, Prompt, load
+from lookuplab.models import Completion, Decoding, Model, Prompt
 from lookuplab.models.tokens import located
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
@@ -245,17 +243,6 @@ def object_of(snippet: Snippet) -> str:
     return snippet.id.rpartition("#")[0]
 
 
-def hits(matches: Matches, problems: Sequence[Problem], k: int) -> dict[str, str]:
-    """Problem id -> "hit" if one of its first ``k`` snippets is of its own object, else "miss"; ""
-    without an object.
-    """
-    found = {}
-    for problem in problems:
-        objects = map(object_of, matches[problem.id][:k])
-        found[problem.id] = problem.object and ("hit" if problem.object in objects else "miss")
-    return found
-
-
 def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
     """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in
     which nothing is looked up.
@@ -264,62 +251,3 @@ def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) 
     size = min(k + SPARE, len(ordered))
     drawn = {problem.id: random.Random(problem.id).sample(ordered, size) for problem in problems}
     return without_answers(drawn, problems, k)
-
-
-@dataclass
-class Trial:
-    """The judged completions of models that were asked the same problems in several ways: the data
-    behind the figures.
-
-    frames: (model, way) -> the frame of ``evaluate``. identities: the models' identities by name,
-        in their order.
-    """
-
-    grader: Grader
-    decoding: Decoding
-    frames: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
-    identities: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.identities)
-
-    @property
-    def ks(self) -> list[int]:
-        """The k of pass@k: one sample, and all of them."""
-        return sorted({1, self.decoding.n})
-
-    @property
-    def account(self) -> dict[str, object]:
-        """What ``Artifact.save`` records about the completions."""
-        return {
-            "models": self.identities.values(),
-            "seeds": {"samples": self.decoding.seed},
-            "parameters": {"grader": self.grader.conditions},
-        }
-
-
-def evaluate_ways(
-    models: Sequence[str],
-    problems: Sequence[Problem],
-    matches: Matches,
-    ways: Mapping[str, Mapping[str, Any]],
-    samples: int,
-    max_new_tokens: int,
-    grader: Grader,
-) -> Trial:
-    """Ask each model in each way and run the solutions; says how many could not be judged.
-
-    ways: name -> fields of ``Ds1000Bench`` (``examples``, ``budget``, other ``matches`` ...).
-    """
-    trial = Trial(grader, replace(DS1000_DECODING, n=samples, max_new_tokens=max_new_tokens))
-    bench = Ds1000Bench(problems, grader, trial.decoding, matches)
-    for name in models:  # one after the other: large models do not fit together
-        model = load(name)
-        trial.identities[model.name] = model.identity
-        for way, changes in ways.items():
-            frame = evaluate(model, replace(bench, **changes))
-            if lost := frame.passed.isna().sum():
-                print(f"{model.name}, {way}: {lost} of {len(frame)} answers are not judged")
-            trial.frames[model.name, way] = frame
-    return trial

@@ -35,7 +35,6 @@ from lookuplab.execution.server import (
     choose,
 )
 from lookuplab.execution.spread import Workers, check_seen, kept, processors, spread
-from lookuplab.models.names import mini_models
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.stackoverflow.ds1000 import Problem, program
 
@@ -211,35 +210,6 @@ def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
     for id, error in errors:
         ids[error][id] = None
     return [f"{', '.join(some)}: {error}" for error, some in ids.items()]
-
-
-def gradable(
-    problems: Sequence[Problem],
-    models: Sequence[str] = (),
-    python: str = "",
-    sandbox: str = "",
-    leave_out: str = "",
-) -> tuple[list[Problem], Grader]:
-    """The problems whose reference passes here, and what judges them; says which others there are,
-    and why.
-
-    models: those to be asked, since only programs of the kit's own may run without a sandbox.
-    python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out: those to
-    leave out as well, as in ``named``. Raises UserError if no problem is left.
-    """
-    by_name = named(problems, leave_out)
-    grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
-    tried = [problem for problem in problems if problem.id not in by_name]
-    failing = failing_references(tried, grader)
-    lines = [f"the reference fails here: {line}" for line in by_reason(failing.items())]
-    if by_name:
-        lines.append(f"by name: {', '.join(sorted(by_name))}")
-    for line in lines:
-        print(f"left out, {line}", file=sys.stderr)
-    left = [problem for problem in tried if problem.id not in failing]
-    if not left:
-        raise UserError(f"no problem is left: {'; '.join(lines)}")
-    return left, grader
 
 
 def named(problems: Sequence[Problem], ids: str) -> set[str]:

@@ -1,0 +1,35 @@
+"""No more certainty than a small corpus of your own gives."""
+
+from collections.abc import Iterable
+from math import nan
+from typing import Any
+
+from statsmodels.stats.proportion import proportion_confint
+
+from lookuplab.scoring.rates import LEVEL
+
+LEAST_CLUSTERS = 8  # fewer say too little about how clusters differ
+NEARLY_NOTHING = 1e-9  # the end of an interval, in percent
+
+
+def honest_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of an artifact without the intervals that too few clusters (LEAST_CLUSTERS) make
+    meaningless.
+
+    A share on which all clusters agree, 0 or 100%, gets Clopper and Pearson's exact interval for
+    as many observations as there are clusters; any other number of few clusters gets none.
+    """
+    honest = []
+    for number in rows:
+        clusters, low, high = number["clusters"], number["ci_low"], number["ci_high"]
+        if clusters < LEAST_CLUSTERS:
+            low = high = nan
+            is_share = number["metric"].endswith("_percent") and "change" not in number["metric"]
+            if is_share and number["value"] in (0, 100):
+                agreeing = number["value"] / 100 * clusters
+                ends = proportion_confint(agreeing, clusters, alpha=1 - LEVEL, method="beta")
+                low, high = (100 * end for end in ends)
+        elif abs(low) < NEARLY_NOTHING:
+            low = 0.0
+        honest.append({**number, "ci_low": low, "ci_high": high})
+    return honest

@@ -1,0 +1,121 @@
+"""Models that are asked the same problems in several ways, as the notebooks of this folder do."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from lookuplab.benchmark import evaluate
+from lookuplab.errors import UserError
+from lookuplab.models import Decoding, load
+from lookuplab.models.names import mini_models
+from lookuplab.stackoverflow.asking import DS1000_DECODING, Ds1000Bench, Matches, object_of
+from lookuplab.stackoverflow.ds1000 import Problem
+from lookuplab.stackoverflow.grader import (
+    Grader,
+    by_reason,
+    environment,
+    failing_references,
+    named,
+)
+
+
+def gradable(
+    problems: Sequence[Problem],
+    models: Sequence[str] = (),
+    python: str = "",
+    sandbox: str = "",
+    leave_out: str = "",
+) -> tuple[list[Problem], Grader]:
+    """The problems whose reference passes here, and what judges them; says which others there are,
+    and why.
+
+    models: those to be asked, since only programs of the kit's own may run without a sandbox.
+    python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out: those to
+    leave out as well, as in ``named``. Raises UserError if no problem is left.
+    """
+    by_name = named(problems, leave_out)
+    grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
+    tried = [problem for problem in problems if problem.id not in by_name]
+    failing = failing_references(tried, grader)
+    lines = [f"the reference fails here: {line}" for line in by_reason(failing.items())]
+    if by_name:
+        lines.append(f"by name: {', '.join(sorted(by_name))}")
+    for line in lines:
+        print(f"left out, {line}", file=sys.stderr)
+    left = [problem for problem in tried if problem.id not in failing]
+    if not left:
+        raise UserError(f"no problem is left: {'; '.join(lines)}")
+    return left, grader
+
+
+def hits(matches: Matches, problems: Sequence[Problem], k: int) -> dict[str, str]:
+    """Problem id -> "hit" if one of its first ``k`` snippets is of its own object, else "miss"; ""
+    without an object.
+    """
+    found = {}
+    for problem in problems:
+        objects = map(object_of, matches[problem.id][:k])
+        found[problem.id] = problem.object and ("hit" if problem.object in objects else "miss")
+    return found
+
+
+@dataclass
+class Trial:
+    """The judged completions of models that were asked the same problems in several ways: the data
+    behind the figures.
+
+    frames: (model, way) -> the frame of ``evaluate``. identities: the models' identities by name,
+        in their order.
+    """
+
+    grader: Grader
+    decoding: Decoding
+    frames: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
+    identities: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.identities)
+
+    @property
+    def ks(self) -> list[int]:
+        """The k of pass@k: one sample, and all of them."""
+        return sorted({1, self.decoding.n})
+
+    @property
+    def account(self) -> dict[str, object]:
+        """What ``Artifact.save`` records about the completions."""
+        return {
+            "models": self.identities.values(),
+            "seeds": {"samples": self.decoding.seed},
+            "parameters": {"grader": self.grader.conditions},
+        }
+
+
+def evaluate_ways(
+    models: Sequence[str],
+    problems: Sequence[Problem],
+    matches: Matches,
+    ways: Mapping[str, Mapping[str, Any]],
+    samples: int,
+    max_new_tokens: int,
+    grader: Grader,
+) -> Trial:
+    """Ask each model in each way and run the solutions; says how many could not be judged.
+
+    ways: name -> fields of ``Ds1000Bench`` (``examples``, ``budget``, other ``matches`` ...).
+    """
+    trial = Trial(grader, replace(DS1000_DECODING, n=samples, max_new_tokens=max_new_tokens))
+    bench = Ds1000Bench(problems, grader, trial.decoding, matches)
+    for name in models:  # one after the other: large models do not fit together
+        model = load(name)
+        trial.identities[model.name] = model.identity
+        for way, changes in ways.items():
+            frame = evaluate(model, replace(bench, **changes))
+            if lost := frame.passed.isna().sum():
+                print(f"{model.name}, {way}: {lost} of {len(frame)} answers are not judged")
+            trial.frames[model.name, way] = frame
+    return trial

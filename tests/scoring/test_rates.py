@@ -18,6 +18,8 @@ from lookuplab.scoring.rates import (
     difference,
     jackknife,
     mcnemar,
+    of_change,
+    of_score_change,
     paired_difference,
     pass_at_k,
     rate,
@@ -108,13 +110,21 @@ def test_difference_is_newcombes_for_wilson_intervals():
     assert result.n == 150
 
 
-def test_a_change_is_students_with_one_more_cluster_that_changed():
-    # 8 pairs of their own, 2 gained: mean 1/4, variance (6 * 1/16 + 2 * 9/16) / 8 / 7, and 1 / (8 +
-    # 2)²: of 8 values, 8 clusters; 7 degrees
-    found = paired_difference([0] * 8, [1, 1, 0, 0, 0, 0, 0, 0])
-    reach = 2.364624 * (1.5 / 56 + 0.01) ** 0.5
+@pytest.mark.parametrize(("kind", "unseen"), [(of_change, 0.01), (of_score_change, 0)])
+def test_a_change_of_shares_is_students_with_one_more_cluster_that_changed(kind, unseen):
+    # 8 pairs of their own, 2 gained: mean 1/4, variance (6 * 1/16 + 2 * 9/16) / 8 / 7, for shares
+    # and 1 / (8 + 2)²: of 8 values, 8 clusters; 7 degrees
+    found = paired_difference([0] * 8, [1, 1, 0, 0, 0, 0, 0, 0], kind=kind)
+    reach = 2.364624 * (1.5 / 56 + unseen) ** 0.5
     assert ends(found) == pytest.approx((0.25 - reach, 0.25 + reach), abs=1e-6)
-    assert ends(paired_difference([0, 0], [0, 0])) == (-1, 1), "two pairs say nothing"
+    known = not np.isnan(ends(paired_difference([0, 0], [0, 0], kind=kind))).any()
+    assert known == (unseen > 0)
+
+
+def test_a_scores_change_does_not_depend_on_how_many_values_a_cluster_has():
+    pairs = [[0.2, 0.5, 0.9], [0.3, 0.9, 0.7], [0, 1, 2]]
+    once, often = (paired_difference(*np.repeat(pairs, n, 1), of_score_change) for n in (1, 50))
+    assert ends(often) == pytest.approx(ends(once))
 
 
 def test_mcnemar_counts_only_changes():

@@ -73,9 +73,6 @@ def test_intervals_are_those_of_rates_clustered_by_repository(frames):
     expected = rate(tool.passed.astype(bool), tool.cluster).percent()
     row = numbers(repository_rows(frames), "toolgen")["succrate_percent"]
     assert row == (expected.value, 4, expected.low, expected.high)
-    some = tool.assign(covered=[1, 1, 0, 0], dependencies=[1, 1, 0, 0])
-    row = numbers(repository_rows({("m", "base"): some}))["depcov_percent"]
-    assert row[2] == pytest.approx(rate([True], ["r"]).percent().low)  # one repository has any
 
 
 def test_changes_are_paired_relative_to_the_base_in_points_and_by_mcnemar(frames):

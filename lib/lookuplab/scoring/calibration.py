@@ -23,6 +23,7 @@ from lookuplab.scoring.rates import (
     bare_row,
     jackknife,
     of_change,
+    of_score_change,
     of_share,
     rate,
     row,
@@ -49,7 +50,7 @@ def auroc_interval(
     if less is None:
         return jackknife(auroc, clusters, of_share)[0]
     other = _weighted(_auroc, correct, less)
-    return jackknife(lambda weights: auroc(weights) - other(weights), clusters, of_change)[0]
+    return jackknife(lambda weights: auroc(weights) - other(weights), clusters, of_score_change)[0]
 
 
 def ece_interval(

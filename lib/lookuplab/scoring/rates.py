@@ -3,8 +3,10 @@
 Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole
 *clusters* are the independent observations. The variance of every number is the jackknife variance
 over clusters, and Student's t widens its interval if clusters are few, uneven, or all but a few
-alike. Three kinds of intervals (``Kind``) are based on this
-variance: for shares (Korn and Graubard 1998), for changes, and for unbounded numbers.
+alike. Four kinds of intervals (``Kind``) are based on this
+variance: of shares and scores (Korn and Graubard 1998), of changes of shares, of changes of scores,
+and of unbounded numbers. A share counts outcomes that are right or wrong (tasks solved,
+dependencies covered); a score is any other number from 0 to 1 (BLEU, edit similarity, MRR, AUROC).
 ``mini/interval_coverage`` simulates how often they cover the truth.
 """
 
@@ -85,7 +87,7 @@ Kind = Callable[[Estimates], tuple[Array, Array]]  # the lower and the upper end
 
 
 def of_share(estimates: Estimates) -> tuple[Array, Array]:
-    """Numbers from 0 to 1: Clopper and Pearson's interval (Korn and Graubard 1998).
+    """Shares and scores, from 0 to 1: Clopper and Pearson's interval (Korn and Graubard 1998).
 
     It is computed for the number of independent observations that would have this variance. If
     clusters do not differ at all, they are the observations.
@@ -100,13 +102,22 @@ def of_share(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def of_change(estimates: Estimates) -> tuple[Array, Array]:
-    """Differences of two numbers from 0 to 1.
+    """Differences of two shares.
 
     A term for one unseen change is added to the variance: a few clusters without any change do not
     show that nothing ever changes (in the spirit of Agresti and Min 2005).
     """
     unseen = 1 / ((estimates.n + 2) * (estimates.clusters + 2))
-    low, high = of_number(replace(estimates, variance=estimates.variance + unseen))
+    return of_score_change(replace(estimates, variance=estimates.variance + unseen))
+
+
+def of_score_change(estimates: Estimates) -> tuple[Array, Array]:
+    """Differences of two scores, within -1 and 1: ``of_number``.
+
+    Scores change in most tasks, by little: one change from 0 to 1 more would be most of their
+    variance.
+    """
+    low, high = of_number(estimates)
     return np.maximum(low, -1), np.minimum(high, 1)
 
 
@@ -222,14 +233,17 @@ def rate(values: ArrayLike, clusters: ArrayLike | None = None) -> Rate:
 
 
 def paired_difference(
-    first: ArrayLike, second: ArrayLike, clusters: ArrayLike | None = None
+    first: ArrayLike,
+    second: ArrayLike,
+    clusters: ArrayLike | None = None,
+    kind: Kind = of_change,
 ) -> Rate:
     """Mean of ``second - first``, (n,) each from 0 to 1 on the same ids; by default every id is its
-    own cluster.
+    own cluster. ``kind``: ``of_score_change`` for scores.
     """
     change = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
     clusters = np.arange(len(change)) if clusters is None else clusters
-    return averages(change[:, None], clusters, kind=of_change)[0]
+    return averages(change[:, None], clusters, kind=kind)[0]
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

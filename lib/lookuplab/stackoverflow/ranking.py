@@ -23,7 +23,7 @@ from lookuplab.errors import UserError
 from lookuplab.retrieval import rankers as kinds
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
 from lookuplab.retrieval.rankers import Ranker, code_words, query_words
-from lookuplab.scoring.rates import paired_difference, rate, row
+from lookuplab.scoring.rates import of_change, of_score_change, paired_difference, rate, row
 from lookuplab.stackoverflow import corpus as corpora
 from lookuplab.stackoverflow.asking import gives_away, gold
 from lookuplab.stackoverflow.corpus import Query, Snippet
@@ -35,14 +35,15 @@ RANKERS = (
 )
 KEPT = paths.RUNS / "rankers"  # word vectors learned from a corpus
 DEPTH = 20
-# The paper's "recall@3" is success_at_3: whether any relevant snippet is among the first three.
+# Each with its depth, and the interval of its change. The paper's "recall@3" is success_at_3:
+# whether any relevant snippet is among the first three.
 MEASURES = {
-    "mrr_at_20": (reciprocal_rank, 20),
-    "success_at_1": (success_at, 1),
-    "success_at_3": (success_at, 3),
-    "recall_at_3": (recall_at, 3),
-    "recall_at_10": (recall_at, 10),
-    "ndcg_at_10": (ndcg_at, 10),
+    "mrr_at_20": (reciprocal_rank, 20, of_score_change),
+    "success_at_1": (success_at, 1, of_change),
+    "success_at_3": (success_at, 3, of_change),
+    "recall_at_3": (recall_at, 3, of_change),
+    "recall_at_10": (recall_at, 10, of_change),
+    "ndcg_at_10": (ndcg_at, 10, of_score_change),
 }
 
 
@@ -159,7 +160,7 @@ def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.Data
         for query in queries:
             shown = [document for document in found[query.id] if document not in query.hidden]
             found[query.id] = shown[:DEPTH]
-        values = {key: 1.0 * of(found, relevant, k) for key, (of, k) in MEASURES.items()}
+        values = {key: 1.0 * of(found, relevant, k) for key, (of, k, _) in MEASURES.items()}
         parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
     return pd.concat(parts, ignore_index=True)
 
@@ -185,7 +186,8 @@ def quality_rows(
     for name, measure in product(values.ranker.unique(), MEASURES):
         found.append(row(model, name, measure, rate(table[measure, name], groups)))
     for (one, other), measure in product(pairs if len(values) else (), MEASURES):
-        less = paired_difference(table[measure, other], table[measure, one], groups)
+        kind = MEASURES[measure][2]
+        less = paired_difference(table[measure, other], table[measure, one], groups, kind)
         found.append(row(model, f"{one} - {other}", f"{measure}_change", less))
     return pd.DataFrame(found)
 

@@ -30,6 +30,7 @@ from lookuplab.scoring.rates import (
     mcnemar,
     of_change,
     of_number,
+    of_score_change,
     of_share,
     row,
 )
@@ -103,7 +104,8 @@ class Metric:
       ``value`` maps their sums, (..., k) -> (...). If it is ``ratio``, the last count is the number
       that the metric is a mean over.
 
-    ``kind``: of its interval. ``relative``: its relative change from the base is reported, too.
+    ``kind``: of its interval; ``change``: of that of its change from the base. ``relative``: the
+    relative change is reported, too.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Metric:
     counts: str = ""
     value: Callable[[Array], Array] = ratio
     kind: Kind = of_share
+    change: Kind = of_change
     relative: bool = False
 
     @property
@@ -133,26 +136,25 @@ def _component(at: int) -> Callable[[Array], Array]:
     return lambda sums: similarity.components(sums)[..., at]
 
 
+Score = partial(Metric, change=of_score_change)  # no share: see ``rates``
 METRICS = (
-    Metric("bleu4", "scores", counts="words", value=similarity.bleu, relative=True),
-    Metric("bleu4_precision", "bleu4", counts="words", value=similarity.precision),
-    Metric("bleu4_brevity_penalty", "bleu4", counts="words", value=similarity.brevity_penalty),
-    Metric("bleu4_length_ratio", "bleu4", counts="words", kind=of_number),
-    Metric("codebleu", "scores", counts="code", value=similarity.code_bleu, relative=True),
+    Score("bleu4", "scores", counts="words", value=similarity.bleu, relative=True),
+    Score("bleu4_precision", "bleu4", counts="words", value=similarity.precision),
+    Score("bleu4_brevity_penalty", "bleu4", counts="words", value=similarity.brevity_penalty),
+    Metric("bleu4_length_ratio", "bleu4", counts="words", kind=of_number, change=of_number),
+    Score("codebleu", "scores", counts="code", value=similarity.code_bleu, relative=True),
     *(
-        Metric(f"codebleu_{name}", "codebleu", counts="code", value=_component(at))
+        Score(f"codebleu_{name}", "codebleu", counts="code", value=_component(at))
         for at, name in enumerate(similarity.COMPONENTS)
     ),
-    Metric(
-        "editsim_percent", "texts", similarity.edit_similarity, "edit_similarity", relative=True
-    ),
+    Score("editsim_percent", "texts", similarity.edit_similarity, "edit_similarity", relative=True),
     Metric("exact_match_percent", "texts", similarity.is_exact_match),
     Metric("depcov_percent", "repository", counts="coverage", relative=True),
     Metric("depcov_per_function_percent", "repository", counts="coverages"),
     Metric("succrate_percent", "repository", column="passed", relative=True),
     Metric("next_identifier_percent", "identifiers", similarity.next_identifier),
-    Metric("identifier_sequence_percent", "identifiers", similarity.identifier_sequence),
-    Metric("prefix_percent", "identifiers", similarity.common_tokens),
+    Score("identifier_sequence_percent", "identifiers", similarity.identifier_sequence),
+    Score("prefix_percent", "identifiers", similarity.common_tokens),
 )
 SIMILARITY = ("scores", "bleu4", "codebleu", "texts")  # the groups of Table II
 
@@ -256,9 +258,10 @@ def metric_rows(
         clusters = both[0].frame.cluster
         for metric in metrics:
             pairs = np.stack([metric.counted(corpus) for corpus in both], axis=1)  # (n, 2, k)
-            kind = of_change if metric.kind is of_share else metric.kind
             at = model, f"{condition} - {base}", _change_name(metric)
-            rows += _row(at, metric, partial(_difference, metric.value), pairs, clusters, kind)
+            rows += _row(
+                at, metric, partial(_difference, metric.value), pairs, clusters, metric.change
+            )
             if metric.relative:
                 at = model, condition, f"{metric.short}_relative_change_percent"
                 relative = partial(_relative_difference, metric.value)

@@ -1,0 +1,158 @@
+"""Samples of scores that are not shares, under two conditions on the same functions or queries, and
+how often their intervals hold the truth (interval_coverage.ipynb).
+
+A sampler takes ``sizes`` (c,), how many functions each cluster has, the number of ``draws``, and
+the ``correlation``, the part of the variance that lies between clusters. It returns the counts of
+each cluster under both conditions, (draws, c, 2, k).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from lookuplab.scoring.rates import (
+    Array,
+    Kind,
+    bare_row,
+    jackknife,
+    of_change,
+    of_score_change,
+    of_share,
+    rate,
+    row,
+)
+from lookuplab.toolgen.similarity import bleu
+from lookuplab.toolgen.tables import ratio
+
+RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 5, 1 / 10, 0])  # reciprocal; 0 for what is not found
+FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # how often
+# shares of the n-grams of orders 1 to 4 that the original has, and lengths relative to it: about
+# those of the mini models without and with the tool
+MATCHES = ((0.30, 0.12, 0.05, 0.03), (0.33, 0.14, 0.06, 0.035))
+LENGTHS = (0.84, 0.70)
+
+
+def edit_similarities(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
+    """Scores of mean 0.4 and standard deviation 0.2. Half of them change, by 0.04 on average and
+    differently in each cluster.
+    """
+    between, shape = correlation * 0.04, (draws, len(sizes))
+    middle, gain = _beta(generator, np.full(shape, 0.4), between), np.full(shape, 0.04)
+    gain += generator.normal(0, between**0.5, shape)
+    middle, gain = (values.repeat(sizes, axis=1) for values in (middle, gain))
+    first, other = (_beta(generator, middle, 0.04 - between) for _ in range(2))
+    second = np.where(generator.random(first.shape) < 0.5, first, other + gain)
+    return _means(first, second, sizes)
+
+
+def _beta(generator: Generator, mean: Array, variance: float) -> Array:
+    """Numbers from 0 to 1 with these means, and this variance as far as the means allow it."""
+    strength = mean * (1 - mean) / np.clip(variance, 1e-9, 0.9 * mean * (1 - mean)) - 1
+    return generator.beta(mean * strength, (1 - mean) * strength)
+
+
+def reciprocal_ranks(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
+    """RANKS, as often as FOUND. Half of the queries get another rank from the second ranker, which
+    is good at other clusters.
+    """
+    strength, ranks = 1 / max(correlation, 1e-6) - 1, []
+    for _ in range(2):
+        found = generator.dirichlet(strength * FOUND, (draws, len(sizes))).repeat(sizes, axis=1)
+        reached = found.cumsum(axis=-1)[..., :-1]
+        ranks.append(RANKS[(generator.random((*found.shape[:2], 1)) > reached).sum(axis=-1)])
+    first, other = ranks
+    second = np.where(generator.random(first.shape) < 0.5, first, other)
+    return _means(first, second, sizes)
+
+
+def _means(first: Array, second: Array, sizes: Array) -> Array:
+    """The counts of two means."""
+    wholes = np.broadcast_to(sizes, (len(first), len(sizes)))
+    sums = (_sums(values, sizes) for values in (first, second))
+    return np.stack([np.stack([part, wholes], axis=-1) for part in sums], axis=2)
+
+
+def _sums(values: Array, sizes: Array) -> Array:
+    """The sums of (draws, n) within the clusters, (draws, c)."""
+    return np.add.reduceat(values, sizes.cumsum() - sizes, axis=1)
+
+
+def common_ngrams(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
+    """What BLEU-4 counts: matches and totals of orders 1 to 4 and both lengths. Functions are of
+    very different length, and clusters of different difficulty, which the tool changes.
+    """
+    shape, conditions = (draws, sizes.sum()), []
+    wanted, spread = 4 + np.exp(generator.normal(3.5, 0.7, shape)), 0.6 * correlation**0.5
+    ease = np.ones((draws, len(sizes)))
+    for shares, length, more in zip(MATCHES, LENGTHS, (spread, spread / 3), strict=True):
+        ease = ease * np.exp(generator.normal(-(more**2) / 2, more, ease.shape))
+        written = wanted * length * np.exp(generator.normal(0, 0.4, shape))
+        totals = [np.maximum(written.astype(int) - order, 1) for order in range(4)]
+        matches = [
+            generator.binomial(total, np.minimum(ease.repeat(sizes, axis=1) * share, 1))
+            for total, share in zip(totals, shares, strict=True)
+        ]
+        counts = (*matches, *totals, totals[0], wanted)
+        conditions.append(np.stack([_sums(count, sizes) for count in counts], axis=-1))
+    return np.stack(conditions, axis=2)
+
+
+SCORES = {
+    "edit similarity": (edit_similarities, ratio),
+    "MRR": (reciprocal_ranks, ratio),
+    "BLEU-4": (common_ngrams, bleu),
+}
+
+
+def coverage_rows(
+    condition: str, counts: Array, sizes: Sequence[int], value: Callable[[Array], Array], kind: Kind
+) -> list[dict[str, Any]]:
+    """``coverage_percent``, in how many draws the interval holds the truth, and the intervals'
+    ``mean_width``.
+
+    ``value`` maps sums (..., *rest) of the ``counts`` (draws, c, *rest) to the numbers. The truth
+    is the number of all draws together. An interval that is unknown does not hold it.
+    """
+    draws, of_clusters, at = len(counts), counts.swapaxes(0, 1), ("", condition)
+    found = jackknife(
+        lambda weights: value(np.tensordot(weights, of_clusters, 1)),
+        range(len(sizes)),
+        kind,
+        np.repeat(np.asarray(sizes)[:, None], draws, axis=1),
+    )
+    truth = value(counts.sum(axis=(0, 1)) / draws)
+    holds = rate([one.low <= truth <= one.high for one in found]).percent()
+    width = np.nanmean([one.high - one.low for one in found])
+    return [row(*at, "coverage_percent", holds), bare_row(*at, "mean_width", width, draws)]
+
+
+def score_rows(
+    generator: Generator, design: str, sizes: Array, draws: int, correlations: Sequence[float]
+) -> list[dict[str, Any]]:
+    """``coverage_rows`` of each score and of its change, conditions ``WHAT, correlation C/DESIGN``.
+
+    Each change is also judged by the other interval, that of shares; and the change of a share that
+    rarely changes by that of scores: WHAT ends in ``as if a share`` and ``as if a score``.
+    """
+    rows = []
+    for score, (sample, value) in SCORES.items():
+        for correlation in correlations:
+            counts = sample(generator, sizes, draws, correlation)
+
+            def change(sums: Array, value: Callable[[Array], Array] = value) -> Array:
+                return np.diff(value(sums))[..., 0]
+
+            at = f", correlation {correlation:g}/{design}"
+            rows += coverage_rows(score + at, counts[:, :, 0], sizes, value, of_share)
+            for name, kind in ("", of_score_change), (" as if a share", of_change):
+                rows += coverage_rows(f"change of {score}{name}{at}", counts, sizes, change, kind)
+    for correlation in filter(None, correlations):
+        strength = 1 / correlation - 1
+        chance = generator.beta(0.02 * strength, 0.98 * strength, (draws, len(sizes)))
+        gained = np.stack([generator.binomial(sizes, chance), 0 * chance + sizes], axis=-1)
+        for name, kind in ("", of_change), (" as if a score", of_score_change):
+            at = f"2% gained{name}, correlation {correlation:g}/{design}"
+            rows += coverage_rows(at, gained, sizes, ratio, kind)
+    return rows

@@ -4,6 +4,7 @@ The class sizes are the only ones that fit the paper's tables: 205 high, 150 med
 in total.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +18,7 @@ from lookuplab.models.store import hashed
 TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
 T = TypeVar("T")
 COMPOSITION = {"high": 205, "medium": 150, "low": 267}
+BOUNDS = 10, 100  # the highest counts of low and medium (Section 2.2)
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,9 @@ class ApiTask:
     ``frequency`` is the class given by the frequency table, or else the class of ``count_name``
     (calls and definitions with the API's name, the paper's count); ``count_bound`` counts only
     calls resolved to the API's own client.
-    ``n_required`` is the number of required arguments. ``class_stability``, if the table has it, is
-    the share of resamples of the counted repositories in which the API keeps its class.
+    ``n_required`` is the number of required arguments. If the table has them, ``repositories`` is
+    the number of counted repositories that use the API's name, and ``class_stability`` the share of
+    resamples of the repositories in which the API keeps its class.
     """
 
     id: str
@@ -42,6 +45,7 @@ class ApiTask:
     count_name: int
     count_bound: int
     n_required: int
+    repositories: int | None = None
     class_stability: float | None = None
 
     @property
@@ -52,7 +56,7 @@ class ApiTask:
 
 def frequency_class(count: int) -> str:
     """Low 0-10, medium 11-100, high from 101 (Section 2.2)."""
-    return "low" if count <= 10 else "medium" if count <= 100 else "high"
+    return ("low", "medium", "high")[bisect_left(BOUNDS, count)]
 
 
 def stable_order(key: str, seed: int) -> str:

@@ -79,7 +79,7 @@ rank: from recipes.mini.snippets import train_encoder; train_encoder([])
 remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
 widgets: import lookuplab.results.sliders
 train: from recipes.cloudapi.frequency import source_files; next(source_files("a/b"))
-site: from lookuplab.run import report; report.build(None, Path("site"))
+site: from lookuplab.run.commands.results import report; report.callback()
 cluster: from lookuplab.run.cluster import joined; joined("local").__enter__()
 """
 

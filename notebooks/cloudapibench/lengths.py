@@ -1,11 +1,13 @@
 """How long an augmentation is, and how well its calls do: Figure 6 (right)."""
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from lookuplab.results.plots import canvas
+from lookuplab.results.plots import STYLE, WIDTH
 
 LONGEST_BIN = 2048  # tokens: where the paper's figure ends
 
@@ -32,7 +34,11 @@ def length_map(rows: pd.DataFrame, designs: list[str], title: str) -> Figure:
     cells = cells.loc[sorted(cells.index, key=lambda name: -int(name[1:].split(",")[0]))]
     valid, share = cells["valid_percent"][names], cells["share_percent"][names]
     valid = valid.where(share > 0)
-    figure, axes = canvas(title, "", height=1.9 + 0.45 * len(cells))
+    with mpl.rc_context(STYLE):
+        size = WIDTH, 1.9 + 0.45 * len(cells)
+        figure, axes = plt.subplots(figsize=size, layout="constrained")
+        axes.set_title(title)
+    plt.close(figure)
     sns.heatmap(
         valid,
         annot=valid.map("{:.0f}%".format) + share.map("\nof {:.0f}%".format),

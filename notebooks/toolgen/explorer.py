@@ -13,6 +13,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 import torch
+from tool_calls import asked_questions
 
 from lookuplab.errors import needs
 from lookuplab.models import Decoding
@@ -21,7 +22,7 @@ from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.results.sliders import slide, table
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.generation import FUNCTION_DECODING, asked_questions, generate
+from lookuplab.toolgen.generation import FUNCTION_DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary

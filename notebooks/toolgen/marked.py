@@ -1,5 +1,5 @@
-"""Numbers on marked functions besides the paper's five (``marking.statistics_rows``): the tool's
-failures, marks by repository and by the package's rules.
+"""Numbers on marked functions: the paper's five, the tool's failures, marks by repository and by
+the package's rules.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them.
 """
@@ -10,9 +10,26 @@ from typing import Any
 import pandas as pd
 
 from lookuplab.scoring.rates import average, bare_row, row
+from lookuplab.toolgen.marking import MEANS
 
 Record = dict[str, Any]  # a function of a marked corpus
 Row = dict[str, Any]
+
+
+def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
+    """The paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
+
+    The paper does not say which tokens it counts; ours are Python's, and a docstring's are its
+    words.
+    """
+    frame = pd.DataFrame(records, columns=["repository", *MEANS])
+    counts = {"functions": len(frame), "repositories": frame.repository.nunique()}
+    rows = [{"condition": condition, "metric": name, "value": n} for name, n in counts.items()]
+    return rows + [
+        row("", condition, name, average(frame[field], frame.repository))
+        for field, name in MEANS.items()
+        if records
+    ]
 
 
 def failure_rows(records: Sequence[Record], condition: str) -> list[Row]:

@@ -8,23 +8,29 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
+from lookuplab.models import Completion
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, of_number, rate, row
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.generation import Generations, asked_questions
+from lookuplab.toolgen.generation import Generations
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import METRICS, Metric, metric_rows, repository_rows
-from lookuplab.toolgen.tool_use import ToolUse
+from lookuplab.toolgen.tool_use import Question, ToolUse
 
 Row = dict[str, Any]
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number, change=of_number)
 COLUMNS = "id repository probability failure names chosen offered right".split()
 Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
+
+
+def asked_questions(completion: Completion) -> list[Question]:
+    """What was asked while a completion was written: its record, as JSON has it."""
+    return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
 
 
 def questions_of(made: Generations) -> pd.DataFrame:

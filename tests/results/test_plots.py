@@ -44,12 +44,13 @@ def diamonds(axes):
 
 
 def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
-    (axes,) = plots.grouped_bars(RATES, "valid_percent", order=["low", "high"]).axes
+    figure = plots.grouped_bars(RATES, "valid_percent", order=["low", "high"])
+    (axes,) = figure.axes
     assert [bar.get_height() for bar in axes.patches] == [5, 14, 60, 80]
     segments = [one[:, 1].tolist() for lines in axes.collections for one in lines.get_segments()]
     assert segments == [[2, 9], [8, 20], [50, 72], [75, 84]]
     assert [y for _, y in diamonds(axes)] == [11.61, 84.39]
-    assert texts(axes.get_legend().get_texts()) == ["low", "high", "paper", "95% interval"]
+    assert texts(figure.legends[0].get_texts()) == ["low", "high", "95% interval", "paper"]
 
 
 def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
@@ -70,7 +71,7 @@ def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
     ],
 )
 def test_a_legend_says_n_where_a_name_has_one(counts, said):
-    legend = plots.grouped_bars(RATES.assign(n=counts), "valid_percent").axes[0].get_legend()
+    [legend] = plots.grouped_bars(RATES.assign(n=counts), "valid_percent").legends
     assert texts([legend.get_title(), *legend.get_texts()])[:3] == said
 
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
+import website
 import yaml
 from filelock import FileLock
 
@@ -54,7 +55,7 @@ def pages(shared) -> dict[str, Page]:
     folder = shared / "a report" / "mini"
     with FileLock(shared / "report.lock"):  # whichever of several test processes comes first
         if not folder.exists():
-            report.build(notebooks.load_profile("mini"), folder)
+            website.build(notebooks.load_profile("mini"), folder)
     return {file.relative_to(folder).as_posix(): Page(file) for file in folder.rglob("*.html")}
 
 
@@ -119,14 +120,14 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch)
     monkeypatch.setattr(paths, "RUNS", tmp_path)
     document = nbformat.read(notebook.path, as_version=4)
     cell = next(cell for cell in document.cells if cell.cell_type == "code")
-    widget = {report._WIDGET: {}, "text/plain": "IntSlider(value=3)"}
+    widget = {website._WIDGET: {}, "text/plain": "IntSlider(value=3)"}
     cell.outputs = [
         nbformat.v4.new_output("stream", text="what it printed"),
         nbformat.v4.new_output("display_data", data=widget),
     ]
     copy = paths.made(tmp_path / "mini" / notebook.paper) / f"{notebook.name}.ipynb"
     nbformat.write(document, copy)
-    report.write_notebook(notebook, notebooks.load_profile("mini"), tmp_path / "page.ipynb")
+    website.write_notebook(notebook, notebooks.load_profile("mini"), tmp_path / "page.ipynb")
     text = (tmp_path / "page.ipynb").read_text(encoding="utf-8")
     assert "what it printed" in text and "IntSlider" not in text and "Not run here" not in text
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ties import undecided
 
 from lookuplab.errors import UserError
 from lookuplab.retrieval.rankers import Ranker
@@ -78,13 +79,13 @@ class Given(Ranker):
 def test_a_question_for_which_all_scores_are_equal_is_said_and_named(capsys):
     two = ranking.rankers(SNIPPETS[:2], *PLACES, ["bm25-description", "description"])
     asked = ["mean of a column", "an unseen xyzzy"]
-    assert ranking.undecided(two, asked) == {"bm25-description": {*asked}, "description": set()}
+    assert undecided(two, asked) == {"bm25-description": {*asked}, "description": set()}
     said = "bm25-description gave every snippet the score 0 for 2 of 2 questions: "
     assert capsys.readouterr().out.startswith(said)
     three = ranking.rankers(SNIPPETS, *PLACES, ["bm25-description"])
-    assert ranking.undecided(three, asked) == {"bm25-description": {asked[1]}}
+    assert undecided(three, asked) == {"bm25-description": {asked[1]}}
     alone = ranking.rankers(SNIPPETS[:1], *PLACES, ["bm25-description"])
-    assert ranking.undecided(alone, asked) == {"bm25-description": set()}
+    assert undecided(alone, asked) == {"bm25-description": set()}
 
 
 def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():

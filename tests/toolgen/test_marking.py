@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from marked import by_repository, rules_rows
+from marked import by_repository, rules_rows, statistics_rows
 
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import marking
@@ -171,7 +171,7 @@ def test_saved_marks_laid_over_the_same_code_give_the_augmented_functions_again(
     records = marked_records(functions, workers=1, store=":memory:")
     marking.write_marks(records[::-1], file)
     saved = marking.read_marks(file)
-    told = [pd.DataFrame(marking.statistics_rows(one, "x")) for one in (saved, records)]
+    told = [pd.DataFrame(statistics_rows(one, "x")) for one in (saved, records)]
     pd.testing.assert_frame_equal(*told)
     found = marking.apply_marks(functions, saved)
     assert [one.body for one in found] == [record["marked_body"] for record in records]
@@ -218,7 +218,7 @@ def test_the_statistics_are_the_papers_five_numbers():
         [known | {"repository": name, "marks": n} for name, n in zip("aba", marks, strict=True)]
         for marks in ([2, 9, 4], [3, 9, 7])
     )
-    rows = {row["metric"]: row for row in marking.statistics_rows(records, "training")}
+    rows = {row["metric"]: row for row in statistics_rows(records, "training")}
     counted = [rows[name]["value"] for name in ("functions", "repositories", "function_tokens")]
     assert counted == [3, 2, 20]
     mean = rows["marks_per_function"]

@@ -117,21 +117,18 @@ def grouped_bars(
     _present(kinds, rows[bars])
     width = 0.8 / len(kinds)
     palette = colours(kinds)
-    keys, heading = _keys(rows, bars, palette)
-    figure, axes = canvas(title, ylabel)
-    handles: dict[str, Any] = {}
-    for position, (kind, label) in enumerate(zip(palette, keys, strict=True)):
+    figure, [(axes, _)] = _panels(rows, None, title, "", ylabel)
+    for position, (kind, colour) in enumerate(palette.items()):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
-        drawn = handles[label] = axes.bar(x, ours.value, width * 0.92, color=palette[kind])
+        drawn = axes.bar(x, ours.value, width * 0.92, color=colour)
         if counts:
             axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize=9)
         else:
             axes.errorbar(
                 x, ours.value, _whiskers(ours), fmt="none", ecolor=DARK, elinewidth=1, capsize=2.5
             )
-        if ours.paper_value.notna().any():
-            axes.plot(x, ours.paper_value, **PAPER_STYLE, zorder=5)
+        axes.plot(x, ours.paper_value, **PAPER_STYLE, zorder=5)
     if sum(max(map(len, name.split(" "))) for name in names) > 60:  # characters, or they overlap
         axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
     else:
@@ -139,19 +136,9 @@ def grouped_bars(
         ticks = [fill(name, room, break_long_words=False) for name in names]
         axes.set_xticks(range(len(names)), ticks)
     axes.set_ylim(0, top)
-    if rows.paper_value.notna().any():
-        handles["paper"] = Line2D([], [], **PAPER_STYLE)
-    if rows.ci_low.notna().any() and not counts:
-        handles["95% interval"] = Line2D([], [], color=DARK, marker="|", linestyle="none")
-    axes.legend(
-        handles.values(),
-        handles,
-        title=heading,
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        borderaxespad=0,
-        **LEGEND,
-    )
+    keys, heading = _keys(rows, bars, palette, marker="s", markersize=10, linestyle="none")
+    intervals = rows.assign(ci_low=np.nan) if counts else rows
+    _draw_keys(figure, heading, keys, intervals, {"marker": "|", "markersize": 9})
     return figure
 
 
@@ -296,15 +283,6 @@ def plain_log(axis: XAxis | YAxis) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(FormatStrFormatter("%g"))
     axis.set_minor_locator(NullLocator())
-
-
-def canvas(title: str, ylabel: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
-    """A closed figure in the common style, with one pair of axes; ``height`` in inches."""
-    with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
-        axes.set(title=title, ylabel=ylabel)
-    plt.close(figure)
-    return figure, axes
 
 
 def _panels(

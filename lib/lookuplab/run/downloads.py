@@ -4,7 +4,8 @@ and sha256.
 
 import shutil
 import tomllib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -105,12 +106,16 @@ def pinned(name: str) -> str:
 
     Other names, and those that state a revision, are returned unchanged.
     """
-    for source in load().values():
-        if (source.kind, source.address) == ("model", name) and source.revision != UNPINNED:
-            return f"{name}@{source.revision}"
-        if (source.kind, source.name) == ("package", name):
-            return source.folder.relative_to(paths.ROOT).as_posix()
-    return name
+    if (source := load().get(name)) and source.kind == "package":
+        return source.folder.relative_to(paths.ROOT).as_posix()
+    return f"{name}@{on_hub(name).revision}".removesuffix(f"@{UNPINNED}")
+
+
+def on_hub(address: str) -> Source:
+    """The entry of a model on the hub, or one of its own if none is listed."""
+    own = Source(address, "model", address, "see its page on the hub", "")
+    listed = (source for source in load().values() if source.kind == "model")
+    return next((source for source in listed if source.address == address), own)
 
 
 def is_fetched(source: Source) -> bool:
@@ -142,22 +147,26 @@ def cached(source: Source) -> Path | None:
     return None
 
 
-def room(sources: Iterable[Source]) -> dict[Path, tuple[int, int]]:
-    """Folder -> the bytes to be downloaded to its disk, as far as sizes are known, and those that
-    are free there.
+def room(sources: Iterable[Source]) -> Iterator[tuple[str, bool]]:
+    """A line for each disk that something of a known size is to be downloaded to, and whether it
+    fits.
     """
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    found: dict[int, tuple[Path, int]] = {}
-    for source in sources:
+    needed, folders = Counter[int](), dict[int, Path]()
+    for source in {(source.name, source.revision): source for source in sources}.values():
         if not is_fetched(source):
             place = Path(HF_HUB_CACHE) if source.kind == "model" else paths.DOWNLOADS
             # the folder itself may have to be made
-            folder = next(one for one in (place, *place.absolute().parents) if one.exists())
+            folder = next(filter(Path.exists, (place, *place.absolute().parents)))
             disk = folder.stat().st_dev
-            folder, needed = found.get(disk, (folder, 0))
-            found[disk] = folder, needed + source.bytes
-    return {folder: (n, shutil.disk_usage(folder).free) for folder, n in found.values()}
+            needed[disk] += source.bytes
+            folders.setdefault(disk, folder)
+    for disk, folder in folders.items():
+        if n := needed[disk]:
+            free = shutil.disk_usage(folder).free
+            advice = "" if n < free else ": make room, name fewer models, or move it (HF_HOME)"
+            yield f"{size(n)} to download, {size(free)} free in {folder}{advice}", not advice
 
 
 def delete(source: Source) -> None:

@@ -84,6 +84,11 @@ class Notebook:
         return f"{self.paper}/{self.name}"
 
     @property
+    def made(self) -> list[str]:
+        """The names of its artifacts, with the paper before them and without."""
+        return [*self.artifacts, *(id.partition("/")[2] for id in self.artifacts)]
+
+    @property
     def on_demand(self) -> bool:
         return self.order in ("alone", "manual")
 
@@ -104,15 +109,11 @@ def find(name: str) -> Notebook:
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
-    own: dict[str, list[Notebook]] = {}
-    made: dict[str, list[Notebook]] = {}
-    for notebook in all_notebooks():
-        for names, ids in ((own, [notebook.id]), (made, notebook.artifacts)):
-            for known in (*ids, *(id.split("/")[1] for id in ids)):
-                names.setdefault(known, []).append(notebook)
-    wanted = name.removesuffix(".ipynb").removeprefix("notebooks/")
-    check_choice("NOTEBOOK", wanted, [*own, *made])
-    matches = own.get(wanted) or made[wanted]
+    wanted, notebooks = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
+    names = [name for each in notebooks for name in (each.id, each.name, *each.made)]
+    check_choice("NOTEBOOK", wanted, dict.fromkeys(names))
+    matches = [each for each in notebooks if wanted in (each.id, each.name)]
+    matches = matches or [each for each in notebooks if wanted in each.made]
     if len(matches) > 1:
         known = " or ".join(notebook.id for notebook in matches)
         raise UserError(f"{name!r} names {len(matches)} notebooks: use {known}")
@@ -156,18 +157,18 @@ def read(path: Path) -> Notebook:
             f"{path}: the parameters cell holds more than plain values: {error}"
         ) from error
     code = "\n".join(source for source, _ in cells)
-    artifacts = [(f"{found[1]}/{found[2]}", found[0]) for found in _ARTIFACT.finditer(code)]
+    artifacts = [*_ARTIFACT.finditer(code)]
     if code.count("Artifact(") > len(artifacts):
         raise UserError(
             f"{path}: cannot read the names of every artifact; write "
             'artifact = Artifact("paper", "name", profile) with plain texts, in a line of its own'
         )
-    drawing = [statement for _, statement in artifacts]
+    drawing = [found[0] for found in artifacts]
     drawing += [source for source, tags in cells if "draw" in tags]
     orders, id = paths.NOTEBOOKS / "order.yaml", f"{path.parent.name}/{path.stem}"
     groups = yaml.safe_load(orders.read_text(encoding="utf-8")) if orders.is_file() else {}
     order = next((order for order, names in groups.items() if id in names), "any")
-    ids = tuple(id for id, _ in artifacts)
+    ids = tuple("/".join(found.groups()) for found in artifacts)
     return Notebook(path, values, ids, order, "\n".join(drawing))
 
 
@@ -524,13 +525,7 @@ def hub_source(name: str) -> downloads.Source:
     that the name states.
     """
     address, revision = split_revision(bare(name))
-    own = downloads.Source(address, "model", address, "see its page on the hub", "")
-    listed = (
-        source
-        for source in downloads.load().values()
-        if (source.kind, source.address) == ("model", address)
-    )
-    source = next(listed, own)
+    source = downloads.on_hub(address)
     return replace(source, revision=revision or source.revision)
 
 

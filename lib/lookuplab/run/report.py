@@ -1,26 +1,18 @@
-"""The last runs as pages: RESULTS.md, CLAIMS.md, and a static site with every notebook, all numbers
-and the documentation.
+"""The last runs as pages: RESULTS.md, CLAIMS.md, and those of the web site (``docs/website.py``).
 
 What they say is in the templates of ``run/pages``; here is what the templates are given.
-The site has the same layout as the repository, so that links in Markdown files stay valid; Sphinx
-with MyST-NB builds it. Nothing is executed or fetched.
 """
 
 import re
-import shutil
 from collections import Counter
-from collections.abc import Iterable
 from itertools import takewhile
-from operator import attrgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lookuplab import paths
-from lookuplab.errors import UserError, needs
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record, wall_seconds
 from lookuplab.results.claims import JudgedClaim
@@ -28,21 +20,6 @@ from lookuplab.results.paper import titles
 from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile
 
 _PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
-_WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
-# what lessons keep from students, and what is shown instead
-_FOR_TEACHERS = {
-    r"(?ms)^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION(\n|$)": r"\1...\2",
-    r"(?ms)^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS(\n|$)": "",
-}
-# Pages of the repository that the site shows beside docs/
-_DOCUMENTS = [
-    "data/mini/DESIGN",
-    "data/mini/record/README",
-    "data/mini/cloudapi/README",
-    "data/public/cloudapi/README",
-    "CONTRIBUTING",
-    "CHANGELOG",
-]
 
 
 def link(heading: str) -> str:
@@ -51,63 +28,9 @@ def link(heading: str) -> str:
     return f"[{heading}](#{anchor})"
 
 
-def title(page: str) -> str:
-    """The first line of a Markdown page."""
-    return page.partition("\n")[0].removeprefix("# ")
-
-
-def tally(items: Iterable[Any], attribute: str) -> Counter[str]:
-    """How many of the items have which value of an attribute."""
-    return Counter(map(attrgetter(attribute), items))
-
-
-def _page(template: str, **values: object) -> str:
+def page(template: str, **values: object) -> str:
+    """One of the templates, given these values."""
     return TEMPLATES.get_template(template).render(values).rstrip()
-
-
-def build(profile: Profile, output: Path) -> Path:
-    """Write the site of a profile's last run to the folder ``output``; returns the page to open.
-
-    An existing site is replaced once the new one is complete.
-    """
-    with needs("site"):
-        from sphinx.cmd.build import build_main
-
-    with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
-        sources, site = Path(folder, "sources"), Path(folder, "site")
-        write_sources(profile, sources)
-        options = [*"-q -j auto -b html".split(), "-c", f"{sources}/docs", "-d", f"{folder}/cache"]
-        if build_main([*options, str(sources), str(site)]):
-            raise UserError("Sphinx could not build the report, for the reason above")
-        shutil.rmtree(output, ignore_errors=True)
-        site.rename(output)
-    return output / "index.html"
-
-
-def write_sources(profile: Profile, sources: Path) -> None:
-    """Write everything that the site shows, each file at its place in the repository."""
-    run = Run(profile)
-    shutil.copytree(paths.ROOT / "docs", sources / "docs")
-    for name in run.names:
-        shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
-    for name in ("CITATION.cff", *(f"{document}.md" for document in _DOCUMENTS)):
-        shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
-    for notebook in all_notebooks():
-        write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
-    docs = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
-    folders = {folder: f"notebooks/{folder}/README" for folder in run.notebooks}
-    readme = run.illustrated(paths.ROOT / "README.md")
-    pages = {
-        "index": _page(
-            "site_index.md.j2", readme=readme, pages=[*folders.values()], docs=docs + _DOCUMENTS
-        ),
-        "RESULTS": _page("site_results.md.j2", run=run),
-        "CLAIMS": claims_page(run.judged[profile.name], profile),
-    }
-    for folder, name in folders.items():
-        pages[name] = _page("site_paper.md.j2", run=run, folder=folder)
-    for name, text in pages.items():
-        (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
 
 
 def uses_own_models(profile: Profile) -> bool:
@@ -121,7 +44,7 @@ def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
     """Every claim with its verdicts, the deciding number and the paper's; with ``details``, every
     comparison.
     """
-    return _page("claims.txt.j2", judgements=judgements, details=details)
+    return page("claims.txt.j2", judgements=judgements, details=details)
 
 
 def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
@@ -134,7 +57,7 @@ def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
         for notebook in all_notebooks()
         for artifact in notebook.artifacts
     }
-    return _page(
+    return page(
         "claims.md.j2",
         profile=profile,
         judgements=judgements,
@@ -147,7 +70,7 @@ def results_page(profile: Profile) -> str:
     """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper
     by paper.
     """
-    return _page("results.md.j2", run=Run(profile))
+    return page("results.md.j2", run=Run(profile))
 
 
 class ShownArtifact(NamedTuple):
@@ -200,8 +123,8 @@ class Run:
 
     def story(self, folder: str) -> str:
         """The folder's own page; without one, a heading with its name."""
-        page = paths.NOTEBOOKS / folder / "README.md"
-        return self.illustrated(page) if page.is_file() else f"# {folder.capitalize()}\n"
+        file = paths.NOTEBOOKS / folder / "README.md"
+        return self.illustrated(file) if file.is_file() else f"# {folder.capitalize()}\n"
 
     def _section(self, notebook: Notebook) -> Section:
         artifacts = [
@@ -218,7 +141,7 @@ class Run:
                     by_claim.setdefault(judged.claim.id, []).append((name, judged))
         return Section(notebook, artifacts, [*by_claim.values()])
 
-    def illustrated(self, page: Path) -> str:
+    def illustrated(self, file: Path) -> str:
         """A page of the repository with this run's pictures, the result below each, and the verdict
         after each claim.
         """
@@ -236,7 +159,7 @@ class Run:
             return f"{match[0]} **{direction}**" if direction else match[0]
 
         directions = {judged.claim.id: judged.direction for judged in self.judged[name]}
-        text = _PICTURE.sub(picture, page.read_text(encoding="utf-8"))
+        text = _PICTURE.sub(picture, file.read_text(encoding="utf-8"))
         return re.sub("`([a-z0-9-]+)`", verdict, text)
 
 
@@ -257,29 +180,6 @@ def sentence(place: Path) -> str:
     return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
 
-def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
-    """The executed copy of the last run, or the notebook without outputs.
-
-    Widgets are left out; lessons are shown without solutions and hidden tests.
-    """
-    executed = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
-    if executed.is_file():
-        source = executed
-        note = f"The executed copy of the last run under the profile {profile.name}"
-    else:
-        source = notebook.path
-        note = f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`"
-    document = nbformat.read(source, as_version=4)
-    document.metadata.pop("widgets", None)
-    for cell in document.cells:
-        for pattern, shown in _FOR_TEACHERS.items():
-            cell.source = re.sub(pattern, shown, cell.source)
-        if cell.cell_type == "code":
-            cell.outputs = [each for each in cell.outputs if _WIDGET not in each.get("data", {})]
-    document.cells.insert(1, nbformat.v4.new_markdown_cell(f"*{note}.*"))
-    nbformat.write(document, paths.made(page.parent) / page.name)
-
-
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("pages")),
     undefined=StrictUndefined,
@@ -287,9 +187,8 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.filters |= {
-    "title": title,
     "link": link,
-    "tally": tally,
+    "counts": Counter,
     "number": claims.number,
 }
 TEMPLATES.globals |= {

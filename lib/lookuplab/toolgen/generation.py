@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
@@ -22,7 +22,7 @@ from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool, content
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.pairs import kind_of, prompt_text
-from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse, Vocabulary
+from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 
 # the package's 128 tokens of code, plus marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
@@ -117,11 +117,6 @@ class Generations:
         """Function id -> a body or a whole ``def`` without marks, "" without a completion."""
         texts = {id: completion.text for id, completion in self.completions.items()}
         return {function.id: texts.get(function.id, "") for function in self.model.functions}
-
-
-def asked_questions(completion: Completion) -> list[Question]:
-    """What was asked while a completion was written: its record, as JSON has it."""
-    return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
 
 
 def generate(

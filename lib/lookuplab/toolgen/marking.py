@@ -35,7 +35,7 @@ from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
-from lookuplab.scoring.rates import average, rate, row
+from lookuplab.scoring.rates import rate, row
 from lookuplab.toolgen.analysers import answer_all, judgement_key, repository_digest
 from lookuplab.toolgen.functions import Function, without_comments
 from lookuplab.toolgen.jedi_tool import LOST, TOOL_VERSION, JediTool, cut_off, is_dunder
@@ -65,7 +65,7 @@ SKIPPED = frozenset(keyword.kwlist) | set(
 )
 # What stands around a name
 CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
-_MEANS = {
+MEANS = {
     "docstring_tokens": "docstring_tokens",
     "function_tokens": "function_tokens",
     "marks": "marks_per_function",
@@ -212,7 +212,7 @@ def read_marks(file: Path) -> list[Record]:
     Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and
     ``function_tokens``. Raises UserError for any other file.
     """
-    corpus = corpus_records(file, ["id", "code", *_MEANS])
+    corpus = corpus_records(file, ["id", "code", *MEANS])
     for record in corpus:
         positions = record.setdefault("positions", record["marks"])
         record |= {"repository": record["id"].partition("/")[0], "marks": len(positions)}
@@ -234,22 +234,6 @@ def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[
 def code_hash(source: str) -> str:
     """The first sixteen hexadecimal digits of a function's sha256."""
     return hashed(source)[:16]
-
-
-def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
-    """The paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
-
-    The paper does not say which tokens it counts; ours are Python's, and a docstring's are its
-    words.
-    """
-    frame = pd.DataFrame(records, columns=["repository", *_MEANS])
-    counts = {"functions": len(frame), "repositories": frame.repository.nunique()}
-    rows = [{"condition": condition, "metric": name, "value": n} for name, n in counts.items()]
-    return rows + [
-        row("", condition, name, average(frame[field], frame.repository))
-        for field, name in _MEANS.items()
-        if records
-    ]
 
 
 def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:

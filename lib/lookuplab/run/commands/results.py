@@ -2,6 +2,7 @@
 earlier runs. Nothing is run.
 """
 
+import runpy
 import sys
 from pathlib import Path
 
@@ -129,11 +130,10 @@ def report(*, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
-    from lookuplab.run import report as building
-
     chosen = made_profile(profile)
+    website = runpy.run_path(str(paths.ROOT / "docs" / "website.py"))
     with Progress("site", None):
-        front = building.build(chosen, paths.RUNS / "report" / chosen.name)
+        front = website["build"](chosen, paths.RUNS / "report" / chosen.name)
     click.echo(f"open {front}")
 
 

@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
@@ -271,17 +271,16 @@ def sweep(
     swept, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
     values = {name: split_values(text) for name, text in grid.items()}
-    cases = [dict(zip(grid, case, strict=True)) for case in product(*values.values())]
-    planned, tables = [], []
-    for number, case in enumerate(cases):
-        own = folder / f"{number:03d}"
-        job = plan(swept, chosen, case)
+    planned, settings, tables = [], [], []
+    for number, case in enumerate(product(*values.values())):
+        given, own = dict(zip(grid, case, strict=True)), folder / f"{number:03d}"
+        job = plan(swept, chosen, given)
         planned.append(replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures"))
+        settings.append([f"{name}={text}" for name, text in given.items() if values[name][1:]])
     code = execute(planned, jobs, scheduler)
     if rank_and_count()[0] > 0:
         sys.exit(code)
-    for job, case in zip(planned, cases, strict=True):
-        setting = [f"{name}={text}" for name, text in case.items() if values[name][1:]]
+    for job, setting in zip(planned, settings, strict=True):
         for file in sorted(job.figures.rglob("*.csv")):
             table = read_csv(file)
             conditions = [", ".join(filter(None, (old, *setting))) for old in table.condition]
@@ -311,7 +310,7 @@ def status(*, profile: str = "mini") -> None:
     """
     chosen, place = load_profile(profile), CompletionStore.default_path()
     for notebook in all_notebooks():
-        artifacts = " ".join(id.split("/")[1] for id in notebook.artifacts)
+        artifacts = " ".join(notebook.made[len(notebook.artifacts) :])
         click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
     click.echo(f"\nstore {place}")
     with CompletionStore(place if place.exists() else ":memory:") as store:
@@ -379,32 +378,25 @@ def _preview(planned: list[Job], gpu: str, prices: Mapping[str, str]) -> int:
     costly = [job for job in planned if not all(map(is_mini, job.models()))]
     for line in estimate.lines(costly, gpu, prices):
         click.echo(line)
-    for said, fits in _downloads(planned):
+    for said, fits in downloads.room(_sources(planned)):
         click.echo(said if fits else f"problem: {said}")
         if not fits:
             told.add(said)
     return 2 if told else 0
 
 
-def _downloads(planned: list[Job]) -> Iterator[tuple[str, bool]]:
-    """A line for each disk that something is to be downloaded to, and whether it fits."""
-    every = [source for job in planned for source in from_network(job)]
-    sources = {(source.name, source.revision): source for source in every}
-    for folder, (needed, free) in downloads.room(sources.values()).items():
-        if not needed:  # no size is known
-            continue
-        said = f"{downloads.size(needed)} to download, {downloads.size(free)} free in {folder}"
-        advice = "" if needed < free else ": make room, name fewer models, or move it (HF_HOME)"
-        yield said + advice, not advice
+def _sources(planned: list[Job]) -> list[downloads.Source]:
+    return [source for job in planned for source in from_network(job)]
 
 
 def _deletion(planned: list[Job]) -> Callable[[Job], None]:
     """What to call with each job that has succeeded: it deletes the hub models that no other job
     still needs, unless they are here now.
     """
-    every = [source for job in planned for source in from_network(job) if source.kind == "model"]
     waiting = Counter(
-        (source.address, source.revision) for source in every if not downloads.is_fetched(source)
+        (source.address, source.revision)
+        for source in _sources(planned)
+        if source.kind == "model" and not downloads.is_fetched(source)
     )
 
     def succeeded(job: Job) -> None:
@@ -443,7 +435,7 @@ def execute(
             click.echo(f"{job.notebook.id}: left out, no key for {keyless}", err=True)
     if dry_run:
         return _preview(planned, *dry_run)
-    for said, fits in _downloads(planned):
+    for said, fits in downloads.room(_sources(planned)):
         if not fits:
             raise UserError(said)
     for job in planned:

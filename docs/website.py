@@ -1,0 +1,103 @@
+"""Builds the web site of a profile's last run: `lookuplab report`.
+
+The site has the same layout as the repository, so that links in Markdown files stay valid; Sphinx
+with MyST-NB builds it (``conf.py``). The pages' words are in the templates of
+``lookuplab/run/pages``. Nothing is executed or fetched.
+"""
+
+import re
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nbformat
+
+from lookuplab import paths
+from lookuplab.errors import UserError, needs
+from lookuplab.run.notebooks import Notebook, Profile, all_notebooks
+from lookuplab.run.report import Run, claims_page, page
+
+# widgets work only in JupyterLab
+_WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
+# what lessons keep from students, and what is shown instead
+_FOR_TEACHERS = {
+    r"(?ms)^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION(\n|$)": r"\1...\2",
+    r"(?ms)^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS(\n|$)": "",
+}
+# Pages of the repository that the site shows beside docs/
+_DOCUMENTS = [
+    "data/mini/DESIGN",
+    "data/mini/record/README",
+    "data/mini/cloudapi/README",
+    "data/public/cloudapi/README",
+    "CONTRIBUTING",
+    "CHANGELOG",
+]
+
+
+def build(profile: Profile, output: Path) -> Path:
+    """Write the site of a profile's last run to the folder ``output``; returns the page to open.
+
+    An existing site is replaced once the new one is complete.
+    """
+    with needs("site"):
+        from sphinx.cmd.build import build_main
+
+    with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
+        sources, site = Path(folder, "sources"), Path(folder, "site")
+        write_sources(profile, sources)
+        options = [*"-q -j auto -b html".split(), "-c", f"{sources}/docs", "-d", f"{folder}/cache"]
+        if build_main([*options, str(sources), str(site)]):
+            raise UserError("Sphinx could not build the report, for the reason above")
+        shutil.rmtree(output, ignore_errors=True)
+        site.rename(output)
+    return output / "index.html"
+
+
+def write_sources(profile: Profile, sources: Path) -> None:
+    """Write everything that the site shows, each file at its place in the repository."""
+    run = Run(profile)
+    shutil.copytree(paths.ROOT / "docs", sources / "docs")
+    for name in run.names:
+        shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
+    for name in ("CITATION.cff", *(f"{document}.md" for document in _DOCUMENTS)):
+        shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
+    for notebook in all_notebooks():
+        write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
+    docs = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
+    folders = {folder: f"notebooks/{folder}/README" for folder in run.notebooks}
+    readme = run.illustrated(paths.ROOT / "README.md")
+    pages = {
+        "index": page(
+            "site_index.md.j2", readme=readme, pages=[*folders.values()], docs=docs + _DOCUMENTS
+        ),
+        "RESULTS": page("site_results.md.j2", run=run),
+        "CLAIMS": claims_page(run.judged[profile.name], profile),
+    }
+    for folder, name in folders.items():
+        pages[name] = page("site_paper.md.j2", run=run, folder=folder)
+    for name, text in pages.items():
+        (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
+
+
+def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
+    """The executed copy of the last run, or the notebook without outputs.
+
+    Widgets are left out; lessons are shown without solutions and hidden tests.
+    """
+    executed = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
+    if executed.is_file():
+        source = executed
+        note = f"The executed copy of the last run under the profile {profile.name}"
+    else:
+        source = notebook.path
+        note = f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`"
+    document = nbformat.read(source, as_version=4)
+    document.metadata.pop("widgets", None)
+    for cell in document.cells:
+        for pattern, shown in _FOR_TEACHERS.items():
+            cell.source = re.sub(pattern, shown, cell.source)
+        if cell.cell_type == "code":
+            cell.outputs = [each for each in cell.outputs if _WIDGET not in each.get("data", {})]
+    document.cells.insert(1, nbformat.v4.new_markdown_cell(f"*{note}.*"))
+    nbformat.write(document, paths.made(page.parent) / page.name)

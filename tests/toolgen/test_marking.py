@@ -47,7 +47,6 @@ def test_figure_4(tmp_path, tool):
     ("arguments", "code", "expected"),
     [
         ("e", "raise ValueError(str(e))", "raise ValueError(str(<COMP>e))"),
-        ("n", "for i in range(n): pass", "for i in range(<COMP>n): pass"),
         ("n", "return n.__dict__", "return <COMP>n.__dict__"),
         ("n", "größe = n; return größe", "größe = <COMP>n; return <COMP>größe"),
         ("n", 's = """n\n  n"""; return n + s', 's = """n\n  n"""; return <COMP>n + <COMP>s'),

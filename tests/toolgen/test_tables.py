@@ -3,10 +3,12 @@ they are shown.
 """
 
 from io import StringIO
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from section_v import ending_rows, gain_rows
 from tool_calls import threshold_rows
 
 from lookuplab.scoring.rates import rate
@@ -118,3 +120,17 @@ def test_without_any_verdict_or_dependency_those_metrics_have_no_row(frames):
     found = numbers(repository_rows({("m", "base"): lost}))
     assert "succrate_percent" not in found and "depcov_percent" not in found
     assert found["prefix_percent"][0] == 37.5
+
+
+def test_answers_without_an_end_break_and_coverage_gains_more_than_success(frames):
+    ends = {id: SimpleNamespace(finish_reason="length" if id == "a" else "eos") for id in "abcd"}
+    broken = frames["m", "toolgen"].assign(failures=["E0001", "", "E0001 E0602", "E1101"])
+    made, roles = {("m", "toolgen"): SimpleNamespace(completions=ends)}, {"m": "T5", "other": "GPT"}
+    rows = ending_rows({("m", "toolgen"): broken}, made, roles) + gain_rows(frames, roles)
+    assert [(row["condition"], row["value"], row["n"]) for row in rows] == [
+        ("T5", 25, 4),
+        ("T5/unfinished", 100, 1),
+        ("T5/finished", pytest.approx(100 / 3), 3),
+        # 2 of 8 dependencies become 6, and 1 of 3 successes 3 of 4
+        ("T5", pytest.approx(200 - 125), 4),
+    ]

@@ -1,0 +1,87 @@
+"""What Section V says beyond Tables II and III: which errors the tool prevents, the errors of
+answers that do not end, and whether coverage or success gains more.
+
+Frames are those of ``tables``. Rows are dictionaries as ``scoring.rates.row`` makes them; those
+about one model of the paper have its name as their condition.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lookuplab.scoring.rates import Array, jackknife, rate, row
+from lookuplab.toolgen.generation import Generations
+from lookuplab.toolgen.rules import PACKAGE_RULES
+from lookuplab.toolgen.tables import METRICS, Corpus, Frames, Metric, metric_rows, ratio
+
+COVERAGE_AND_SUCCESS = [
+    next(one for one in METRICS if one.name == f"{name}_percent") for name in ("depcov", "succrate")
+]
+ERRORS = {"syntax_error": "E0001", "undefined_variable": "E0602", "no_member": "E1101"}
+Row = dict[str, Any]
+
+
+def error_rows(frames: Frames) -> list[Row]:
+    """``no_member_percent`` and so on, for each of ERRORS: the share of functions in which pylint
+    finds one, and its paired changes from ``base``.
+    """
+    with_errors = {
+        key: frame.assign(
+            **{
+                name: frame.failures.str.contains(message).where(frame.passed.notna())
+                for name, message in ERRORS.items()
+            }
+        )
+        for key, frame in frames.items()
+    }
+    metrics = [Metric(f"{name}_percent", "errors", column=name) for name in ERRORS]
+    return metric_rows(with_errors, metrics)
+
+
+def ending_rows(
+    frames: Frames, made: Mapping[tuple[str, str], Generations], roles: Mapping[str, str]
+) -> list[Row]:
+    """How many answers of each ToolGen model do not end, ``unfinished_percent``, and how many of
+    these and of the others have a syntax error: ``syntax_error_percent`` of ``ROLE/unfinished`` and
+    ``ROLE/finished``. ``made``: (model, condition) -> its answers.
+    """
+    rows = []
+    for model, role in roles.items():
+        if (frame := frames.get((model, "toolgen"))) is None:
+            continue
+        ends = {id: one.finish_reason for id, one in made[model, "toolgen"].completions.items()}
+        is_cut = frame.id.map(ends) == "length"
+        cut = rate(is_cut, frame.cluster).percent()
+        rows.append(row(model, role, "unfinished_percent", cut))
+        for name, part in (("unfinished", frame[is_cut]), ("finished", frame[~is_cut])):
+            if len(part):
+                broken = part.failures.str.contains(ERRORS["syntax_error"])
+                share = rate(broken, part.cluster).percent()
+                rows.append(row(model, f"{role}/{name}", "syntax_error_percent", share))
+    return rows
+
+
+def gain_rows(frames: Frames, roles: Mapping[str, str]) -> list[Row]:
+    """``gain_difference_points``: how much more dependency coverage gains with ToolGen than the
+    success rate does, each in percent of the base model's.
+    """
+    rows = []
+    for model, role in roles.items():
+        both = [frames.get((model, condition)) for condition in ("base", "toolgen")]
+        corpora = [Corpus(frame, str.split, PACKAGE_RULES) for frame in both if frame is not None]
+        if len(corpora) == 2:
+            counts = [[one.counted(corpus) for corpus in corpora] for one in COVERAGE_AND_SUCCESS]
+            sums = partial(np.tensordot, b=np.moveaxis(counts, 2, 0), axes=1)
+            clusters = corpora[0].frame.cluster
+            (number,) = jackknife(lambda weights, of=sums: _gain_difference(of(weights)), clusters)
+            if not np.isnan(number.value):
+                rows.append(row(model, role, "gain_difference_points", number.percent()))
+    return rows
+
+
+def _gain_difference(sums: Array) -> Array:
+    """The first minus the second relative change of sums (..., 2 metrics, 2 conditions, 2)."""
+    gains = ratio(ratio(sums)[..., ::-1])
+    return np.asarray(gains[..., 0] - gains[..., 1])

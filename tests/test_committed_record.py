@@ -20,7 +20,7 @@ from lookuplab.run import audit
 from lookuplab.stackoverflow.ds1000 import select
 from lookuplab.stackoverflow.grader import Grader, VerdictStore, failing_references
 from lookuplab.toolgen.analysers import JudgementStore
-from lookuplab.toolgen.evaluation import held_out_functions, judged_all, most_tokens
+from lookuplab.toolgen.evaluation import held_out_functions, judged_all, token_counter
 from lookuplab.toolgen.functions import Filters, locate_all
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
@@ -58,7 +58,7 @@ def asks_for_calls() -> None:
 def functions() -> list:
     """Functions of a small repository that the record has marks of."""
     marks = pd.read_parquet(record.folder() / "marks.parquet").about
-    filters, tokens = Filters(max_model_tokens=128), most_tokens(["mini-gpt-toolgen"])
+    filters, tokens = Filters(max_model_tokens=128), token_counter("mini-gpt-toolgen")
     found = held_out_functions(locate_all(["nbclient"]), filters, count_tokens=tokens)
     return [one for one in found if one.id in set(marks)]
 

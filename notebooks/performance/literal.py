@@ -72,7 +72,7 @@ class Writer:
 
     Each token takes a forward pass over the prompt and all tokens before it, without a cache, and
     after each token the whole text is decoded anew. The rules are those of ``ToolUse()``: names are
-    tokenised after the mark, a break follows them, and a mark without suggestions is not repeated.
+    tokenised after the mark, and a mark without suggestions is not repeated.
     A name is tokenised only once.
     """
 
@@ -95,16 +95,14 @@ class Writer:
             text, repeats = self._spelled(prompt, written), False
             if written[-1] == mark:
                 node = self._suggested(function, text)
-                repeats = node is None
-                while node is not None and len(written) < room:  # LLM-SELECT, from line 6
-                    over = node.terminal
-                    among = self.vocabulary.breaks if over else list(node)
+                repeats = node is None or node.terminal
+                while node and not node.terminal and len(written) < room:  # LLM-SELECT, line 7
                     probabilities = self._predict(prompt, written)
                     mask = torch.zeros_like(probabilities)
-                    mask[among] = 1
+                    mask[list(node)] = 1
                     written.append((probabilities * mask).argmax().item())
                     self._spelled(prompt, written)
-                    node = None if over or node[written[-1]].closed else node[written[-1]]
+                    node = node[written[-1]]
             if written[-1] in self.model.end_of_text:
                 break
         return written
@@ -128,8 +126,8 @@ class Writer:
             return None
         offered = suggestions(ask_tool(self.tool, function, text, "decoder"))
         begun = re.search(r"\w*\Z", text)[0]
-        paths, closed = self.vocabulary.spellings(self.vocabulary.mark, offered, begun)
-        return Trie.of(paths, closed) if paths else None
+        paths, _ = self.vocabulary.spellings(self.vocabulary.mark, offered, begun)
+        return Trie.of(paths) if paths else None
 
 
 def verdicts(

@@ -36,7 +36,7 @@ def asks(notebook: str, values: Mapping[str, Any]) -> Iterator[tuple[Functions, 
         "table2_similarity": ["own"],
         "table3_repository_metrics": ["own"],
         "explorer": ["own"],
-        "monitor_mode": ["without", "with the tool"],
+        "monitor_mode": ["one way", "another", "a third"],
         "trigger_threshold": values.get("gates"),
     }[notebook]
     count = values["limit"]

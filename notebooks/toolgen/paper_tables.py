@@ -3,13 +3,14 @@ models know, and tables as the paper prints them.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.toolgen.evaluation import token_counter
 from lookuplab.toolgen.functions import Filters, Function, extract, locate_all
 
 
@@ -42,6 +43,14 @@ def listed_functions(
     if not functions.keys() & ids:
         raise UserError(f"{file}: none of its {len(ids)} ids is a usable function of its file")
     return [functions[id] for id in ids if id in functions]
+
+
+def too_long(functions: Sequence[Function], models: Sequence[str], most: int) -> dict[str, int]:
+    """How many of the functions have more than ``most`` tokens of each model's own."""
+    counters = {name: token_counter(name) for name in models}
+    return {
+        name: sum(count(one.code) > most for one in functions) for name, count in counters.items()
+    }
 
 
 def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from triggers import ece_interval
 
 from lookuplab.scoring.calibration import (
     aurc_interval,
     auroc_interval,
-    ece_interval,
     reliability_rows,
 )
 

@@ -29,7 +29,7 @@ def test_a_walk_has_the_free_models_probabilities_at_every_step(walked):
 
 def test_the_question_behind_a_choice_is_found_and_what_the_model_did_not_want_is_counted(walked):
     asked = [step.question and step.question.step for step in walked.steps]
-    assert asked == [None, None, None, 3, 3, 3, 3, 3, None]
+    assert asked == [None, None, None, 3, 3, 3, 3, None, None]
     assert walked.choices()[0] == 4 and walked.overruled() == [4]  # _invented was likelier
     found = {"tokens": 9, "marks": 1, "questions": 1, "overruled_tokens": 1}
     assert found.items() <= walked.counts().items()

@@ -4,6 +4,7 @@ traps.
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 from tiny_architectures import CORPUS, byte_tokenizer, metaspace_tokenizer
@@ -12,7 +13,7 @@ from tokenizers import AddedToken, decoders, normalizers
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import decoded
 from lookuplab.toolgen.pairs import MODEL_KINDS, Pair, add_mark, encode, read_pairs
-from lookuplab.toolgen.rules import PACKAGE_RULES
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.tool_use import Vocabulary
 
 BODY = (
@@ -75,6 +76,14 @@ def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
         row = [token for token in example.answer if token != mark]
         start, whole = decoded(tokenizer, [prompt, prompt + row])
         assert whole == start + bare.answer(kind)
+
+
+def test_without_its_signature_a_function_is_written_whole_from_its_docstring():
+    alone = replace(PAIR, rules=replace(PAPER_RULES, given_signature=False))
+    read = ["'''Register updates.'''\n", "### Description:\nRegister updates."]
+    assert [alone.prompt(kind) for kind in MODEL_KINDS] == read
+    assert alone.answer("decoder") == alone.answer("encoder-decoder")
+    assert encode(byte_tokenizer(), [alone], "decoder")[0].signature == 0
 
 
 def test_the_mark_of_the_authors_tokenizers_is_taken_as_theirs_and_spells_nothing(tokenizer):

@@ -88,7 +88,8 @@ def test_where_a_name_ends_that_begins_another(write, rule, longer, text):
     """
     ending = 0.25 if longer < 0.75 else 0.05
     table = {MARK: {"foo": 0.5}, "foo": {"_bar": longer, "(": ending}, "_bar": {"(": 0.9}}
-    assert write(ASKED | table, by(name_end_rule=rule), ["foo", "foo_bar"]).text == text
+    use = by(name_end_rule=rule, boundary=True)
+    assert write(ASKED | table, use, ["foo", "foo_bar"]).text == text
 
 
 @pytest.mark.parametrize(("longer", "text"), [(0.49, "ab("), (0.5, "abc(")])
@@ -102,25 +103,30 @@ def test_the_mean_is_taken_over_all_tokens_of_the_name_forced_ones_included(writ
 
 
 @pytest.mark.parametrize("rule", ["first", "mean"])
-def test_behind_a_name_comes_what_cannot_continue_it_and_without_a_boundary_anything(write, rule):
+def test_behind_a_name_comes_anything_and_with_a_boundary_what_cannot_continue_it(write, rule):
     table = {MARK: {"foo": 0.9}, "foo": {"bar": 0.6, MARK: 0.3, "(": 0.05}}
-    assert write(ASKED | table, by(name_end_rule=rule), ["foo"]).text == "foo("
-    free = by(name_end_rule=rule, boundary=False)
-    assert write(ASKED | table, free, ["foo", "foo_"]).text == "foobar"
+    assert write(ASKED | table, by(name_end_rule=rule), ["foo", "foo_"]).text == "foobar"
+    assert write(ASKED | table, by(name_end_rule=rule, boundary=True), ["foo"]).text == "foo("
 
 
 def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_where_it_is_missing():
-    assert str(ToolUse()) == "trigger mark, variant paper, gate 0.0, ends first"
+    assert str(ToolUse()) == "trigger mark, variant paper, gate 0.0, ends first, boundary False"
     assert str(ToolUse("dot")) == "trigger dot, variant paper, gate 0.0, ends break"
-    assert str(by(boundary=False)).endswith("boundary False")
-    assert str(by(PACKAGE_RULES, boundary=True)).endswith("boundary True")
-    assert str(by(dummy="x")) == f"{ToolUse()}, dummy x"
+    assert str(by(boundary=True)) == "trigger mark, variant paper, gate 0.0, ends first"
+    assert str(by(PACKAGE_RULES)).endswith("boundary False")
+    assert str(by(dummy="x", boundary=True)) == f"{by(boundary=True)}, dummy x"
 
 
 def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark(write):
     table = {MARK: {MARK: 0.6, "x": 0.3}, "x": {MARK: 0.5, "y": 0.4}}
     written = write(ASKED | table, ToolUse(), [], ["xfoo"], pieces=["foo"])
     assert (written.text, written.asked, written.marks) == ("xfoo", ["", "x"], 2)
+
+
+def test_a_name_that_is_already_complete_is_not_asked_about_twice(write):
+    table = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3}}
+    written = write(table, ToolUse(), ["x", "z"])
+    assert (written.text, written.asked, written.marks) == ("xy", ["x"], 1)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +198,6 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
     [
         (lambda: ToolUse("dots"), "trigger is 'dots'; it must be mark, dot, None"),
         (lambda: by(name_end_rule="frist"), "rule is 'frist'; it must be first, mean, break"),
-        (lambda: by(boundary="no"), "boundary is 'no'; it must be True, False"),
         (lambda: by(min_mark_probability=7), "is 7; it must be a probability, or 2.0 for never"),
         (lambda: rules_of("pakage"), "variant is 'pakage'; it must be paper, package"),
     ],

@@ -279,7 +279,7 @@ class Named(NamedTuple):
 
     @property
     def is_on_hub(self) -> bool:
-        is_loaded = self.is_model or self.parameter == "encoder"
+        is_loaded = self.is_model or self.parameter in ("encoder", "tokenizer")
         return is_loaded and not (is_remote(self.text) or is_mini(self.text) or self.place)
 
 

@@ -7,22 +7,18 @@ Throughout, ``correct`` is (n,) booleans, ``confidence`` (n,) numbers from 0 to 
 """
 
 from collections.abc import Callable
-from math import fsum, nan
+from math import nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2, norm, rankdata
+from scipy.stats import rankdata
 
 from lookuplab.scoring.rates import (
-    LEVEL,
-    TAIL_PROBABILITY,
     Array,
     Rate,
-    averages,
     bare_row,
     jackknife,
-    of_change,
     of_score_change,
     of_share,
     rate,
@@ -51,26 +47,6 @@ def auroc_interval(
         return jackknife(auroc, clusters, of_share)[0]
     other = _weighted(_auroc, correct, less)
     return jackknife(lambda weights: auroc(weights) - other(weights), clusters, of_score_change)[0]
-
-
-def ece_interval(
-    correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
-) -> Rate:
-    """Expected calibration error: mean distance of share right and mean confidence in equal-mass
-    bins, by size.
-
-    Noise never cancels in a sum of distances, so even a calibrated model's error is above 0. The
-    interval is therefore Scheffé's: all errors whose gaps in the bins are jointly compatible with
-    the observed ones. It covers the truth in more than 95% of samples, and reaches 0 if nothing
-    shows that the model is miscalibrated.
-    """
-    gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
-    inside = _bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
-    gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
-    value = fsum(abs(each.value) for each in gaps)
-    reach = np.sqrt(fsum((each.high - each.low) ** 2 for each in gaps)) / 2
-    reach *= np.sqrt(chi2.ppf(LEVEL, bins)) / norm.isf(TAIL_PROBABILITY)
-    return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)
 
 
 def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike) -> Rate:
@@ -134,7 +110,7 @@ def reliability_rows(
     the bin's size.
     """
     correct, confidence, clusters = map(np.asarray, (correct, confidence, clusters))
-    member = _bins(confidence, bins)
+    member = equal_mass_bins(confidence, bins)
     rows = []
     for number, label in enumerate(np.unique(member), start=1):
         inside = member == label
@@ -145,7 +121,7 @@ def reliability_rows(
     return rows
 
 
-def _bins(confidence: ArrayLike, bins: int) -> Array:
+def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
     """(n,) bin numbers from 1: bins of equal mass, by average rank, so that equal confidences share
     one.
     """

@@ -111,17 +111,14 @@ def sample(
     ]
 
 
-def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
-    """A function that counts a text's tokens: the most over these local models, named as for
-    ``models.load``.
+def token_counter(tokenizer: str) -> Callable[[str], int]:
+    """A function that counts a text's tokens, as a model named as for ``models.load`` reads them.
 
-    The test functions are then short enough for each of them. A function's code has no marks, so
-    the mark in a vocabulary changes no number.
+    One tokenizer decides which functions are short enough, whatever models write them. A function's
+    code has no marks, so the mark in a vocabulary changes no number.
     """
-    tokenizers = [load(name).tokenizer for name in models]
-    return lambda text: max(
-        len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers
-    )
+    spelled: Any = load(tokenizer).tokenizer
+    return lambda text: len(spelled(text, add_special_tokens=False)["input_ids"])
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,11 @@ class Function:
     body_line: int  # first line of body
     tokens: tuple[Token, ...] = field(repr=False, compare=False)  # of signature and body
 
+    @property
+    def code(self) -> str:
+        """Signature and body, without the docstring."""
+        return f"{self.signature}\n{self.body}"
+
     def lines(self) -> list[str]:
         """The lines of the whole file, with their ends."""
         return lines_of(read_source(self.root / self.file))
@@ -172,10 +177,9 @@ def extract(
             try:
                 function = _function(repository, path, lines, name, node, filters)
                 key = _prompt_key(vars(function))
-                code = f"{function.signature}\n{function.body}"
                 if key in seen:
                     raise LeftOut("same docstring and signature as another")
-                if count_tokens and count_tokens(code) > filters.max_model_tokens:
+                if count_tokens and count_tokens(function.code) > filters.max_model_tokens:
                     raise LeftOut(f"more than {filters.max_model_tokens} model tokens")
                 seen.add(key)
                 result.functions.append(function)

@@ -16,6 +16,7 @@ from lookuplab.paths import folder_hash
 from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
+from lookuplab.toolgen.pairs import writes_def
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
@@ -77,15 +78,14 @@ def unsaved(
     """The file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT), and the
     caret after it: its line from 1, its column from 0 in characters.
 
-    ``lines`` are the whole file's. ``written`` has no marks and is not indented as in the file; a
-    decoder-only model (``kind``, see ``pairs.MODEL_KINDS``) writes a body, an encoder-decoder model
-    a ``def``. A body follows signature and docstring as they are in the file, and so does the body
-    of a ``def`` with the function's own signature: the user has written the docstring, and
-    Algorithm 1 sees it too. Any other ``def``, finished or not, replaces the function. Decorators
-    are kept.
+    ``lines`` are the whole file's. ``written`` has no marks and is not indented as in the file; it
+    is a body or a ``def`` (``pairs.writes_def``). A body follows signature and docstring as they
+    are in the file, and so does the body of a ``def`` with the function's own signature: the user
+    has written the docstring, and Algorithm 1 sees it too. Any other ``def``, finished or not,
+    replaces the function. Decorators are kept.
     """
     head, own = function.body_line - 1, function.signature + "\n"
-    if kind == "encoder-decoder":
+    if writes_def(kind, rules):
         if not written.startswith(own):
             head = function.line - 1
         written = written.removeprefix(own)

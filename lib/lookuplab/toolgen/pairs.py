@@ -1,8 +1,9 @@
 """Pairs of docstring and function as a model reads and writes them, in text and in tokens (paper,
 Section III-B-2).
 
-The two formats are the replication package's. A decoder-only model continues after signature and
-docstring::
+The paper's models read a docstring and write a function. The replication package, whose two formats
+these are, also gives them the signature, unless the ``Rules`` say otherwise (``given_signature``).
+A decoder-only model continues after signature and docstring::
 
     def add(self, *updates):
         '''Register updates.'''
@@ -10,6 +11,7 @@ docstring::
 
 An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function
 without its docstring; by the package's ``Rules`` it reads the signature without `def` and colon.
+Without a signature, both kinds read the docstring in the same form and write that function.
 
 The mark is a single special token of the vocabulary, so that it spells nothing. It is removed from
 a row of tokens by its id, never from a text: around the mark a tokenizer splits words differently,
@@ -57,7 +59,7 @@ class Pair:
 
     def answer(self, kind: str) -> str:
         """What it writes: the body, or the function without docstring."""
-        return f"{self.signature}\n{self.body}" if kind == "encoder-decoder" else self.body
+        return f"{self.signature}\n{self.body}" if writes_def(kind, self.rules) else self.body
 
     def unmarked(self) -> "Pair":
         """The same pair without marks."""
@@ -100,9 +102,9 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
     return corpus
 
 
-def read_pairs(path: Path) -> tuple[list[Pair], Counter[str]]:
+def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Counter[str]]:
     """The augmented functions of a marked corpus, and how many were left out because their own text
-    spells the mark.
+    spells the mark. ``given_signature`` as in ``Rules``.
     """
     own = ("id", "docstring", "signature", "body")
     corpus = corpus_records(path, (*own, "marked_signature", "marked_body"))
@@ -112,7 +114,7 @@ def read_pairs(path: Path) -> tuple[list[Pair], Counter[str]]:
             record["docstring"],
             record["marked_signature"],
             record["marked_body"],
-            rules_of(record.get("variant", "paper")),
+            rules_of(record.get("variant", "paper"), given_signature=given_signature),
         )
         for record in corpus
         if not any(MARK in record[name] for name in own)
@@ -125,6 +127,11 @@ def kind_of(config: Any) -> str:
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
+def writes_def(kind: str, rules: Rules = PAPER_RULES) -> bool:
+    """Whether such a model writes the function from its `def` on, not only the body."""
+    return kind == "encoder-decoder" or not rules.given_signature
+
+
 def prompt_text(function: Any, kind: str, rules: Rules = PAPER_RULES) -> str:
     """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``.
 
@@ -134,10 +141,13 @@ def prompt_text(function: Any, kind: str, rules: Rules = PAPER_RULES) -> str:
     check_choice("kind", kind, MODEL_KINDS)
     docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
-        described = f"### Description:\n{docstring}\n\n" if docstring else ""
         if rules.bare_signatures:
             signature = re.sub(r"^(async\s+)?def\s+", "", signature).strip(" :")
-        return f"{described}### Signature:\n{signature}"
+        signature = signature if rules.given_signature else ""
+        given = {"Description": docstring, "Signature": signature}
+        return "\n\n".join(f"### {name}:\n{text}" for name, text in given.items() if text)
+    if not rules.given_signature:
+        return f"'''{docstring}'''\n"
     first = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)
     indent = first[1] if first else "    "
     return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
@@ -182,7 +192,8 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[EncodedPair
     for pair in pairs:
         bare, tail = pair.unmarked(), []
         prompt, spans = located(tokenizer, pair.prompt(kind), special=True)
-        signature = sum(start < len(bare.signature) for start, _ in spans)
+        end_of_signature = len(bare.signature) if bare.rules.given_signature else 0
+        signature = sum(start < end_of_signature for start, _ in spans)
         if kind == "decoder":
             if len(prompt) > 1 and prompt[-1] == end:
                 prompt.pop()

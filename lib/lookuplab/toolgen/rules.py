@@ -1,11 +1,12 @@
 """Whose rules: ToolGen as the paper states it, or as its replication package has it.
 
 Parameters, commands, corpora and keys name the rules by a word, the ``variant``; ``rules_of`` turns
-it into the object. Every other module asks the object and never compares words.
+it into the object, with changes to single rules. Every other module asks the object and never
+compares words.
 """
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from lookuplab.errors import UserError, check_choice
 
@@ -16,12 +17,15 @@ NameEndRule = Literal["first", "mean", "break"]
 @dataclass(frozen=True)
 class Rules:
     """The answers to every question on which paper and package differ. The defaults are the
-    paper's.
+    paper's, except for ``given_signature``.
 
     The functions and their texts:
 
     - ``package_docstrings``: docstrings are shortened by ``functions.package_docstring``; those
       that ``functions.REFUSED_DOCSTRINGS`` matches are left out, and so is ``async def``.
+    - ``given_signature``: the model reads signature and docstring, as in the package. In the paper
+      (Section II-A, Algorithm 2) it reads the docstring and writes the signature, too; the mini
+      models were not trained to do that.
     - ``bare_signatures``: an encoder-decoder model reads them without `def` and colon.
     - ``comments_in_corpus``: marked functions keep their comments and blank lines.
 
@@ -38,8 +42,8 @@ class Rules:
       "first": the name ends there (Algorithm 3). "mean": the name goes on if the most likely next
       token of a longer one is at least as probable as the name's tokens so far on average.
       "break": the model chooses between such a token and a break.
-    - ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the
-      name.
+    - ``boundary``: a break follows the name. Neither the paper nor the package has this rule; by
+      Algorithm 3 the row is unconstrained from the end of the name.
     - ``marking``: the version of the marks, part of their keys. Increase it whenever the same
       answers of the tool would give a function different marks.
 
@@ -58,6 +62,7 @@ class Rules:
 
     variant: str
     package_docstrings: bool = False
+    given_signature: bool = True
     bare_signatures: bool = False
     comments_in_corpus: bool = True
     whatever_fits: bool = False
@@ -65,7 +70,7 @@ class Rules:
     min_mark_probability: float = 0.0
     weak_marks: bool = False
     name_end_rule: NameEndRule = "first"
-    boundary: bool = True
+    boundary: bool = False
     marking: int = 1
     whole_functions: bool = False
     comments_in_code_bleu: bool = False
@@ -77,7 +82,6 @@ class Rules:
 
     def __post_init__(self) -> None:
         check_choice("name_end_rule", self.name_end_rule, get_args(NameEndRule))
-        check_choice("boundary", self.boundary, (True, False))
         if not 0 <= self.min_mark_probability <= NEVER:
             raise UserError(
                 f"min_mark_probability is {self.min_mark_probability}; it must be a probability, "
@@ -104,7 +108,6 @@ PACKAGE_RULES = Rules(
     min_mark_probability=0.8,
     weak_marks=True,
     name_end_rule="mean",
-    boundary=False,
     marking=2,
     whole_functions=True,
     comments_in_code_bleu=True,
@@ -117,7 +120,7 @@ PACKAGE_RULES = Rules(
 RULES = {str(rules): rules for rules in (PAPER_RULES, PACKAGE_RULES)}
 
 
-def rules_of(variant: str) -> Rules:
-    """The rules with that name. Raises UserError if there are none."""
+def rules_of(variant: str, **changes: Any) -> Rules:
+    """The rules with that name, with ``changes``. Raises UserError for an unknown name or value."""
     check_choice("variant", variant, RULES)
-    return RULES[variant]
+    return replace(RULES[variant], **changes)

@@ -2,10 +2,9 @@
 one row.
 
 A row is unconstrained until the tool is asked. The answer becomes a trie of tokens, in which the
-model chooses; after the name comes a *break*, a token that cannot continue an identifier, and the
-row is unconstrained again. Neither
-Algorithm 3 nor the replication package has that boundary: without it (``boundary=False``) a chosen
-``foo`` may continue to ``foobar``, which was not offered.
+model chooses; after the name the row is unconstrained again. So a chosen ``foo`` may continue to
+``foobar``, which was not offered: Algorithm 3 allows it, and so does the replication package. With
+the rule ``boundary`` a *break* must follow the name, a token that cannot continue an identifier.
 
 Without suggestions (an empty list, a failed call) the row continues unconstrained. The mark itself
 spells nothing, and it may not follow itself, because the same question would have the same answer.
@@ -25,7 +24,7 @@ from lookuplab.toolgen.jedi_tool import behind_a_dot, suggestions
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import SKIPPED
 from lookuplab.toolgen.pairs import add_mark, mark_of
-from lookuplab.toolgen.rules import NEVER, PAPER_RULES, RULES, Rules
+from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 
 if TYPE_CHECKING:
     import torch
@@ -57,9 +56,7 @@ class ToolUse:
             object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
-        """As in the keys of stored answers: the paper's rules have a boundary unless it says
-        otherwise.
-        """
+        """As in the keys of stored answers: a name has a boundary unless it says otherwise."""
         rules = self.rules
         parts = {
             "trigger": self.trigger,
@@ -70,8 +67,8 @@ class ToolUse:
         }
         for name in ("min_mark_probability", "name_end_rule", "boundary"):
             parts.pop(name, None)
-        if not (rules.boundary and RULES[rules.variant].boundary):
-            parts["boundary"] = rules.boundary
+        if not rules.boundary:
+            parts["boundary"] = False
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
 
@@ -233,6 +230,8 @@ class ToolConstraint:
                 question.offered = tuple(question.begun + text for text in inserted)
         paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)
         self.node = Trie.of(paths, closed if rules.boundary else ()) if paths else None
+        if self.node is not None and not rules.boundary and not self._choices(self.node)[0]:
+            self.node = None  # the name that was begun is complete
         self.unanswered = self.node is None
         self.name_probabilities = ()
 

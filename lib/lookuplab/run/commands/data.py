@@ -136,14 +136,14 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.toolgen.evaluation import most_tokens
+    from lookuplab.toolgen.evaluation import token_counter
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked_records
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
     filters = with_settings(Filters(rules=rules), setting)
-    count = most_tokens([tokenizer]) if tokenizer else None
+    count = token_counter(tokenizer) if tokenizer else None
     seen: set[tuple[str, str]] = set()
     extracted = [extract(place, filters, seen, count) for place in locate_all(repositories)]
     functions = [function for part in extracted for function in part.functions]

@@ -50,6 +50,7 @@ def toolgen(
         "package-codellama",
     ] = "codegpt",
     setting: tuple[str, ...] = (),
+    no_signature: bool = False,
     limit: int | None = None,
     half: bool = False,
     save_every: int = 200,
@@ -91,6 +92,9 @@ def toolgen(
         recipe: The settings of the paper or of the replication package; -s changes individual
             settings.
         setting: NAME=VALUE changes one of the settings above; repeatable.
+        no_signature: The model reads the docstring alone and learns to write the signature, too, as
+            in the paper's Algorithm 2; by default it is given the signature, as in the package.
+            Ask such a model with -p given_signature=false.
         limit: Use only this many functions from the start of the corpus.
         half: Store the weights in fp16.
         save_every: Number of steps between checkpoints.
@@ -99,7 +103,7 @@ def toolgen(
     from lookuplab.toolgen.finetuning import RECIPES, finetune
     from lookuplab.toolgen.pairs import read_pairs
 
-    pairs, left_out = read_pairs(corpus)
+    pairs, left_out = read_pairs(corpus, not no_signature)
     done = finetune(
         base,
         pairs[:limit],

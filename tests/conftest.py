@@ -4,6 +4,8 @@ import gc
 import json
 import os
 import shlex
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,6 +47,19 @@ def shared(tmp_path_factory):
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
+@pytest.fixture(scope="session")
+def run_python():
+    """Runs code in a process of its own, for what must not change this one; returns what it
+    prints.
+    """
+
+    def run(code, *arguments, **options):
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        return subprocess.check_output(command, text=True, **options)
+
+    return run
+
+
 @pytest.fixture
 def score(tmp_path, monkeypatch):
     """Runs `lookuplab score` on a file with these lines: objects, or texts that stand there as they
@@ -61,29 +76,31 @@ def score(tmp_path, monkeypatch):
     return run
 
 
-@pytest.fixture
-def index(tmp_path, monkeypatch):
-    """A package index without a network: adds a wheel of version 1.0 with these files, and returns
-    its hash.
-    """
-    folder = paths.made(tmp_path / "wheels")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+@pytest.fixture(scope="session")
+def write_wheel():
+    """Writes a wheel with these files into a folder, and returns its hash."""
 
-    def add(name: str, files: dict[str, str | bytes]) -> str:
-        about, wheel = f"{name}-1.0.dist-info", folder / f"{name}-1.0-py3-none-any.whl"
+    def write(folder: Path, name: str, version: str, files: dict[str, str | bytes]) -> str:
+        wheel, about = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        tag = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        files |= {f"{about}/METADATA": metadata, f"{about}/WHEEL": tag, f"{about}/RECORD": ""}
         with zipfile.ZipFile(wheel, "w") as content:
             for place, text in files.items():
                 content.writestr(place, text)
-            content.writestr(
-                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
-            )
-            content.writestr(
-                f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            )
         return paths.file_hash(wheel)
 
-    return add
+    return write
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch, write_wheel):
+    """A package index without a network: adds a wheel of version 1.0 with these files, and returns
+    its hash.
+    """
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder := paths.made(tmp_path / "wheels")))
+    return lambda name, files: write_wheel(folder, name, "1.0", files)
 
 
 @pytest.fixture

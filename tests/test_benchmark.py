@@ -68,19 +68,20 @@ def test_a_benchmark_is_put_to_a_model_in_the_models_own_form(model):
     assert (model.asked[0].text, model.asked[0].system) == ("2 * 1 = ", "answer")
 
 
+NUMBERS = """
+0 right_percent 50.00 4 1
+0 length 1.00 2 1
+1 right_percent 50.00 2 1
+1 length 2.00 1 1
+all right_percent 50.00 6 2
+all length 1.33 3 2
+"""
+
+
 def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered(frame):
-    numbers = {
-        (one["condition"], one["metric"]): (one["value"], one["n"], one["clusters"])
-        for one in rate_rows(frame, ["right", "length"], by="decade")
-    }
-    assert numbers == {
-        ("0", "right_percent"): (50, 4, 1),
-        ("0", "length"): (1, 2, 1),
-        ("1", "right_percent"): (50, 2, 1),
-        ("1", "length"): (2, 1, 1),
-        ("all", "right_percent"): (50, 6, 2),
-        ("all", "length"): (4 / 3, 3, 2),
-    }
+    rows = rate_rows(frame, ["right", "length"], by="decade")
+    fields = "{condition} {metric} {value:.2f} {n} {clusters}".format_map
+    assert {*map(fields, rows)} == {*NUMBERS.strip().splitlines()} and len(rows) == 6
     assert [one["metric"] for one in rate_rows(frame)] == ["right_percent"]
 
 

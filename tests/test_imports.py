@@ -43,10 +43,9 @@ def test_imports_go_down():
     assert found == FLOOR.keys()
     for file in FILES:
         own = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        for other in {
-            name.split(".")[1] for name in imported(file) if name.startswith("lookuplab.")
-        } - {own}:
-            assert own == "__init__" or FLOOR[other] < FLOOR[own], f"{file} imports {other}"
+        for name in imported(file):
+            if name.startswith("lookuplab.") and (other := name.split(".")[1]) != own:
+                assert own == "__init__" or FLOOR[other] < FLOOR[own], f"{file} imports {other}"
 
 
 def test_the_library_imports_recipes_only_where_a_user_counts_apis():
@@ -61,12 +60,9 @@ def test_the_library_imports_recipes_only_where_a_user_counts_apis():
         ("results.artifact", r"lookuplab\.models\.(?!names$)|torch|transformers"),
     ],
 )
-def test_importing_a_module_does_not_bring_others_along(module, others):
-    script = f"import sys, lookuplab.{module}\nprint(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert [name for name in done.stdout.split() if re.match(others, name)] == []
+def test_importing_a_module_does_not_bring_others_along(run_python, module, others):
+    names = run_python(f"import sys, lookuplab.{module}\nprint(*sys.modules)").split()
+    assert [name for name in names if re.match(others, name)] == []
 
 
 def test_every_third_party_import_is_a_declared_dependency():
@@ -82,19 +78,15 @@ def test_every_third_party_import_is_a_declared_dependency():
             assert found & declared, f"{file} imports {name}, which pyproject.toml does not name"
 
 
-def test_help_waits_for_no_heavy_library():
+def test_help_waits_for_no_heavy_library(run_python):
     """`lookuplab --help` imports every command for its short help; none may bring these along."""
-    heavy = (
-        "torch transformers pandas numpy statsmodels papermill IPython nbformat matplotlib".split()
-    )
-    script = (
-        "import sys\nfrom lookuplab.run.cli import cli\ncli(['--help'], standalone_mode=False)\n"
-        f"print([name for name in {heavy} if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    script = """
+import sys
+from lookuplab.run.cli import cli
+cli(["--help"], standalone_mode=False)
+print(*sys.modules)"""
+    heavy = "torch transformers pandas numpy statsmodels papermill IPython nbformat matplotlib"
+    assert not {*run_python(script).split()} & {*heavy.split()}
 
 
 def test_no_file_names_a_place_of_one_machine():

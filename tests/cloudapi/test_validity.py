@@ -97,14 +97,11 @@ def test_exactly_the_members_that_botocore_fills_in_may_be_missing(service):
 
 def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept():
     expected = {
-        'get_it(Name="x")': ("valid", True),
         "get_it()": ("invalid_usage", True),
-        "get_it(Na": ("invalid_usage", True),
         "encrypt()": ("nonexistent", True),
         'get_waiter("x")': ("incorrect_existing", True),
         "no_such()": ("nonexistent", False),
         "client.get_it(Name=1)": ("nonexistent", False),
-        "get_waiter": ("incorrect_existing", True),
         "": ("nonexistent", False),
         "\0get_it(Name=1)": ("nonexistent", False),
     }

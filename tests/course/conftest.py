@@ -1,14 +1,8 @@
 """The student bundle is made once, whichever of several test processes comes first."""
 
-import sys
-from pathlib import Path
-
+import lessons
 import pytest
 from filelock import FileLock
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import lessons
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +64,17 @@ def cells(file: Path) -> dict[str, nbformat.NotebookNode]:
     return {cell.metadata.nbgrader.grade_id: cell for cell in found if "nbgrader" in cell.metadata}
 
 
+def shown(file: Path) -> str:
+    """The text of a notebook's cells, without white space."""
+    text = "".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
+    return "".join(text.split())
+
+
+def hidden(file: Path) -> list[str]:
+    """Solutions and hidden tests of a lesson, without white space."""
+    return re.findall(r"###BEGIN(?:SOLUTION|HIDDENTESTS)(.+?)###END", shown(file))
+
+
 def run_python(*arguments: object, **variables: object) -> None:
     """Run Python in the course's folder; it must end well."""
     environment = os.environ | {name: str(value) for name, value in variables.items()}
@@ -78,19 +91,15 @@ def bundle(folder: Path) -> Path:
     return folder / "lookuplab-course"
 
 
-def autograded(lesson: str, unpacked: Path) -> list[tuple[float, float]]:
+def autograded(lesson: str, unpacked: Path) -> Iterator[tuple[float, float]]:
     """What two students hand in, graded by ``nbgrader autograde``: (score, maximum) of exercises in
     code.
 
-    One hands in the solutions; the other one calls what the kit has, and leaves the rest as it is.
-    The kit is the bundle's.
+    One hands in the solutions, the other one what there was. The kit is the bundle's.
     """
     folder, file = unpacked.parent, f"{lesson}.ipynb"
     solved = {name: cell.source for name, cell in cells(FOLDER / file).items()}
-    wrapped = {
-        name: given["wrapper"][0] for name, given in ANSWERS[lesson].items() if "wrapper" in given
-    }
-    for student, answers in ("solved", solved), ("wrapped", wrapped):
+    for student, answers in ("solved", solved), ("idle", {}):
         notebook = nbformat.read(unpacked / "notebooks" / "course" / file, as_version=4)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
@@ -102,12 +111,10 @@ def autograded(lesson: str, unpacked: Path) -> list[tuple[float, float]]:
     command = f"-m nbgrader autograde course --create --notebook={lesson}"
     run_python(*command.split(), **places)
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
-        found = []
-        for student in ("solved", "wrapped"):
+        for student in ("solved", "idle"):
             grades = book.find_submission_notebook(lesson, "course", student).grades
             code = [grade for grade in grades if grade.cell.cell_type == "code"]
-            found.append((sum(one.auto_score for one in code), sum(one.max_score for one in code)))
-        return found
+            yield sum(one.auto_score for one in code), sum(one.max_score for one in code)
 
 
 def run(lesson: str, released: Path, folder: Path) -> dict[str, set[str]]:

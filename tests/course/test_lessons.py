@@ -22,9 +22,9 @@ def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
     assert fates.get("wrapper", {"AssertionError"}) == {"AssertionError"}
 
 
-def test_nbgrader_gives_full_marks_for_solutions_and_none_for_wrappers(bundle):
-    solved, wrapped = autograded("lesson4_claims", bundle)  # a quick one, with wrappers of some
-    assert solved[0] == solved[1] == wrapped[1] >= 8 and wrapped[0] == 0
+def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing(bundle):
+    solved, idle = autograded("lesson4_claims", bundle)  # a quick one
+    assert solved[0] == solved[1] == idle[1] >= 8 and idle[0] == 0
 
 
 @each

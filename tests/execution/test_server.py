@@ -129,12 +129,11 @@ def test_verdicts_are_those_of_fresh_processes(server, tmp_path):
         assert server.run(solving(f"{line}\n{name}", line)).passed == (fresh.returncode == 0), name
 
 
-def test_no_module_of_the_server_shows(server, tmp_path):
+def test_no_module_of_the_server_shows(server, run_python, tmp_path):
     """Of no package of the standard library does an import bring more or less than in a fresh
     process.
     """
-    command = [sys.executable, "-c", SUBMODULES + "print(found)"]
-    fresh = subprocess.check_output(command, cwd=tmp_path, text=True)
+    fresh = run_python(SUBMODULES + "print(found)", cwd=tmp_path)
     difference = "{name for name in found if found[name] != expected[name]} or ''"
     one = solving(f"{SUBMODULES}expected = {fresh}\nassert found == expected, {difference}")
     assert server.run(one).error == "" and len(fresh) > 1000

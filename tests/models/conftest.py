@@ -1,12 +1,8 @@
 """Lets the tests in this folder import the small models and servers that lie beside them."""
 
 import functools
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tiny_architectures import save
 
 

@@ -8,7 +8,6 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_architectures import (
-    TOKENIZERS,
     answered,
     assert_log_probabilities,
     byte_tokenizer,
@@ -103,17 +102,6 @@ def test_a_token_that_holds_the_end_of_a_name_and_a_bracket_is_a_path():
     assert token in left(rule, logits)
     rule.push(token, 0.0)
     assert rule.restrict(logits) is None
-
-
-@pytest.mark.parametrize("kind", TOKENIZERS)
-def test_a_break_begins_with_a_character_that_no_identifier_has(kind):
-    tokenizer = TOKENIZERS[kind]()
-    tries = NameTries(tokenizer, frozenset([tokenizer.eos_token_id]))
-    breaks = set(tries.breaks.tolist())
-    texts = {text: token in breaks for token, text in enumerate(tries.texts)}
-    assert tokenizer.eos_token_id in breaks and tokenizer.pad_token_id not in breaks
-    assert texts["("] and texts["\n"] and texts["."]
-    assert not any(texts.get(text) for text in ("e", "_", "3", "\ufffd"))
 
 
 def left(rule, logits):

@@ -62,12 +62,12 @@ def plain(llama):
     return LocalModel(llama)
 
 
-def answers(model, decoding, prompts=PROMPTS):
-    return answered(model, decoding, prompts)
+def answers(model, decoding, *prompts):
+    return answered(model, decoding, prompts or PROMPTS)
 
 
 def answer(model, prompt, decoding):
-    return answers(model, decoding, [prompt])[prompt.id, 0]
+    return answers(model, decoding, prompt)[prompt.id, 0]
 
 
 def record_rows(model, fail_above=math.inf):
@@ -113,7 +113,7 @@ def test_answers_are_the_same_at_batch_sizes_1_7_and_64(model, decoding, monkeyp
     alone = None
     for size in (1, 7, 64):
         monkeypatch.setattr(model, "batch_size", size)
-        found = answers(model, decoding, PROMPTS[::2])
+        found = answers(model, decoding, *PROMPTS[::2])
         alone = alone or found
         for key, one in alone.items():
             logprobs = found[key].token_logprobs
@@ -173,7 +173,7 @@ def test_finished_rows_leave_the_batch_and_the_others_go_on(llama):
 def test_samples_of_one_prompt_read_it_once(llama):
     model = LocalModel(llama)
     rows = record_rows(model)
-    answers(model, replace(SHORT, n=5, temperature=1.0), PROMPTS[:2])
+    answers(model, replace(SHORT, n=5, temperature=1.0), *PROMPTS[:2])
     assert rows[:2] == [2, 10]
 
 
@@ -232,11 +232,6 @@ def test_the_margin_is_the_distance_to_another_choice(decoding, chance, masked, 
     assert margin.item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_answer_s_margin_is_its_narrowest_choice(plain):
-    short, long = (answers(plain, Decoding(max_new_tokens=new)) for new in (1, 8))
-    assert all(one.margin <= short[key].margin + TOLERANCE for key, one in long.items())
-
-
 def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain, monkeypatch):
     monkeypatch.setattr("lookuplab.models.decoding.clear_device_cache", lambda **_: None)  # slow
     model = LocalModel(llama)
@@ -250,29 +245,16 @@ def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain, monk
 
 
 def test_a_row_s_memory_is_that_of_its_key_value_heads_up_to_the_window():
-    """StarCoder2-15B and Gemma 3 1B, whose every sixth layer is a global one, in 16 bits."""
-    code = Starcoder2Config(
-        vocab_size=49152,
-        hidden_size=6144,
-        intermediate_size=24576,
-        num_hidden_layers=40,
-        num_attention_heads=48,
-        num_key_value_heads=4,
-        sliding_window=4096,
-    )
-    assert cache_bytes(code, 1000, 2) == 2 * 40 * 4 * 128 * 2 * 1000 == 81_920_000
-    assert cache_bytes(code, 9000, 2) == 81_920 * 4096
-    layer, logits = (4 * 6144 + 3 * 24576) * 2, 32 * 49152
-    assert row_bytes(code, 700, 300, 2) == 81_920_000 + 700 * layer + logits
-    gemma = Gemma3TextConfig(
-        hidden_size=1152,
-        num_hidden_layers=26,
-        num_attention_heads=4,
-        num_key_value_heads=1,
-        head_dim=256,
-        sliding_window=512,
-    )
-    assert cache_bytes(gemma, 2000, 2) == 2 * (4 * 2000 + 22 * 512) * 1 * 256 * 2
+    """StarCoder2 as it comes (30 layers, 2 of 24 heads of 128) and Gemma 3 (26 layers, every sixth
+    a global one, 4 heads of 256), in 16 bits.
+    """
+    code = Starcoder2Config(sliding_window=4096)
+    assert cache_bytes(code, 1000, 2) == 2 * 30 * 2 * 128 * 2 * 1000 == 30_720_000
+    assert cache_bytes(code, 9000, 2) == 30_720 * 4096
+    layer, logits = (4 * 3072 + 3 * 12288) * 2, 32 * 49152
+    assert row_bytes(code, 700, 300, 2) == 30_720_000 + 700 * layer + logits
+    gemma = Gemma3TextConfig(sliding_window=512)
+    assert cache_bytes(gemma, 2000, 2) == 2 * (4 * 2000 + 22 * 512) * 4 * 256 * 2
 
 
 def test_as_many_rows_as_fit_into_the_free_memory_of_the_gpus_are_a_batch(llama, monkeypatch):
@@ -281,7 +263,7 @@ def test_as_many_rows_as_fit_into_the_free_memory_of_the_gpus_are_a_batch(llama,
     each = row_bytes(model.config, len(model.prompt_ids(prompt.text)), 4, 4)
     free = each * 9 / GPU_SHARE + 1
     monkeypatch.setattr("lookuplab.models.decoding.free_bytes", lambda _: free)
-    answers(model, replace(SHORT, n=11, temperature=1.0), [prompt])
+    answers(model, replace(SHORT, n=11, temperature=1.0), prompt)
     assert {count for count in rows if count > 1} == {9, 2}
 
 
@@ -310,12 +292,8 @@ def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monk
     for key, one in answers(plain, SHORT).items():
         assert found[key].token_ids == one.token_ids
     # a forward pass of each batch, and, of those that begin later, the first one
-    assert {one.record[1] - one.record[0] for one in found.values() if one.record[1:]} == {
-        4,
-        5,
-        6,
-        7,
-    }
+    passes = {one.record[1] - one.record[0] for one in found.values() if one.record[1:]}
+    assert passes == {4, 5, 6, 7}
 
 
 def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, plain, monkeypatch):
@@ -350,7 +328,7 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
 def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
     text, decoding = "".join(f"name{i} = {i}\n" for i in range(60)), Decoding(max_new_tokens=10)
     with pytest.raises(UserError, match=r"'long' has .* tokens and the model's context is 96"):
-        answers(plain, decoding, [PROMPTS[0], Prompt("long", text)])
+        answers(plain, decoding, PROMPTS[0], Prompt("long", text))
     ids, decoding = plain.prompt_ids(text), replace(decoding, truncation="left")
     done = answer(plain, Prompt("long", text), decoding)
     same = answer(plain, Prompt("cut", plain.tokenizer.decode(ids[-CONTEXT + 10 :])), decoding)
@@ -358,13 +336,10 @@ def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
     assert done.token_ids == same.token_ids and same.prompt_dropped == 0
 
 
-def test_truncation_keeps_the_begin_of_text_token(llama):
+def test_an_empty_or_a_cut_prompt_begins_with_the_begin_of_text_token(llama):
     model, decoding = LocalModel(llama, context=5), Decoding(max_new_tokens=2, truncation="left")
+    assert model.prompt_ids("") == [0]
     assert model.fit("p", [0, 11, 12, 13, 14], decoding) == [0, 13, 14]
-
-
-def test_an_empty_prompt_begins_with_the_begin_of_text_token(plain):
-    assert plain.prompt_ids("") == [plain.tokenizer.bos_token_id]
 
 
 CHAT = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"

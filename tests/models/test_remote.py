@@ -50,11 +50,10 @@ def ask(endpoint, prompts=PROMPTS, decoding=SHORT, store=False, **options):
     return complete(load(f"{endpoint.url}#tiny", **options), prompts, decoding, store)
 
 
-@pytest.mark.parametrize(("chat", "like_llama_cpp"), [(False, False), (False, True), (True, False)])
-def test_answers_and_log_probabilities_are_those_of_the_local_weights(
-    endpoint, tiny, chat, like_llama_cpp
-):
-    endpoint.like_llama_cpp = like_llama_cpp
+@pytest.mark.parametrize("chat", [False, True])
+def test_answers_and_log_probabilities_are_those_of_the_local_weights(endpoint, tiny, chat):
+    """In llama.cpp's form, and through the chat template; in vLLM's: test_remote_servers."""
+    endpoint.like_llama_cpp = True
     prompts = [*PROMPTS, Prompt("d", "x = f(", "be brief")]
     local = complete(load(str(tiny), chat=chat), prompts, SHORT, False)
     for answer, one in zip(ask(endpoint, prompts, chat=chat), local, strict=True):
@@ -144,17 +143,6 @@ def test_no_more_requests_than_allowed_are_in_flight(endpoint):
     endpoint.seconds = 0.5  # a busy machine starts the third within that time
     ask(endpoint, MANY, ONE, parallel=3)
     assert endpoint.most_at_once == 3
-
-
-def test_answers_that_came_before_a_failure_are_kept(endpoint, tmp_path):
-    store = tmp_path / "s.sqlite"
-    ask(endpoint, MANY[:2], store=store)
-    endpoint.failures = [(400, [])]
-    with pytest.raises(UserError):
-        ask(endpoint, MANY, store=store, parallel=2)
-    endpoint.reset()
-    ask(endpoint, MANY, store=store)
-    assert len(endpoint.bodies) <= 4
 
 
 @pytest.mark.parametrize("chat", [False, True])

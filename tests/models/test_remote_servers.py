@@ -1,5 +1,5 @@
-"""Answers, scores and names by the servers that are installed here (vLLM's, llama.cpp's by
-xllamacpp and gguf, ``transformers serve``) and by our own stand-in, against the local engine.
+"""Answers, scores and names by the servers that are installed here (vLLM's, ``transformers
+serve``) and by our own stand-in, against the local engine.
 """
 
 import os
@@ -12,7 +12,6 @@ import time
 import urllib.request
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from tiny_architectures import save_chat
@@ -24,7 +23,6 @@ from lookuplab.models import Decoding, Prompt, complete, load, score
 COMMANDS = {  # the module that must be there -> how its server is started
     "vllm": "-m vllm.entrypoints.openai.api_server --model {folder} --served-model-name tiny "
     "--dtype float32 --enforce-eager --host 127.0.0.1 --port {port}",
-    "gguf": f"{Path(__file__).with_name('tiny_gguf.py')} {{folder}} {{port}}",
     "uvicorn": "-m transformers.cli.transformers serve {folder} --port {port}",
 }
 SETTINGS = {

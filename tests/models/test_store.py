@@ -49,7 +49,7 @@ def test_three_processes_write_the_same_new_file_at_the_same_time(tmp_path):
     file, log = tmp_path / "s.sqlite", tmp_path / "log"
     commands = [[sys.executable, TOY, file, log, count] for count in ("20", "30", "30")]
     children = [*map(subprocess.Popen, commands)]
-    assert [child.wait(timeout=60) for child in children] == [0, 0, 0]
+    assert [child.wait(timeout=300) for child in children] == [0, 0, 0]
     with CompletionStore(file) as store:
         assert len(store) == 60
 

@@ -3,22 +3,17 @@ runs these tests in an environment of its own).
 """
 
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from peft import LoraConfig
+from scripted_model import CONTAINER
 from test_local import PROMPTS
 from tiny_architectures import TOLERANCE, answered, save, save_chat
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.local import LocalModel
-
-sys.path.append(str(Path(__file__).parents[1] / "toolgen"))
-from scripted_model import CONTAINER
-
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool

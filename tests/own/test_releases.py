@@ -1,7 +1,6 @@
 """Two releases of a package from an index that is a folder: what changed, and what a call fits."""
 
 import textwrap
-import zipfile
 
 import pytest
 import releases
@@ -35,24 +34,12 @@ FRONT = '''
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory):
+def compared(tmp_path_factory, write_wheel):
     """The two releases compared, after the index has been taken away."""
     index, place = tmp_path_factory.mktemp("index"), tmp_path_factory.mktemp("compared")
-    for version, files in {
-        "1.0": {"__init__": OLD},
-        "2.0": {"__init__": NEW, "front": FRONT},
-    }.items():
-        with zipfile.ZipFile(index / f"tiny_shop-{version}-py3-none-any.whl", "w") as wheel:
-            for name, text in files.items():
-                wheel.writestr(f"tinyshop/{name}.py", textwrap.dedent(text))
-            about = f"tiny_shop-{version}.dist-info"
-            wheel.writestr(
-                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: tiny-shop\nVersion: {version}\n"
-            )
-            wheel.writestr(
-                f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            )
-            wheel.writestr(f"{about}/RECORD", "")
+    for version, texts in ("1.0", {"__init__": OLD}), ("2.0", {"__init__": NEW, "front": FRONT}):
+        files = {f"tinyshop/{name}.py": textwrap.dedent(text) for name, text in texts.items()}
+        write_wheel(index, "tiny_shop", version, files)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "DOWNLOADS", place)
         patch.setenv("PIP_NO_INDEX", "1")

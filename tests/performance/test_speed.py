@@ -1,13 +1,11 @@
 """What a piece of work costs, counted in small processes, and two ways to do the same."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import speed
 
 
-def test_the_processor_seconds_of_processes_that_were_started_count():
+def test_the_processor_seconds_of_processes_that_were_started_count(run_python):
     """In a process of its own: this one may have others that work meanwhile."""
     script = """
 import subprocess, sys
@@ -18,7 +16,7 @@ for run in (lambda: exec(work, {}), lambda: subprocess.run(command, check=True))
     _, spent = metered(run)
     assert 0.02 < spent["processor_seconds"] < 1.2 * spent["seconds"] + 0.05, spent
 """
-    subprocess.run([sys.executable, "-c", script], cwd=Path(speed.__file__).parent, check=True)
+    run_python(script, cwd=Path(speed.__file__).parent)
 
 
 def test_a_part_is_scaled_to_all_behind_the_same_warm_up_and_unequal_results_are_counted(

@@ -1,8 +1,6 @@
 """An artifact's files: one schema, and equal bytes for equal numbers."""
 
 import json
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -12,15 +10,8 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.results.artifact import Artifact, read_csv, side_by_side, to_csv
 
-ROW = {
-    "model": "m",
-    "condition": "low",
-    "metric": "valid",
-    "value": 100 / 3,
-    "ci_low": 20.0,
-    "ci_high": 50.5,
-    "n": 267,
-}
+ROW = {"model": "m", "condition": "low", "metric": "valid"}
+ROW |= {"value": 100 / 3, "ci_low": 20.0, "ci_high": 50.5, "n": 267}
 
 
 pytestmark = pytest.mark.usefixtures("kit")
@@ -57,21 +48,19 @@ def test_rows_outside_the_schema_and_missing_data_are_refused(rows, message):
 
 
 def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit):
-    (kit.root / "abc").write_bytes(b"abc")
-    outside = [kit.root.parent / name / "a.jsonl" for name in ("one", "two")]
-    for file in outside:
-        paths.made(file.parent).joinpath(file.name).write_text(file.parent.name)
-    given = {"file": kit.root / "abc", "folders": [kit.root.parent / "rich", "/a/all/*", "click"]}
-    model = {"name": "tiny", "folder": str(kit.root / "data" / "mini" / "tiny")}
-    data = [kit.root / "abc", *outside]
+    data = [kit.root / "abc", *(kit.root.parent / name / "abc" for name in ("one", "two"))]
+    for file, text in zip(data, ("abc", "one", "two"), strict=True):
+        paths.made(file.parent).joinpath(file.name).write_text(text)
+    given = {"file": data[0], "folders": [kit.root.parent / "rich", "/a/all/*", "click"]}
+    model = {"folder": str(kit.root / "data" / "mini" / "tiny")}
     artifact = saved(ROW, models=[model], data=data, seeds=3, parameters=given)
     text = artifact.place.with_suffix(".json").read_text()
     record = json.loads(text)
     assert str(kit.root.parent) not in text
-    assert record["models"] == [{"name": "tiny", "folder": "data/mini/tiny"}]
+    assert record["models"] == [{"folder": "data/mini/tiny"}]
     assert record["parameters"] == {"file": "abc", "folders": ["rich", "all/*", "click"]}
     # two files of one name are told apart; sha256 of "abc" is from the standard's examples
-    assert [name[:7] for name in record["data"]] == ["a.jsonl", "a.jsonl", "abc"]
+    assert [name[:3] for name in record["data"]] == ["abc", "abc", "abc"]
     assert record["data"]["abc"].startswith("ba7816bf8f01cfea414140de5dae2223")
     assert {"git", "packages", "processor", "device", "seeds", "wall_seconds"} <= set(record)
 
@@ -102,26 +91,23 @@ def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others():
     assert artifact.tell("Nothing.").data == "Nothing."
 
 
-def test_only_the_runner_replaces_committed_figures(kit, monkeypatch):
-    """A notebook in JupyterLab may have any model in its parameters cell."""
-    assert saved(ROW).place == kit.root / "runs/figures/mini/demo/table"
-    monkeypatch.setenv("LOOKUPLAB_FIGURES", str(kit.root / "figures"))
-    assert saved(ROW).place == kit.root / "figures/mini/demo/table"
-
-
 def test_a_misspelt_name_is_refused_and_one_of_another_run_is_not_measured(kit, monkeypatch):
+    """Only the runner replaces committed figures: a notebook in JupyterLab may have any model."""
     artifact = saved(ROW)
+    assert artifact.place == kit.root / "runs/figures/mini/demo/table"
     for names in (("lwo", "valid"), ("low", "vaild")):
         with pytest.raises(UserError, match=r"demo/table: the quoted .* it must be (low|valid)$"):
             artifact.quote(*names)
     monkeypatch.setenv("LOOKUPLAB_FIGURES", str(kit.root / "figures"))
-    saved(ROW)
+    assert saved(ROW).place == kit.root / "figures/mini/demo/table"
     saved(ROW | {"condition": "gate_0.8"}, profile="full")
     missing = artifact.quote("gate_0.5", "valid"), artifact.quote("low", "valid", "x")
     assert {*missing} == {"not measured"}
 
 
-def test_importing_what_makes_tables_and_pictures_changes_no_option_of_pandas_and_no_style():
+def test_importing_what_makes_tables_and_pictures_changes_no_option_of_pandas_and_no_style(
+    run_python,
+):
     script = """
 import importlib, pkgutil, matplotlib, pandas
 before = pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams)
@@ -130,7 +116,7 @@ for module in pkgutil.iter_modules(results.__path__, "lookuplab.results."):
     importlib.import_module(module.name)
 assert before == (pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams))
 """
-    subprocess.run([sys.executable, "-c", script], check=True)
+    run_python(script)
 
 
 def test_numbers_side_by_side_have_interval_and_n_and_counts_stand_alone():

@@ -23,9 +23,9 @@ def write(kit, *rows: str, place: str = "demo/table", svg: str = SVG, **record) 
     lines = [f"{place.replace('/', ',')},m,{row}\n" for row in rows]
     about = {"processor": OLD, "threads": 1, "wall_seconds": next(SECONDS), **record}
     file.parent.mkdir(parents=True, exist_ok=True)
-    contents = {"csv": HEAD + "".join(lines), "svg": svg, "png": svg, "json": json.dumps(about)}
-    for end, text in contents.items():
-        file.with_suffix(f".{end}").write_text(text)
+    texts = HEAD + "".join(lines), svg, svg, json.dumps(about)
+    for end, text in zip((".csv", ".svg", ".png", ".json"), texts, strict=True):
+        file.with_suffix(end).write_text(text)
 
 
 def write_answers(kit, *rows: tuple[str, ...]) -> None:
@@ -35,9 +35,8 @@ def write_answers(kit, *rows: tuple[str, ...]) -> None:
 
 
 def commit(kit) -> None:
-    git = ["git", "-C", str(kit.root), "-c", "user.name=n", "-c", "user.email=n@example.org"]
-    for command in (["init", "-q"], ["add", "figures"], ["commit", "-qm", "figures"]):
-        subprocess.run([*git, *command], check=True)
+    for command in "init -q", "add figures", "-c user.name=n -c user.email=n commit -qm figures":
+        subprocess.run(["git", *command.split()], cwd=kit.root, check=True)
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ def test_a_file_that_is_missing_on_either_side_fails(run):
 
 
 def test_figures_that_were_not_made_again_fail(run):
-    subprocess.run(["git", "-C", str(run.root), "checkout", "-q", "figures"], check=True)
+    subprocess.run("git checkout -q figures".split(), cwd=run.root, check=True)
     verified(run, 1, "demo/table: was not run again")
 
 
@@ -146,11 +145,7 @@ CHANGE = "demo/table | m | low | valid: value 33.3333 -> 33.7079"
         ([changed(ANSWER, ""), STEADY, SECOND], EXPLAINED, f"different: {CHANGE}"),
         ([ANSWER, STEADY, SECOND, ELSEWHERE], EXPLAINED, f"different: {CHANGE}"),
         ([changed(ANSWER), STEADY, SECOND], EXPLAINED, f"different: {CHANGE}"),
-        (
-            [changed(ANSWER), STEADY, changed(SECOND, "")],
-            ROWS,
-            "different: demo/table | mini | task",
-        ),
+        ([changed(ANSWER), STEADY, changed(SECOND, "")], ROWS, "different: demo/table | mini | t"),
         # a question made from a near tie's answer
         ([changed(ANSWER), STEADY, MADE], ROWS, "0 different, 0 changed by 1 near ties"),
     ],

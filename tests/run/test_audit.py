@@ -51,18 +51,13 @@ def recorded(kit, monkeypatch):
 def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row(recorded):
     kit = recorded
     cold = kit.output("asks"), kit.output("judges")
-    written = {file.name: file.read_bytes() for file in record.folder().iterdir()}
     shutil.rmtree(kit.root / "runs" / "mini")
     said = kit.said("reproduce --audit 2%")
     assert "the record has 5 answers and judgements" in said
     assert "5 from the record, 0 stored here before, 0 made anew, 5 for the audit" in said
     assert "audit: 5 of 5 rows made anew, 0 different" in said
+    assert "audit: nothing was compared" in kit.said("reproduce --audit 2%"), "up to date"
     assert (kit.output("asks"), kit.output("judges")) == cold
-    kit.said("reproduce --cold")
-    kit.said("record")
-    assert {file.name: file.read_bytes() for file in record.folder().glob("*.parquet")} == {
-        name: content for name, content in written.items() if name.endswith(".parquet")
-    }
 
     keys = pd.read_parquet(record.folder() / "completions.parquet").key
     verdicts = pd.read_parquet(record.folder() / "verdicts.parquet").key
@@ -70,10 +65,9 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     alter("completions", 2, token_logprobs=lambda values: [-0.75, *values[1:]])
     alter("verdicts", 1, answer=lambda text: text.replace('"passed": false', '"passed": true'))
     said = kit.said("audit demo/asks judges --share 100%", code=1)
-    lines = [line for line in said.splitlines() if line.startswith("different: ")]
     expected = [(keys[0], "token_ids[1] 5 ->"), (keys[2], "token_logprobs[0] -0.75 -> -0.5")]
     expected += [(verdicts[1], '"passed": true')]
-    assert len(lines) == 3
+    lines = [line for line in said.splitlines() if line.startswith("different: ")]
     for line, parts in zip(lines, expected, strict=True):
         assert all(part in line for part in parts)
     assert "audit: FAILED: 5 of 5 rows made anew, 3 different; all 5 would take about" in said
@@ -85,10 +79,8 @@ def test_an_audit_that_compares_nothing_fails_and_says_why(recorded):
     kit.notebook("asks_nothing", "pass")
     said = kit.said("audit asks_nothing", code=1)
     assert "FAILED: nothing was compared; the notebooks asked for 0 rows of the sample" in said
-    assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges")
-    assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges"), "made again"
-    said = kit.said("reproduce"), kit.said("reproduce --audit 2%")
-    assert "3 of 3 notebooks are up to date" in said[1] and "audit: nothing was" in said[1]
+    for _ in range(2):
+        assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges")
     kit.notebook("judges", JUDGES.replace("own=True", "own=True, store='own.sqlite'"))
     said = kit.said("audit judges", code=1)
     assert said.count("not made anew: verdicts | program p") == 2 and "FAILED" in said

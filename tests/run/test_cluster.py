@@ -12,6 +12,7 @@ from pathlib import Path
 import dask
 import distributed  # noqa: F401 - its defaults are there before a test changes one of them for a while
 import pytest
+import written_problems as written
 from click.testing import CliRunner
 
 from lookuplab import paths
@@ -161,19 +162,16 @@ GRADE = "score ds1000 answers.jsonl --problems problems.jsonl --sandbox none --e
 
 
 @pytest.mark.parametrize(
-    ("command", "judged"),
+    "command",
     [
-        ("data mark repo", None),
-        ("score toolgen functions.jsonl", [True, False]),
-        (f"{GRADE} {shlex.quote(sys.executable)}", [True, False] * 2),
+        "data mark repo",
+        "score toolgen functions.jsonl",
+        f"{GRADE} {shlex.quote(sys.executable)}",
     ],
 )
 def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
-    workers, tmp_path, monkeypatch, command, judged
+    workers, tmp_path, monkeypatch, command
 ):
-    sys.path.append(str(Path(__file__).parents[1] / "stackoverflow"))
-    import written_problems as written
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "repo").mkdir()
     for number in range(2):
@@ -189,7 +187,7 @@ def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
     for name, records in lines.items():
         Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
     found = []
-    for place in ("--jobs 1" * (judged is None), f"--scheduler {workers.address}"):
+    for place in ("", f"--scheduler {workers.address}"):
         output = tmp_path / str(len(found)) / "output.jsonl"
         monkeypatch.setenv("LOOKUPLAB_STORE", str(output.with_name("completions.sqlite")))
         call = [*shlex.split(command), *place.split(), "-o", str(output)]
@@ -197,5 +195,3 @@ def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
         assert result.exit_code == 0, result.output
         found.append(output.read_text())
     assert found[0] == found[1] and found[0].count("\n") >= 2
-    if judged:
-        assert [json.loads(line)["passed"] for line in found[0].splitlines()] == judged

@@ -9,15 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import tiny_architectures
+import tiny_hub
 
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.run import downloads, notebooks
 from recipes.cloudapi.tasks import write_tasks
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-import tiny_architectures
-import tiny_hub
 
 MODEL, TASKS = "bigcode/starcoder2-3b", 3
 # Of the paper's twelve one that asks with and without documentation: the others ask in ways that

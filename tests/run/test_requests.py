@@ -2,6 +2,8 @@
 2.
 """
 
+import re
+
 import pytest
 
 from lookuplab import paths
@@ -23,48 +25,75 @@ from lookuplab.run.notebooks import (
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
 
 
+BAD_INPUT = """
+run coutns
+    error: NOTEBOOK is 'coutns'; it must be demo/counts, counts
+run counts -p task=3
+    a parameter of demo/counts is 'task'; it must be models, some_file,
+run counts -p profile=own
+    a parameter of demo/counts is 'profile'; it must be
+run counts -p tasks=many
+    is of type int (here 3), not 'many'
+run counts -p tasks=1.5
+    is of type int (here 3), not '1.5'
+run counts -p tasks
+    error: 'tasks': write name=value
+run counts -p tasks=1 -p tasks=2
+    error: tasks=... is given twice
+run counts --profile papre
+    --profile is 'papre'; it must be gemma, mini,
+run counts -p 'models=./no such model'
+    which does not exist
+run counts -p models=http://localhost:1/v1
+    a remote model is named http://HOST
+run counts -p models=nobody/nothing
+    nobody/nothing is not here, and nobody/nothing does not
+run counts -p models=mini-huge
+    no mini model 'mini-huge'; there are: none yet
+run counts -p models=.
+    is no checkpoint: it has no config.json
+run counts -p models=a/b,a/b@main
+    two models would be 'a/b' in the tables
+run counts -p models=openai:gpt-4o
+    set the environment variable OPENAI_
+run
+    error: Missing argument 'NOTEBOOK' (see `
+reproduce demos
+    error: PAPER is 'demos'; it must be demo
+reproduce -p tasks=1
+    error: papers differ in their parameters: name the
+reproduce demo -p task=1
+    a parameter of demo is 'task'; it must be models, some_file
+claims --profile mini/x
+    profile 'mini' has no folder for each model
+run models.ipynb
+    is not a notebook in today's format
+run computes
+    the parameters cell holds more than plain values
+run entitles
+    entitles.ipynb: cannot read the names of every artifact; write
+run counts --profile own.yaml
+    a parameter of demo/counts is 'task'; it must be
+run counts --profile bad.yaml
+    unexpected keyword argument 'surprise'
+run counts --scheduler tcp://127.0.0.1:9
+    no scheduler answers at tcp://127.0.0.1:9
+reproduce --cold --audit 2%
+    nothing is left to audit
+audit
+    there is no record to audit
+draw counts
+    error: no figures of profile 'mini' yet; `lookuplab reproduce
+data mark x -o m -s max_file=1
+    the setting is 'max_file'; it must be max_files
+"""
+
+
 @pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("run coutns", "error: NOTEBOOK is 'coutns'; it must be demo/counts, counts"),
-        (
-            "run counts -p task=3",
-            "a parameter of demo/counts is 'task'; it must be models, some_file, ",
-        ),
-        ("run counts -p profile=own", "a parameter of demo/counts is 'profile'; it must be"),
-        ("run counts -p tasks=many", "is of type int (here 3), not 'many'"),
-        ("run counts -p tasks=1.5", "is of type int (here 3), not '1.5'"),
-        ("run counts -p tasks", "error: 'tasks': write name=value"),
-        ("run counts -p tasks=1 -p tasks=2", "error: tasks=... is given twice"),
-        ("run counts --profile papre", "--profile is 'papre'; it must be gemma, mini, "),
-        ("run counts -p 'models=./no such model'", "which does not exist"),
-        ("run counts -p models=http://localhost:1/v1", "a remote model is named http://HOST"),
-        (
-            "run counts -p models=nobody/nothing",
-            "nobody/nothing is not here, and nobody/nothing does not",
-        ),
-        ("run counts -p models=mini-huge", "no mini model 'mini-huge'; there are: none yet"),
-        ("run counts -p models=.", "is no checkpoint: it has no config.json"),
-        ("run counts -p models=a/b,a/b@main", "two models would be 'a/b' in the tables"),
-        ("run counts -p models=openai:gpt-4o", "set the environment variable OPENAI_"),
-        ("run", "error: Missing argument 'NOTEBOOK' (see `"),
-        ("reproduce demos", "error: PAPER is 'demos'; it must be demo"),
-        ("reproduce -p tasks=1", "error: papers differ in their parameters: name the"),
-        ("reproduce demo -p task=1", "a parameter of demo is 'task'; it must be models, some_file"),
-        ("claims --profile mini/x", "profile 'mini' has no folder for each model"),
-        ("run models.ipynb", "is not a notebook in today's format"),
-        ("run computes", "the parameters cell holds more than plain values"),
-        ("run entitles", "entitles.ipynb: cannot read the names of every artifact; write "),
-        ("run counts --profile own.yaml", "a parameter of demo/counts is 'task'; it must be"),
-        ("run counts --profile bad.yaml", "unexpected keyword argument 'surprise'"),
-        ("run counts --scheduler tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
-        ("reproduce --cold --audit 2%", "nothing is left to audit"),
-        ("audit", "there is no record to audit"),
-        ("draw counts", "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
-        ("data mark x -o m -s max_file=1", "the setting is 'max_file'; it must be max_files"),
-    ],
+    "lines", re.findall(r"(\S.*)\n    (.*)", BAD_INPUT), ids=lambda lines: lines[0]
 )
-def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, message):
+def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, lines):
+    command, message = lines
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -111,11 +140,7 @@ def test_a_value_takes_the_declared_type_and_quotes_brackets_and_backslashes_pro
 ):
     value = fitted(declared, given)
     assert value == meant and type(value) is type(meant)
-
-
-def test_a_sweep_splits_at_the_same_commas():
     assert split_values('[a, b],"c, d",./run[1]') == ["[a, b]", '"c, d"', "./run[1]"]
-    assert split_values("") == [""]
 
 
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(

@@ -258,28 +258,21 @@ def launched(command):
     assert done.returncode == 0, done.stderr
 
 
-def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(kit, monkeypatch):
+def test_launched_processes_share_the_work_go_in_step_and_the_first_alone_writes_figures(
+    kit, monkeypatch
+):
     log = str(kit.root / "log")
     model = f"ToyModel({log!r} + os.environ.get('LOOKUPLAB_SHARE', '')[:1])"
     kit.notebook("asks", f"import os\n{asks(6, model)}\nprint([one.text for one in answers])")
     kit.said("run asks")
     alone = kit.output("asks")
+    kit.notebook("counts", kit.saves)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(kit.root / "launched.sqlite"))
-    launched("run asks")
+    launched("reproduce demo --again")
     assert kit.output("asks").endswith(alone) and alone.count(",") == 5
     generated = [(kit.root / f"log{number}").read_text().splitlines() for number in (0, 1)]
-    assert all(generated) and sorted(generated[0] + generated[1]) == [
-        f"task/{n}/0" for n in range(6)
-    ]
-    assert (kit.root / "runs/processes/1/demo/asks.ipynb").exists(), (
-        "the second wrote over the first one's copy"
-    )
-
-
-def test_launched_processes_reproduce_and_sweep_in_step_and_the_first_writes(kit):
-    kit.notebook("asks", asks(6))
-    kit.notebook("counts", kit.saves)
-    launched("reproduce demo")
+    assert all(generated)
+    assert sorted([*generated[0], *generated[1]]) == [f"task/{n}/0" for n in range(6)]
     assert (kit.root / "figures/mini/demo/counts.csv").is_file()
     assert len(read_answers(kit.root / "figures/mini/answers.csv.gz")) == 6
     launched("sweep counts -p tasks=3,4")

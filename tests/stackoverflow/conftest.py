@@ -1,12 +1,8 @@
 """Lets the tests of this folder import the problems beside them, and write them to files."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
 import written_problems as written
 
 from lookuplab.stackoverflow.ds1000 import load_problems

@@ -1,11 +1,5 @@
 """Small models that lie beside the tests, and little repositories with real Jedi."""
 
-import subprocess
-import sys
-from pathlib import Path
-
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models")]
-
 import pytest
 import torch
 from scripted_model import BASE, CONTAINER, SHAPES
@@ -29,24 +23,6 @@ def bases(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tool():
     return JediTool(2)
-
-
-@pytest.fixture
-def run_python():
-    """Runs code in a process of its own; returns what it prints. For what must not change this
-    process.
-    """
-    imports = """import importlib, math, sys
-from pathlib import Path
-from types import SimpleNamespace
-import lookuplab
-"""
-
-    def run(code, *arguments):
-        command = [sys.executable, "-c", imports + code, *map(str, arguments)]
-        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-
-    return run
 
 
 @pytest.fixture(scope="session")

@@ -87,7 +87,9 @@ def test_only_definitions_of_the_repository_outside_the_function_count_whatever_
 
 
 EARLIER = """
-import parso
+import math, parso, sys
+from pathlib import Path
+from types import SimpleNamespace
 from lookuplab.toolgen.dependencies import expressions
 from lookuplab.toolgen.jedi_worker import environment, install, own_keys
 

@@ -94,21 +94,13 @@ def frame(predictions):
 
 def test_a_limit_is_spread_in_proportion_but_for_the_least_and_a_larger_one_only_adds():
     sizes = {"a": 285, "b": 86, "c": 85, "d": 82, "e": 14, "f": 192}
-    found = {
-        name: [SimpleNamespace(id=f"{name}{i}") for i in range(size)]
-        for name, size in sizes.items()
-    }
-    taken = []
-    for limit, shares in {
-        6: [1] * 6,
-        30: [5] * 6,
-        300: [115, 35, 34, 33, 5, 78],
-        None: [*sizes.values()],
-    }.items():
+    found = {a: [SimpleNamespace(id=f"{a}{i}") for i in range(n)] for a, n in sizes.items()}
+    whole, taken = [one.id for own in found.values() for one in own], []
+    for limit, shares in (6, [1] * 6), (30, [5] * 6), (300, [115, 35, 34, 33, 5, 78]):
         ids = [one.id for one in evaluation.sample(found, limit)]
         assert [*Counter(id[0] for id in ids).values()] == shares and {*taken} <= {*ids}
         taken = ids
-    assert taken == [one.id for own in found.values() for one in own]
+    assert [one.id for one in evaluation.sample(found, None)] == whole
 
 
 def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):

@@ -38,10 +38,7 @@ def test_a_function_is_found_by_the_line_of_its_def_and_taken_apart():
     assert (place.name, place.line, place.end_line, place.body_line) == ("f", 6, 10, 10)
     assert place.header == '    def f(self):\n        """Say.\n\n        More."""'
     assert place.body == "        return os.sep  # é"
-
-
-def test_a_body_that_begins_with_a_decorated_function_begins_with_its_decorator():
-    assert location_of(FILE, 12).body.startswith("        @wraps(a)")
+    assert location_of(FILE, 12).body.startswith("        @wraps(a)"), "with its decorator"
 
 
 @pytest.mark.parametrize(
@@ -60,6 +57,8 @@ def test_the_reference_in_its_own_place_changes_nothing(line):
     assert insert(FILE, place, whole).text == FILE
     if line != 19:
         assert insert(FILE, place, place.body).text == FILE
+    else:  # a body goes on the next line
+        assert insert(FILE, place, "return 2").text.endswith("def short(x):\n    return 2\n")
 
 
 @pytest.mark.parametrize(
@@ -91,12 +90,6 @@ def test_a_function_of_another_name_stands_for_itself_and_one_within_a_body_does
         "    def inner():\n        return 1",
     ):
         assert function_of(place, nested)[0].startswith(place.header)
-
-
-def test_a_body_behind_a_function_of_one_line_goes_on_the_next_line():
-    assert insert(FILE, location_of(FILE, 19), "return 2").text.endswith(
-        "def short(x):\n    return 2\n"
-    )
 
 
 WHOLE = "def f(self):\n    return 1"

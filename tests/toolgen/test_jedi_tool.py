@@ -41,13 +41,6 @@ def test_an_error_of_jedi_is_an_answer(tool, tmp_path):
     assert found.failure == "error in Jedi: ValueError"
 
 
-def test_what_a_new_tool_is_asked_it_reads_from_the_repository_as_it_is_then(tmp_path):
-    for name in ("alpha", "beta"):
-        (tmp_path / "other.py").write_text(f"{name} = 1\n")
-        found = JediTool().complete(tmp_path, "module.py", "import other\nother.", 2, 6)
-        assert name in found.names
-
-
 def test_answers_about_real_functions_are_those_of_plain_jedi():
     """The worker's, asked twice, and Jedi's without what ``install`` changes."""
     repository = locate("click")
@@ -80,6 +73,9 @@ def test_a_buffer_stands_for_its_file_in_no_question_about_another(tmp_path, too
 
 
 REPEATABLE = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 from jedi.inference.base_value import ValueSet
 from lookuplab.toolgen import jedi_worker
 
@@ -104,6 +100,9 @@ def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path, run_py
 
 
 IMPORTS = """
+import importlib, sys
+from pathlib import Path
+import lookuplab
 import jedi.inference, jedi.api, parso.cache
 from jedi.inference import base_value, filters, flow_analysis, imports, references, utils
 from jedi.inference.value import dynamic_arrays

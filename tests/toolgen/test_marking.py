@@ -44,21 +44,20 @@ def test_figure_4(tmp_path, tool):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "expected"),
+    "marked",
     [
-        ("e", "raise ValueError(str(e))", "raise ValueError(str(<COMP>e))"),
-        ("n", "return n.__dict__", "return <COMP>n.__dict__"),
-        ("n", "größe = n; return größe", "größe = <COMP>n; return <COMP>größe"),
-        ("n", 's = """n\n  n"""; return n + s', 's = """n\n  n"""; return <COMP>n + <COMP>s'),
-        ("n", "return n, f'{n} {n!r}'", "return <COMP>n, f'{n} {n!r}'"),  # one token
-        ("n", "d = {'n': 1}; return d['n']", "d = {'n': 1}; return <COMP>d['n']"),
-        ("n", "return helper(alpha=n)", "return <COMP>helper(<COMP>alpha=<COMP>n)"),
+        "raise ValueError(str(<COMP>n))",
+        "return <COMP>n.__dict__",
+        "größe = <COMP>n; return <COMP>größe",
+        's = """n\n  n"""; return <COMP>n + <COMP>s',
+        "return <COMP>n, f'{n} {n!r}'",  # one token
+        "d = {'n': 1}; return <COMP>d['n']",
+        "return <COMP>helper(<COMP>alpha=<COMP>n)",
     ],
 )
-def test_marks_of_one_statement(tmp_path, tool, arguments, code, expected):
-    helper = "def helper(alpha):\n    return 1\n\n"
-    text = f"{helper}def f({arguments}):\n    '''Say what f does.'''\n    {code}\n"
-    assert pair(tmp_path, text, tool).body == "    " + expected
+def test_marks_of_one_statement(tmp_path, tool, marked):
+    text = "def helper(alpha):\n    return 1\n\ndef f(n):\n    '''Say what f does.'''\n    "
+    assert pair(tmp_path, text + marked.replace("<COMP>", "") + "\n", tool).body == "    " + marked
 
 
 def test_tabs_and_windows_line_ends_shift_no_mark_and_what_follows_defines_no_name(tmp_path, tool):

@@ -24,24 +24,10 @@ def repository(tmp_path, monkeypatch):
     (tmp_path / "repo" / "m.py").write_text(SOURCE)
     (tmp_path / "repo" / "broken.py").write_text("def f(:\n")
     monkeypatch.chdir(tmp_path)
+    return tmp_path / "repo" / "m.py"
 
 
-def test_each_line_is_judged_and_the_table_goes_to_stdout(score, tmp_path):
-    wrong = GOOD | {"id": 2, "prediction": "def use(y):\n    return nothere(y)"}
-    result = score("toolgen", [GOOD, "", wrong], "-o", "out.jsonl")
-    assert result.exit_code == 0, result.output
-    first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
-    kept = """id edit_similarity exact_match next_identifier identifier_sequence prefix
-        dependencies covered passed lost messages"""
-    assert list(first) == kept.split()
-    found = [[one[name] for name in ("id", "covered", "passed")] for one in (first, second)]
-    assert found == [["a", 1, True], [2, 0, False]] and first["dependencies"] == 1
-    assert second["messages"][0][0] == "E0602"
-    assert "succrate_percent 50.000" in " ".join(result.stdout.split())
-    assert (tmp_path / "repo" / "m.py").read_text() == SOURCE
-
-
-def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score):
+def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score, repository):
     bodies = "    # pylint: skip-file\n    return nothere", "x = y\n    return x", "    pass"
     answers = [GOOD | {"id": n, "prediction": body} for n, body in enumerate(bodies)]
     for variant, passed in ("paper", [False, True, True]), ("package", [False, False, True]):
@@ -49,6 +35,7 @@ def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score):
         lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
         assert [json.loads(line)["passed"] for line in lines] == passed
         assert "empty_functions 1" in " ".join(result.output.split())
+    assert repository.read_text() == SOURCE
 
 
 @pytest.mark.parametrize(

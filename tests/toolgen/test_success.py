@@ -116,6 +116,8 @@ def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_package_looks_two_
 
 
 CRASH = """
+import sys
+from pathlib import Path
 from lookuplab.toolgen import success
 
 success.WarmLinter.check_astroid_module = lambda *_, **__: 1 / 0

@@ -2,9 +2,7 @@
 
 from collections import Counter
 
-import botocore.loaders
 import pytest
-from botocore import xform_name
 
 from lookuplab.cloudapi.specs import ApiSpec, load_documentation, load_index
 from recipes.cloudapi import sdks
@@ -12,7 +10,6 @@ from recipes.cloudapi.reading import flagged, to_json
 
 SAMPLE = "kms cognito-sync glacier sqs logs mturk lexv2-runtime".split()  # small and special ones
 AZURE_SAMPLE = "blob callautomation secrets storage servicefabric".split()
-WORDS = {"long": "integer", "double": "float"}
 
 
 def test_the_index_has_every_operation_of_every_service_but_the_two_that_boto3_removes():
@@ -20,23 +17,6 @@ def test_the_index_has_every_operation_of_every_service_but_the_two_that_boto3_r
     assert found == {"aws": 15_425 - 2, "azure": 1_631}
     services = {spec.service for spec in load_index().specs}
     assert services == {*sdks.session().get_available_services(), *sdks.AZURE}
-
-
-@pytest.mark.parametrize("service", SAMPLE)
-def test_the_index_equals_the_service_model(service):
-    model = botocore.loaders.create_loader().load_service_model(service, "service-2")
-    shapes = model["shapes"]
-    for operation in model["operations"].values():
-        if operation["name"] == "StartConversation":
-            continue
-        spec = load_index().by_id[f"aws/{service}.{service}.{xform_name(operation['name'])}"]
-        shape = shapes[operation["input"]["shape"]] if "input" in operation else {}
-        members = shape.get("members", {})
-        types = {name: shapes[one["shape"]]["type"] for name, one in members.items()}
-        said = {p.name: p.type for p in spec.parameters}
-        assert said == {name: WORDS.get(word, word) for name, word in types.items()}, spec.id
-        assert set(spec.required) == set(shape.get("required", ())), spec.id
-        assert {p.kind for p in spec.parameters} <= {"KEYWORD_ONLY"}
 
 
 @pytest.mark.parametrize(

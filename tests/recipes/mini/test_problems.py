@@ -11,7 +11,7 @@ import pytest
 from lookuplab.paths import json_lines
 from lookuplab.stackoverflow import ds1000
 from recipes.mini import problems, questions
-from recipes.mini.docstrings import DocExample, Documented, examples, examples_of
+from recipes.mini.docstrings import DocExample, examples_of
 from recipes.mini.packages import example_split
 from recipes.mini.problems import Candidate, drafts, examined, literal
 
@@ -69,20 +69,6 @@ def test_the_committed_problems_come_out_of_the_installed_examples(committed):
     assert {*map(rule, compared)} == {*map(rule, committed)}
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "is_asked_for"),
-    [
-        ("numpy.sort", "np.sort(a, axis=1)", True),
-        ("scipy.stats.kappa4", "kappa4.cdf(vals, h, k)", True),
-        ("scipy.stats.kappa4", "np.allclose([0.5], kappa4.cdf(vals, h, k))", False),
-        ("pandas.Series.rolling", "s.rolling(3).mean()", False),
-        ("pandas.Series", "s.rolling(3).mean()", True),
-    ],
-)
-def test_a_problem_is_about_the_object_that_is_called(name, source, is_asked_for):
-    assert problems.calls(name, source) == is_asked_for
-
-
 def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_hold():
     def family(object, number, wrong, *kinds):
         name = f"{object}#{number}"
@@ -105,25 +91,6 @@ def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
     moved = problems.unimported(first, "comb")
     assert moved.imports == ("import scipy.special", "from scipy.special import factorial")
     assert moved.target == "scipy.special.comb(5, 2)"
-
-
-def test_an_example_keeps_the_statements_that_its_value_needs():
-    text = """Sum.
-
-    >>> import numpy as np
-    >>> unused = 3
-    >>> a = np.ones(3)
-    >>> a.sort()
-    >>> shown(a)
-    7.0
-    >>> other(a)
-    1
-    >>> shown(np.random.rand(3))
-    0.1
-    """
-    setup = ("a = np.ones(3)", "a.sort()")
-    found = [*examples(Documented(("numpy.shown",), text))]
-    assert found == [DocExample("numpy.shown", 4, IMPORT, setup, "shown(a)")]
 
 
 @pytest.mark.parametrize(

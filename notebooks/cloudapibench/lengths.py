@@ -1,6 +1,5 @@
 """How long an augmentation is, and how well its calls do: Figure 6 (right)."""
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -34,7 +33,7 @@ def length_map(rows: pd.DataFrame, designs: list[str], title: str) -> Figure:
     cells = cells.loc[sorted(cells.index, key=lambda name: -int(name[1:].split(",")[0]))]
     valid, share = cells["valid_percent"][names], cells["share_percent"][names]
     valid = valid.where(share > 0)
-    with mpl.rc_context(STYLE):
+    with plt.style.context(STYLE):
         size = WIDTH, 1.9 + 0.45 * len(cells)
         figure, axes = plt.subplots(figsize=size, layout="constrained")
         axes.set_title(title)

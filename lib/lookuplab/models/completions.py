@@ -180,6 +180,11 @@ def thinking_switches(model: "Model", thinking: bool | int | None) -> tuple[dict
     return switches, 0 if thinking is True else thinking
 
 
+Requests = Sequence[tuple[Prompt, int]]  # each with the index of the sample
+Continuations = Sequence[tuple[Prompt, str]]  # each with the text to score
+Batches = Iterator[list[Completion]]  # each yielded as soon as it is done
+
+
 class Model(Protocol):
     """What ``complete`` and the papers' packages need from a model, local or remote.
 
@@ -200,11 +205,9 @@ class Model(Protocol):
     @property
     def identity(self) -> dict[str, str]: ...
 
-    def generate(
-        self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
-    ) -> Iterator[list[Completion]]: ...
+    def generate(self, requests: Requests, decoding: Decoding) -> Batches: ...
 
-    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]: ...
+    def score(self, pairs: Continuations) -> Batches: ...
 
 
 StoreOrPath = CompletionStore | str | os.PathLike[str] | Literal[False] | None
@@ -229,9 +232,7 @@ def complete(
     return find_or_generate(model, requests, decoding, store, progress)
 
 
-def score(
-    model: Model, pairs: Sequence[tuple[Prompt, str]], store: StoreOrPath = None
-) -> list[Completion]:
+def score(model: Model, pairs: Continuations, store: StoreOrPath = None) -> list[Completion]:
     """Log-probabilities of given continuations (teacher forcing), in the order of ``pairs``.
 
     Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of
@@ -270,8 +271,13 @@ def find_or_generate(
         answers, missing = store.lookup(by_key)
         if missing:
             store.add({})  # a full disk or a read-only store is found before anything is generated
-            alone = str(store.path) == ":memory:"  # no other process can see it
-            mine = {key: by_key[key] for key in missing if alone or _is_mine(key)}
+            # no other process can see a store in memory
+            number, count = (0, 1) if str(store.path) == ":memory:" else share()
+            # by the key alone, so that processes of a launch that look up at different times agree;
+            # all samples of a prompt belong to one of them
+            mine = {
+                key: by_key[key] for key in missing if int(key.split("/")[1], 16) % count == number
+            }
             key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in mine.items()}
             if decoding:
                 own = [(prompt, sample) for prompt, _, sample in mine.values()]
@@ -377,13 +383,3 @@ def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
     }
     del fields["model"]
     return Completion(**fields | {"id": name, "sample": sample})
-
-
-def _is_mine(key: str) -> bool:
-    """Whether this process of a launch generates the answer. All samples of a prompt belong to one
-    process.
-
-    The result depends only on the key, so processes that look up at different times agree.
-    """
-    number, count = share()
-    return int(key.split("/")[1], 16) % count == number

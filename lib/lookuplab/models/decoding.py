@@ -22,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lookuplab.errors import UserError
 from lookuplab.models.batch import Batch, decoder_start, row_bytes
-from lookuplab.models.completions import Completion, Decoding, Prompt
+from lookuplab.models.completions import Batches, Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.models.tokens import TAIL, decoded, speller
@@ -38,7 +38,7 @@ LIKELY = (16, 256)  # numbers of tokens that sampling with top_p looks at first 
 
 def decode_rows(
     model: LocalModel, rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
-) -> Iterator[list[Completion]]:
+) -> Batches:
     """Finish the model's rows, longest prompts first, in batches.
 
     A batch has at most ``batch_size`` rows: on a CPU, ``CPU_TOKENS`` of prompts, padding included;
@@ -159,8 +159,9 @@ class DecodingRow:
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
-        if decoding.temperature > 0:
-            self.chances = uniforms(self, decoding)
+        if decoding.temperature > 0:  # in [0, 1): one for each token and one more
+            random = np.random.default_rng(row_seed(self, decoding))
+            self.chances = random.random(decoding.max_new_tokens + 1)
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
         """Append one token and check whether it was the last. ``margin``: how near the choice was
@@ -256,13 +257,6 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
     names, places = order.sort(-1)
     kept = ranked.masked_fill(outside, 0).gather(-1, places)
     return kept, names, (before - top_p).abs().amin(-1)
-
-
-def uniforms(row: DecodingRow, decoding: Decoding) -> np.ndarray:
-    """The row's random numbers in [0, 1), one per token and one more, which depend only on seed,
-    prompt id and sample.
-    """
-    return np.random.default_rng(row_seed(row, decoding)).random(decoding.max_new_tokens + 1)
 
 
 def row_seed(row: DecodingRow, decoding: Decoding) -> int:

@@ -8,7 +8,7 @@ import gc
 import json
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date
@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.completions import Completion, Decoding, Prompt, thinking_switches
+from lookuplab.models.completions import (
+    Batches,
+    Completion,
+    Continuations,
+    Decoding,
+    Prompt,
+    Requests,
+    thinking_switches,
+)
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
     base_of,
@@ -339,10 +347,10 @@ class LocalModel:
 
     def generate(
         self,
-        requests: Sequence[tuple[Prompt, int]],
+        requests: Requests,
         decoding: Decoding,
         constrain: Callable[[Prompt, list[int]], Constraint | None] | None = None,
-    ) -> Iterator[list[Completion]]:
+    ) -> Batches:
         """Answer each (prompt, sample index), longest prompts first, one list per batch.
 
         ``constrain`` makes a row's constraint from its prompt and the tokens that the answer
@@ -370,7 +378,7 @@ class LocalModel:
 
     def _write(
         self, rows: "list[DecodingRow]", decoding: Decoding, end_of_text: frozenset[int]
-    ) -> Iterator[list[Completion]]:
+    ) -> Batches:
         """Finish these rows, in this order."""
         from lookuplab.models.decoding import decode_rows
 
@@ -383,7 +391,7 @@ class LocalModel:
             )
         return self.names.constraint(before, prompt.choices) if prompt.choices else None
 
-    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
+    def score(self, pairs: Continuations) -> Batches:
         """Log-probabilities of a given continuation of each prompt, one list per batch, in any
         order.
 

@@ -27,7 +27,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Any
@@ -35,9 +35,12 @@ from urllib.parse import urlsplit
 
 from lookuplab.errors import UserError, check_choice, needs
 from lookuplab.models.completions import (
+    Batches,
     Completion,
+    Continuations,
     Decoding,
     Prompt,
+    Requests,
     thinking_switches,
     visible,
 )
@@ -172,9 +175,7 @@ class RemoteModel:
         place, options = split_options(self._tokenizer)
         return LocalModel(place, **options | {"context": self.context})
 
-    def generate(
-        self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
-    ) -> Iterator[list[Completion]]:
+    def generate(self, requests: Requests, decoding: Decoding) -> Batches:
         """Answer each (prompt, sample index), yielding answers as they arrive. UserError if the
         endpoint fails.
 
@@ -190,7 +191,7 @@ class RemoteModel:
             _ = self.tokenizer  # as in score
         yield from self._each(partial(self._answer, decoding=decoding), requests)
 
-    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
+    def score(self, pairs: Continuations) -> Batches:
         """Log-probabilities of a given continuation of each prompt, as a local model's ``score``
         gives them.
 
@@ -207,7 +208,7 @@ class RemoteModel:
 
     def _each(
         self, answer: Callable[..., Completion], requests: Sequence[tuple[Any, ...]]
-    ) -> Iterator[list[Completion]]:
+    ) -> Batches:
         """``answer`` to each request, as they arrive; then the first UserError, if there is one."""
         failures: list[UserError] = []
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lookuplab.errors import UserError
-from lookuplab.models.completions import Completion, Decoding
+from lookuplab.models.completions import Batches, Decoding
 from lookuplab.models.constraint import Constraint
 from lookuplab.models.decoding import DecodingRow, row_seed
 from lookuplab.models.local import LocalModel
@@ -198,7 +198,7 @@ class VllmModel(LocalModel):
 
     def _write(
         self, rows: list[DecodingRow], decoding: Decoding, end_of_text: frozenset[int]
-    ) -> Iterator[list[Completion]]:
+    ) -> Batches:
         engine, mine, waiting = self.engine, set[str](), dict[Any, DecodingRow]()
 
         def enter(row: DecodingRow) -> None:

@@ -10,40 +10,24 @@ them once.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import cycle
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
 from lookuplab.errors import UserError, check_choice
 
 WIDTH, HEIGHT = 7.5, 3.8  # inches; 10-point text is still readable at the width of a README
-STYLE = sns.axes_style("whitegrid") | {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters on every machine
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "figure.titlesize": 11,
-    "figure.labelsize": 10,
-    "axes.titlelocation": "left",
-    "axes.titlepad": 12,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid.axis": "y",
-    "axes.edgecolor": "#666666",
-    "grid.color": "#e4e4e4",
-    "legend.frameon": False,
-    "xtick.bottom": False,
-}
+STYLE = Path(__file__).with_name("pictures.mplstyle")
 DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"
 # Distinguishable in greyscale and by colour-blind readers, within a group and together with "all".
 COLOURS = {
@@ -281,8 +265,8 @@ def plain_log(axis: XAxis | YAxis) -> None:
     """Make an axis logarithmic, with ticks at 1, 2, 5, 10 ... and not only at powers of ten."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FormatStrFormatter("%g"))
-    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
+    axis.minorticks_off()
 
 
 def _panels(
@@ -301,7 +285,7 @@ def _panels(
     columns = -(-len(cells) // lines)
     width = WIDTH if columns == 1 else 3.1 * columns + 1.3
     height *= 0.8 * lines if lines > 1 else 1
-    with mpl.rc_context(STYLE):
+    with plt.style.context(STYLE):
         figure, grid = plt.subplots(
             lines,
             columns,

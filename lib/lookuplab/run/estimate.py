@@ -59,10 +59,7 @@ def lines(jobs: Sequence[Job], gpu: str, prices: Mapping[str, str]) -> list[str]
             said.append(f"not counted: {job.notebook.id}")
     for name in prices:
         check_choice("--price", name, asked)
-    return [
-        _line(name, of_model, _stored(of_model), gpu, prices.get(name))
-        for name, of_model in asked.items()
-    ] + said
+    return [_line(name, of_model, gpu, prices.get(name)) for name, of_model in asked.items()] + said
 
 
 def questions(job: Job, name: str) -> Questions:
@@ -90,25 +87,18 @@ def _length(tokenizer: Any, text: str) -> int:
     return len(tokenizer(text, verbose=False)["input_ids"])
 
 
-def _stored(asked: Questions) -> dict[str, int]:
-    """The tokens of the answers that are there already."""
-    answers = record.rows(CompletionStore.name, asked)
+def _line(name: str, asked: Questions, gpu: str, price: str | None) -> str:
+    """Tokens out: as many as the stored answers have on average, if there are any, and at most."""
+    stored = record.rows(CompletionStore.name, asked)
     if CompletionStore.default_path().is_file():
         with CompletionStore() as store:
-            answers |= store.get(asked)
-    return {key: len(answer["tokens"]) for key, answer in answers.items()}
-
-
-def _line(
-    name: str, asked: Questions, stored: Mapping[str, int], gpu: str, price: str | None
-) -> str:
-    """Tokens out: as many as the stored answers have on average, if there are any, and at most."""
+            stored |= store.get(asked)
     speeds = yaml.safe_load(GPUS.read_text(encoding="utf-8"))
     check_choice("--gpu", gpu, speeds)
     model, parameters = _stand_in(name)
     left = [tokens for key, tokens in asked.items() if key not in stored]
     read, outs = sum(one for one, _ in left), [sum(most for _, most in left)]
-    if lengths := [length for key, length in stored.items() if asked[key][1]]:
+    if lengths := [len(answer["tokens"]) for key, answer in stored.items() if asked[key][1]]:
         mean = sum(lengths) / len(lengths)
         outs.insert(0, round(sum(min(mean, most) for _, most in left)))
 

@@ -451,7 +451,11 @@ def execute(
     succeeded = _deletion(due) if delete_models else None
     jobs = jobs or default_jobs()
     if rank:
-        due = [beside_the_first(job, rank) for job in due]
+        own = paths.RUNS / "processes" / str(rank)
+        due = [
+            replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
+            for job in due
+        ]
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
@@ -469,12 +473,6 @@ def execute(
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
-
-
-def beside_the_first(job: Job, rank: int) -> Job:
-    """The job of another launched process, which writes below runs/processes."""
-    own = paths.RUNS / "processes" / str(rank)
-    return replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
 
 
 def _told(job: Job, failure: Failure) -> str:

@@ -7,14 +7,14 @@ import os
 import re
 import subprocess
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[1]
+from lookuplab.paths import ROOT
+
 LINES = re.findall(r"^[^#\n].*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PINNED = {canonicalize_name(line.partition("==")[0]) for line in LINES}

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[1]
+from lookuplab.paths import ROOT
+
 PACKAGE = ROOT / "lib" / "lookuplab"
 # What is on one floor does not know its neighbours.
 PICTURE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("lib/lookuplab/\n")[2]

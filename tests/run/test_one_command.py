@@ -18,8 +18,7 @@ from lookuplab.run import downloads, notebooks
 from recipes.cloudapi.tasks import write_tasks
 
 MODEL, TASKS = "bigcode/starcoder2-3b", 3
-# Of the paper's twelve one that asks with and without documentation: the others ask in ways that
-# test_paper_architectures.py and test_notebooks.py try.
+# Of the paper's twelve one that asks with and without documentation; `make reproduce` runs all.
 NOTEBOOK = "table3_dag_plus_plus"
 
 

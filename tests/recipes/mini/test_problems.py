@@ -69,6 +69,20 @@ def test_the_committed_problems_come_out_of_the_installed_examples(committed):
     assert {*map(rule, compared)} == {*map(rule, committed)}
 
 
+@pytest.mark.parametrize(
+    ("name", "source", "is_asked_for"),
+    [
+        ("numpy.sort", "np.sort(a, axis=1)", True),
+        ("scipy.stats.kappa4", "kappa4.cdf(vals, h, k)", True),
+        ("scipy.stats.kappa4", "np.allclose([0.5], kappa4.cdf(vals, h, k))", False),
+        ("pandas.Series.rolling", "s.rolling(3).mean()", False),
+        ("pandas.Series", "s.rolling(3).mean()", True),
+    ],
+)
+def test_a_problem_is_about_the_object_that_is_called(name, source, is_asked_for):
+    assert problems.calls(name, source) == is_asked_for
+
+
 def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_hold():
     def family(object, number, wrong, *kinds):
         name = f"{object}#{number}"

@@ -143,7 +143,7 @@ class LocalModel:
         and nothing else needs them where all answers are stored.
         """
         with suppress(OSError, ValueError):
-            text = Path(self.source[0], "config.json").read_text(encoding="utf-8")
+            text = Path(self.source[0], "config.json").read_text("utf-8")
             match json.loads(text):
                 case {"model_type": "llama", "max_position_embeddings": int(limit)}:
                     return True, limit

@@ -124,7 +124,7 @@ def base_of(folder: Path) -> tuple[str, str | None]:
 
     A relative path starts from the adapter's folder.
     """
-    config = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))
+    config = json.loads((folder / ADAPTER).read_text("utf-8"))
     name = config.get("base_model_name_or_path") or ""
     if name.startswith(".") or (folder / name).is_dir():
         return str((folder / name).resolve()), None

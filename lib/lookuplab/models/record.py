@@ -208,7 +208,7 @@ class Audit(NamedTuple):
 
     def noted(self, name: str) -> set[str]:
         """What notebooks asked the stores called ``name`` for."""
-        lines = Path(self.file).read_text(encoding="utf-8").splitlines()
+        lines = Path(self.file).read_text("utf-8").splitlines()
         return {line.removeprefix(f"{name} ") for line in lines if line.startswith(f"{name} ")}
 
 

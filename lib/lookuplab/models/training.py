@@ -213,10 +213,10 @@ def train(
             tokenizer.save_pretrained(part)
         log[["step", "epoch", "loss", "learning_rate"]].to_csv(part / "log.csv", index=False)
         card = json.dumps(facts, indent=1)
-        (part / "card.json").write_text(card + "\n", encoding="utf-8")
+        (part / "card.json").write_text(card + "\n", "utf-8")
         told = {"name": output.name, "about": about, "licence": licence, "base": facts["base"]}
         readme = CARD.format(**told, library="peft" if adapted else "transformers", facts=card)
-        (part / "README.md").write_text(readme, encoding="utf-8")
+        (part / "README.md").write_text(readme, "utf-8")
         part.rename(output)
         for folder in work.glob("checkpoint-*"):
             shutil.rmtree(folder)

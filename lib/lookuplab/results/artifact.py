@@ -242,7 +242,7 @@ def read_csv(file: Path) -> pd.DataFrame:
 
 def read_record(place: Path) -> dict[str, Any]:
     """Where an artifact's numbers come from, as ``save`` wrote it."""
-    record: dict[str, Any] = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
+    record: dict[str, Any] = json.loads(place.with_suffix(".json").read_text("utf-8"))
     return record
 
 

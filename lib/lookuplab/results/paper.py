@@ -22,7 +22,7 @@ def titles() -> dict[str, str]:
     """Each paper's folder and title: the references of CITATION.cff, by their ``abbreviation`` in
     lower case.
     """
-    cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text("utf-8"))["references"]
     return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
 
 

@@ -75,7 +75,7 @@ def processor() -> str:
     """
     # Linux reports the model and its flags, other systems at most the model
     info = Path("/proc/cpuinfo")
-    text = info.read_text(encoding="utf-8") if info.is_file() else ""
+    text = info.read_text("utf-8") if info.is_file() else ""
     entries: dict[str, str] = dict(
         re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE)
     )

@@ -305,7 +305,7 @@ def save_words(folder: Path, vectors: Mapping[str, Floats]) -> None:
 def load_words(folder: Path) -> dict[str, Floats]:
     """Read what ``save_words`` wrote. Raises UserError if it is missing."""
     try:
-        words = json.loads((folder / "about.json").read_text(encoding="utf-8"))["words"]
+        words = json.loads((folder / "about.json").read_text("utf-8"))["words"]
         return dict(zip(words, np.load(folder / "vectors.npy").astype(np.float32), strict=True))
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{folder} holds no word vectors ({error})") from None

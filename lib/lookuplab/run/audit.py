@@ -92,7 +92,7 @@ def conditions() -> dict[str, dict[str, Any]]:
 def about() -> dict[str, Any]:
     """Where the record comes from, as ``write`` noted it; {} without a record."""
     file = record.folder() / "about.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return json.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
 def fit() -> Iterator[str]:
@@ -145,7 +145,7 @@ def write(stores: Path) -> dict[str, dict[str, int]]:
             answers = store.everything()
         record.write(kind.name, answers, record.folder() / f"{kind.name}.parquet")
         counts[kind.name] = {of: len(keys) for of, keys in record.kinds(kind.name).items()}
-    told = json.loads(run.read_text(encoding="utf-8"))
+    told = json.loads(run.read_text("utf-8"))
     told |= {"rows": counts, "conditions": conditions()}
     text = json.dumps(told, indent=1, sort_keys=True)
     paths.write_lines(record.folder() / "about.json", [text])
@@ -176,7 +176,7 @@ def begin(share: str) -> record.Audit:
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
     audit = record.Audit(share_of(share), seed, str(folder() / "asked.txt"))
     stated = canonical([audit, surroundings()])
-    if not statement().is_file() or statement().read_text(encoding="utf-8").strip() != stated:
+    if not statement().is_file() or statement().read_text("utf-8").strip() != stated:
         for kind in STORES:
             with kind() as store:
                 store.forget(record.sampled(kind.name, audit))

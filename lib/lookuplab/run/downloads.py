@@ -88,7 +88,7 @@ def load() -> dict[str, Source]:
 @cache
 def _parsed(file: Path, _changed: int) -> dict[str, Source]:
     try:
-        entries = tomllib.loads(file.read_text(encoding="utf-8"))
+        entries = tomllib.loads(file.read_text("utf-8"))
         return {name: Source(name, **entry) for name, entry in entries.items()}
     except (tomllib.TOMLDecodeError, TypeError) as error:
         raise UserError(f"{file}: {error}") from error
@@ -261,7 +261,7 @@ def _get_package(source: Source) -> Path:
         if not source.path.is_file():
             pins = temporary / "pins.txt"
             lines = (f"{pin} --hash=sha256:{sha256}" for pin, sha256 in source.packages.items())
-            pins.write_text("\n".join(lines), encoding="utf-8")
+            pins.write_text("\n".join(lines), "utf-8")
             if said := python_sources.download(temporary, "--require-hashes", "-r", str(pins)):
                 raise UserError(f"{source.name}: pip does not bring it: {said}; run again")
             for wheel in temporary.glob("*.whl"):

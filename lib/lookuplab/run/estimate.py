@@ -93,7 +93,7 @@ def _line(name: str, asked: Questions, gpu: str, price: str | None) -> str:
     if CompletionStore.default_path().is_file():
         with CompletionStore() as store:
             stored |= store.get(asked)
-    speeds = yaml.safe_load(GPUS.read_text(encoding="utf-8"))
+    speeds = yaml.safe_load(GPUS.read_text("utf-8"))
     check_choice("--gpu", gpu, speeds)
     model, parameters = _stand_in(name)
     left = [tokens for key, tokens in asked.items() if key not in stored]

@@ -92,7 +92,7 @@ def main() -> None:
             failure = Failure(0, "", name, str(error), "")
             if type(error) is not RuntimeError:  # nbclient's, for a kernel that did not start
                 break
-    copy.with_suffix(".failure").write_text(json.dumps(failure), encoding="utf-8")
+    copy.with_suffix(".failure").write_text(json.dumps(failure), "utf-8")
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def read(path: Path) -> Notebook:
     try:
         cells = [
             ("".join(cell["source"]), cell["metadata"].get("tags", ()))
-            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+            for cell in json.loads(path.read_text("utf-8"))["cells"]
             if cell["cell_type"] == "code"
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -166,7 +166,7 @@ def read(path: Path) -> Notebook:
     drawing = [found[0] for found in artifacts]
     drawing += [source for source, tags in cells if "draw" in tags]
     orders, id = paths.NOTEBOOKS / "order.yaml", f"{path.parent.name}/{path.stem}"
-    groups = yaml.safe_load(orders.read_text(encoding="utf-8")) if orders.is_file() else {}
+    groups = yaml.safe_load(orders.read_text("utf-8")) if orders.is_file() else {}
     order = next((order for order, names in groups.items() if id in names), "any")
     ids = tuple("/".join(found.groups()) for found in artifacts)
     return Notebook(path, values, ids, order, "\n".join(drawing))
@@ -238,7 +238,7 @@ def load_profile(name: str) -> Profile:
     if not file.is_file():
         check_choice("--profile", name, profile_names())
     try:
-        profile = Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
+        profile = Profile(file, **(yaml.safe_load(file.read_text("utf-8")) or {}))
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
             dict(**names)
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:

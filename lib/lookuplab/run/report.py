@@ -159,7 +159,7 @@ class Run:
             return f"{match[0]} **{direction}**" if direction else match[0]
 
         directions = {judged.claim.id: judged.direction for judged in self.judged[name]}
-        text = _PICTURE.sub(picture, file.read_text(encoding="utf-8"))
+        text = _PICTURE.sub(picture, file.read_text("utf-8"))
         return re.sub("`([a-z0-9-]+)`", verdict, text)
 
 
@@ -177,7 +177,7 @@ def opening(notebook: Notebook) -> tuple[str, str]:
 def sentence(place: Path) -> str:
     """An artifact's result in a sentence; "" if its notebook wrote none."""
     file = place.with_suffix(".txt")
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+    return file.read_text("utf-8").strip() if file.is_file() else ""
 
 
 TEMPLATES = Environment(

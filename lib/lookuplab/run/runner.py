@@ -72,7 +72,7 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
         )
         process.wait()
     with suppress(OSError):
-        failure = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
+        failure = json.loads(job.beside(".failure").read_text("utf-8"))
         job.beside(".failure").unlink()
         return failure and _plain(Failure(*failure))
     message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
@@ -198,7 +198,7 @@ def run_jobs(
                 results[at] = failure = cluster.result(future) if cluster else future.result()
                 if not failure:
                     record = _record(jobs[at], ran_with)
-                    jobs[at].beside(".ran").write_text(record, encoding="utf-8")
+                    jobs[at].beside(".ran").write_text(record, "utf-8")
                     if succeeded:
                         succeeded(jobs[at])
                 elif is_launched:  # the other processes wait for what this one would answer
@@ -249,7 +249,7 @@ def uses(jobs: Iterable[Job]) -> dict[str, int]:
     total = dict.fromkeys(USES, 0)
     for job in jobs:
         with suppress(OSError):
-            for line in job.beside(".uses").read_text(encoding="utf-8").splitlines():
+            for line in job.beside(".uses").read_text("utf-8").splitlines():
                 for what, count in zip(USES, line.split()[1:], strict=True):
                     total[what] += int(count)
     return total
@@ -265,7 +265,7 @@ def state(job: Job) -> str:
     record = job.beside(".ran")
     if not record.is_file():
         return "not run here"
-    is_same = record.read_text(encoding="utf-8") == _record(job, fingerprint(job))
+    is_same = record.read_text("utf-8") == _record(job, fingerprint(job))
     return "up to date" if is_same else "out of date"
 
 

@@ -13,6 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from lookuplab import __version__
 from lookuplab.paths import ROOT
 
 LINES = re.findall(r"^[^#\n].*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
@@ -62,6 +63,7 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
     constraints, torch, kit = next(item["pip"] for item in conda if isinstance(item, dict))
     assert constraints == "-c constraints.txt"
     assert "python=3.11" in conda and PROJECT["requires-python"] == ">=3.11,<3.14"
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
     plan = subprocess.check_output(["make", "-n", "-B", "test"], cwd=ROOT, text=True)
     steps = re.findall(r"install --quiet -c constraints.txt (.*)", plan)
     assert [step.replace("'", "") for step in steps] == [torch, kit, "-e .[test]"]

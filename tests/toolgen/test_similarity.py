@@ -67,25 +67,19 @@ def test_a_missing_data_flow_is_not_scored_or_0_in_the_package_and_one_that_disa
     assert coded(same, rules=PACKAGE_RULES)[0] == pytest.approx(0.75 * coded(same)[0])
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    """Functions of a package that is the same under every Python: each with the next, whole, cut
-    off and broken.
-    """
-    tree = ast.parse(source := inspect.getsource(parso.utils))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    found = [ast.get_source_segment(source, node) for node in nodes]
-    cut = [(text[: len(text) * 2 // 3], text) for text in found]
-    broken = [(text.replace("(", "[", 1), text.replace(":", "", 2)) for text in found]
-    return [*pairwise(found), *cut, *broken]
-
-
-def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on_a_corpus(pairs):
+def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on_a_corpus():
+    """Functions of a package, each with the next, whole, cut off and broken."""
     codebleu = pytest.importorskip(
         "codebleu", reason="codebleu's tree-sitter has no wheel for 3.13"
     )
     words = codebleu.codebleu.PACKAGE_DIR / "keywords" / "python.txt"
     assert set(words.read_text(encoding="utf-8").split()) == KEYWORDS
+    tree = ast.parse(source := inspect.getsource(parso.utils))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found = [ast.get_source_segment(source, node) for node in nodes]
+    cut = [(text[: len(text) * 2 // 3], text) for text in found]
+    broken = [(text.replace("(", "[", 1), text.replace(":", "", 2)) for text in found]
+    pairs = [*pairwise(found), *cut, *broken]
     if sys.version_info >= (3, 12):  # its tokenize does not read on in broken code
         pairs = [pair for pair in pairs if all(map(parses, pair))]
     none, short, quoted = ("pass", "x"), ("x", "x y"), ("self.x = 'y'\na = b",) * 2

@@ -5,13 +5,16 @@ Which documents a retriever finds depends on what the model calls first. Here ra
 them: so many prompts, of nearly that length.
 """
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lookuplab.cloudapi.bench import CloudApiBench
-from lookuplab.cloudapi.dag import oracle, random_documents
-from lookuplab.cloudapi.tasks import load_tasks
+from lookuplab.cloudapi.bench import DESIGN, CloudApiBench, Documents
+from lookuplab.cloudapi.dag import oracle
+from lookuplab.cloudapi.prompts import ALL_DESIGNS
+from lookuplab.cloudapi.specs import load_index, texts_of
+from lookuplab.cloudapi.tasks import ApiTask, load_tasks
 
 WITHOUT_DOCUMENTS = ("table1_base_models", "table4_failure_modes")
 # a notebook's own random documents have the seed 0
@@ -38,9 +41,11 @@ def asks(
     yield none, None  # of Table 4's, only the tasks of one class: at most so many
     if notebook in WITHOUT_DOCUMENTS:
         return
-    if notebook == "fig6_augmentation_designs":
-        for design in values["designs"]:
+    if notebook.startswith("fig6"):
+        for design in values.get("designs", ALL_DESIGNS):
             yield replace(none, documents=oracle(tasks), design=design), None
+        for bench in more_examples(none, values.get("further_file")):
+            yield bench, None
         return
     ks = values.get("retrievals", [values.get("k", 1)])
     retrieving = [bench for k in ks for bench in (right(k), wrong(k))]
@@ -57,3 +62,38 @@ def asks(
     if notebook == "constrained_invocation":
         for bench in (none, *retrieving):
             yield replace(bench, constrained=True), None
+
+
+def more_examples(none: CloudApiBench, further_file: str | None) -> Iterator[CloudApiBench]:
+    """What fig6_example_design asks beside the oracle's documents: wrong ones, and further tasks
+    that have a documented example.
+    """
+    if further_file is None:
+        return
+    wrong, known = random_documents(none.tasks, 1, WRONG), texts_of("example", none.index)
+    for design in ("example", DESIGN):
+        yield replace(none, documents=wrong, design=design)
+    more = (
+        [task for task in load_tasks(further_file) if task.target in known] if further_file else []
+    )
+    for design in ("example", "specification", DESIGN):
+        yield replace(none, tasks=more, documents=oracle(more), design=design)
+
+
+def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Documents:
+    """k different APIs drawn from the whole index, none acceptable: the control that is always
+    wrong.
+
+    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and
+    the documents for a smaller k are the first ones for a larger k.
+    """
+    ids, shown = sorted(spec.id for spec in load_index().operations), {}
+    for task in tasks:
+        generator = random.Random(f"{seed} {task.id}")
+        drawn: list[str] = []
+        while len(drawn) < k:
+            api = generator.choice(ids)
+            if api not in (*task.targets, *drawn):
+                drawn.append(api)
+        shown[task.id] = tuple(drawn)
+    return shown

@@ -2,7 +2,7 @@
 the difference between two models, and whether there is a confidence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from operator import itemgetter
 
@@ -63,4 +63,17 @@ def between_models(
         both = second.assign(model=f"{second.model.iloc[0]} - {first.model.iloc[0]}")
         for name, values in after.items():
             rows += class_rows(both, name, {metric: np.subtract(values, before[name], dtype=float)})
+    return rows
+
+
+def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, str]]) -> Rows:
+    """``valid_change_points`` of pairs (new, old) of ways to answer the same tasks, ``<new>/<class>
+    - <old>/<class>``.
+
+    ways: name -> (tasks,) outcomes; the change is paired.
+    """
+    rows = []
+    for new, old in pairs:
+        change = np.subtract(ways[new], ways[old], dtype=float)
+        rows += class_rows(first, f"{new} - {old}", {"valid_change_points": change})
     return rows

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 from pandas import DataFrame
+from passes_compared import compared_rows
 
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import Rows, by_class, expected, rows_of
+from lookuplab.cloudapi.policies import Rows, by_class, expected, outcome, policy_rows, rows_of
 from lookuplab.models import Completion
 from lookuplab.scoring.rates import Rate, averages, of_change
 
@@ -73,3 +74,17 @@ def break_even_rows(passes: Passes) -> Rows:
         number = replace(means[0], value=at, low=min(at, low), high=max(at, high))
         rows[f"break_even/{name}", "precision_percent"] = number
     return rows_of(first, rows)
+
+
+def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
+    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at
+    each precision in percent, and the paired change from the first precision to the last.
+    """
+    always, ways, rows = np.full(len(passes.first), True), {}, []
+    for x in precisions:
+        name = f"precision_{x:g}"
+        ways[name] = outcome(passes, always, x)
+        rows += policy_rows(passes, name, always, x, seed)
+    if names := list(ways):
+        rows += compared_rows(passes.first, ways, [(names[-1], names[0])])
+    return [line for line in rows if line["metric"] != "triggered_percent"]

@@ -15,6 +15,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import ArrayLike
 from pandas import DataFrame
+from passes_compared import compared_rows
 from scipy.stats import chi2, norm
 
 from lookuplab.cloudapi.bench import AGGREGATES
@@ -24,7 +25,6 @@ from lookuplab.cloudapi.policies import (
     Rows,
     by_class,
     class_rows,
-    compared_rows,
     outcome,
     rows_of,
     triggered,

@@ -10,14 +10,16 @@ from dataclasses import replace
 
 import pandas
 import pytest
+from asks import random_documents
 
 from lookuplab.benchmark import evaluate
 from lookuplab.cloudapi import dag
 from lookuplab.cloudapi.bench import CloudApiBench, confidence
-from lookuplab.cloudapi.dag import api_ranker, key_terms, passes, random_documents
-from lookuplab.cloudapi.prompts import DESIGNS, RULE, docstring
+from lookuplab.cloudapi.dag import api_ranker, key_terms, passes
+from lookuplab.cloudapi.prompts import ALL_DESIGNS, RULE, docstring, made_example
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
 from lookuplab.cloudapi.tasks import ApiTask, load_tasks
+from lookuplab.cloudapi.validity import bind_error, parse_call
 from lookuplab.errors import UserError
 from lookuplab.models import Completion
 from lookuplab.retrieval.rankers import identifier_words
@@ -63,7 +65,8 @@ def test_a_design_shows_these_lines():
     pool = ApiSpec("aws", "sync", "sync", "list_pools", arguments, description="Gets a list.")
     short = "Description: Gets a list.\n"
     long = "Required arguments: Pool\nOptional arguments: Next Max\n"
-    for design, lines in zip(DESIGNS, ("", short, long, short + long, "x\n"), strict=True):
+    shown = "", short, long, short + long, "x\n", "Example:\nresponse = client. x \n"
+    for design, lines in zip(ALL_DESIGNS, shown, strict=True):
         assert docstring([pool], design, {pool.id: " x "}) == (
             f'"""\nUse the following API information as reference:\n{RULE}\n'
             f'API name: list_pools\nService/Client name: sync\n{lines}{RULE}\n"""\n'
@@ -72,6 +75,12 @@ def test_a_design_shows_these_lines():
     assert ast.get_docstring(ast.parse(twice)).count("list_pools") == 2
     with pytest.raises(UserError, match="augmentation design is 'nam'; it must be name, desc"):
         docstring([pool], "nam")
+
+
+def test_a_made_example_is_a_valid_call_with_the_required_arguments_alone():
+    for spec in random.Random(0).sample(load_index().operations, 300):
+        call = parse_call(made_example(spec))
+        assert call.keywords == spec.required and not bind_error(spec, call), spec.id
 
 
 def test_a_key_is_service_client_words_name_and_name_words():
@@ -91,13 +100,11 @@ def test_the_exact_name_finds_its_api_and_only_operations_are_found():
     assert sum(found[spec.id] == [spec.id] for spec in chosen) >= 297
 
 
-def test_random_documents_are_distinct_never_acceptable_and_depend_on_task_and_seed_alone():
+def test_random_documents_are_distinct_never_acceptable_and_the_same_in_every_subset():
     drawn = random_documents(REAL, 5)
-    assert {len(set(ids)) for ids in drawn.values()} == {5}
-    assert not any(set(drawn[task.id]) & set(task.targets) for task in REAL)
-    some = random_documents(REAL[5:9], 3)
-    assert some == {task.id: drawn[task.id][:3] for task in REAL[5:9]}
-    assert random_documents(REAL[5:9], 3, seed=1) != some
+    for task in REAL:
+        assert len({*drawn[task.id], *task.targets}) == 5 + len(task.targets)
+    assert random_documents(REAL[5:6], 3)[REAL[5].id] == drawn[REAL[5].id][:3]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from passes_compared import added_tokens, between_models, has_confidence, spent
-from precision import break_even_rows, perplexity_rows
+from precision import break_even_rows, perplexity_rows, precision_rows
 from triggers import (
     calibration_rows,
     curve,
@@ -29,7 +29,6 @@ from lookuplab.cloudapi.policies import (
     expected,
     outcome,
     policy_rows,
-    precision_rows,
     sampled_hits,
     triggered,
 )

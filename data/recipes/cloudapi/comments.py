@@ -10,15 +10,13 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
 from lookuplab.cloudapi.specs import ApiSpec
+from recipes import tables
 from recipes.prose import sentences
 
-_TABLES = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
+_TABLES = tables("cloudapi/wordings.yaml")
 # Verb, or the pattern of a phrase -> what a developer may write instead.
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]

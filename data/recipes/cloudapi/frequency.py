@@ -36,6 +36,7 @@ from lookuplab.errors import UNPARSABLE, UserError, needs
 from lookuplab.models.names import split_options
 from lookuplab.paths import json_lines, source_text, write_lines
 from lookuplab.run.commands import command, run_module
+from recipes import tables
 
 COUNTS = ["count_name", "count_bound"]
 FREQUENCY_CLASSES = ("low", "medium", "high")
@@ -242,19 +243,7 @@ def usage(text: str, clients: Clients) -> tuple[Counter[str], Counter[str]]:
     return names, bound
 
 
-# What makes a client from the name of a service -> how the client is called here.
-_FACTORIES = {"client": "", "create_client": "", "resource": "resource "}
-# What methods of Azure's clients return, whichever client they are called on.
-_RETURNED = {
-    "get_blob_client": {"BlobClient"},
-    "get_container_client": {"ContainerClient", "ContainerProxy"},
-    "create_container": {"ContainerClient", "ContainerProxy"},
-    "create_container_if_not_exists": {"ContainerProxy"},
-    "get_database_client": {"DatabaseProxy"},
-    "create_database": {"DatabaseProxy"},
-    "create_database_if_not_exists": {"DatabaseProxy"},
-    "upload_blob": {"BlobClient"},
-}
+_CLIENTS = tables("cloudapi/clients.yaml")
 # for example a loop variable: whatever is assigned to the name elsewhere, it may be something else
 _UNKNOWN = ast.Pass()
 # Name or dotted attribute -> the expressions assigned to it. Keywords, which no name can be, stand
@@ -356,9 +345,9 @@ def _resolved(node: ast.AST, scope: Scope) -> set[str]:
                 name = _last_name(function.value)  # BlobClient.from_connection_string
             name = scope[_ALIASES].get(name, name)
             match arguments:
-                case [ast.Constant(str(service)), *_] if name in _FACTORIES:
-                    return {_FACTORIES[name] + service}
-            made = {name} if name[:1].isupper() else _RETURNED.get(name, set())
+                case [ast.Constant(str(service)), *_] if name in _CLIENTS["factories"]:
+                    return {_CLIENTS["factories"][name] + service}
+            made = {name} if name[:1].isupper() else {*_CLIENTS["returned"].get(name, ())}
             return made | _meant(function)
     return set()
 

@@ -26,19 +26,10 @@ from lookuplab.cloudapi.specs import (
     load_index,
 )
 from lookuplab.paths import write_lines
+from recipes import tables
 from recipes.prose import documented_types, first_sentence
 
-_TYPES = {  # the first that matches: "list[str]" is a list, "Optional[str]" a string
-    "list": r"list|iterable|sequence|tuple|\[(?:str|int)\]$",
-    "map": r"dict|mapping|json",
-    "blob": r"bytes|io\b|stream|anystr",
-    "timestamp": r"datetime|timedelta|\bdate\b",
-    "boolean": r"\bbool",
-    "integer": r"\bint\b|\blong\b",
-    "float": r"\bfloat\b",
-    "string": r"\bstr\b|string",
-    "structure": r"\w",
-}
+_TYPES = tables("cloudapi/clients.yaml")["types"]
 LONGEST_DOCUMENTATION = 5_000  # characters of full documentation that are kept (Appendix B.1)
 COMMON = 4  # a name in more clients than this says nothing about the service
 ApiPlace = tuple[str, str, str, str]  # provider, service, client, name

@@ -9,6 +9,7 @@ client knows which copy it uses. Nothing is downloaded and no request is sent.
 
 import importlib
 import inspect
+import json
 import keyword
 import re
 from collections.abc import Iterator
@@ -20,9 +21,11 @@ from typing import Any
 
 import click
 
-from lookuplab.cloudapi.specs import INDEX, ApiSpec, Parameter
+from lookuplab.cloudapi.prompts import invocation
+from lookuplab.cloudapi.specs import EXAMPLES, INDEX, ApiSpec, Parameter
 from lookuplab.errors import needs
 from lookuplab.execution.progress import watched
+from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
 from recipes.cloudapi.reading import (
     LONGEST_DOCUMENTATION,
@@ -104,6 +107,20 @@ def _operation(place: ApiPlace, model: Any) -> ApiSpec:
     )
 
 
+def aws_examples() -> Iterator[tuple[str, str]]:
+    """(API id, call) of each operation that botocore has an example of; if several, the first."""
+    from botocore import xform_name
+
+    loader = session()._loader
+    for service in loader.list_available_services("examples-1"):
+        modelled = loader.load_service_model(service, "examples-1")["examples"]
+        for operation, examples in modelled.items():
+            name = xform_name(operation)
+            for one in examples[:1]:
+                arguments = [f"{key}={value!r}" for key, value in one.get("input", {}).items()]
+                yield f"aws/{service}.{service}.{name}", invocation(name, arguments)
+
+
 # Azure
 
 _AZURE_MODULES = """
@@ -158,8 +175,8 @@ def _groups(client: type) -> Iterator[type]:
 
 
 def build(folder: Path = INDEX.parent) -> int:
-    """Write the index of every service and its documentation into ``folder``; return the number of
-    APIs.
+    """Write the index of every service, its documentation and its examples into ``folder``; return
+    the number of APIs.
 
     Other versions of the SDKs than the pinned ones give another index. Raises UserError if they are
     not installed.
@@ -167,6 +184,8 @@ def build(folder: Path = INDEX.parent) -> int:
     services = [("aws", service) for service in session().get_available_services()]
     services += [("azure", service) for service in AZURE]
     parts = (part(*place) for place in watched(services, "API index", "services"))
+    calls = ({"id": api, "documentation": call} for api, call in sorted(aws_examples()))
+    write_lines(folder / EXAMPLES, map(json.dumps, calls))
     return len(write_index(folder, chain.from_iterable(parts)).specs)
 
 

@@ -2,15 +2,12 @@
 models trained on it.
 """
 
-from pathlib import Path
-
-import yaml
-
 from lookuplab.cloudapi.tasks import stable_order
+from recipes import tables
 
 # the seed of every draw: the hash of the commit that wrote down the design (data/mini/DESIGN.md)
 DRAW = 0xD3249F0E
-WORDINGS = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
+WORDINGS = tables("mini/wordings.yaml")
 
 
 def order(text: str) -> str:

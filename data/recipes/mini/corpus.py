@@ -32,6 +32,7 @@ from lookuplab.cloudapi.prompts import (
     construction,
     docstring,
     imports,
+    invocation,
     task_prompt,
 )
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
@@ -65,7 +66,7 @@ N_FURTHER = 2_000  # tasks in addition to the 622
 PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
 N_INVENTED = 20_500  # about 40 % of the tokens
 DOCUMENTED = 0.25  # share of the usage texts
-DOCUMENTED_APIS = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation text, equally often
+DOCUMENTED_APIS = WORDINGS["documented_apis"]
 # characters of full documentation that leave room for the call in the 2,048 tokens of a row
 ROOM = 5_500
 TAB = "    "
@@ -176,10 +177,9 @@ def call(spec: ApiSpec, rng: Random) -> str:
     if spec.provider == "azure" and rng.random() < 0.15:
         bare = spec.required if {p.kind for p in required} <= {"POSITIONAL_OR_KEYWORD"} else ()
     texts = [text if name in bare else f"{name}={text}" for name, text in values.items()]
-    if len(texts) <= 1 or rng.random() < 0.4:
-        return f"{spec.name}({', '.join(texts)})"
-    inner = "".join(f"    {text},\n" for text in texts)
-    return f"{spec.name}(\n{inner})"
+    if len(texts) > 1 and rng.random() < 0.4:
+        texts = [", ".join(texts)]
+    return invocation(spec.name, texts)
 
 
 def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:

@@ -22,20 +22,14 @@ from itertools import accumulate
 from types import ModuleType
 from typing import Any
 
+from recipes import tables
 from recipes.cloudapi.reading import PRIVATE, public_modules
 from recipes.mini.packages import example_split
 from recipes.prose import first_paragraph, prose_sentences
 
 # of numpy and scipy: tools for building and testing
 NOT_PUBLIC = rf"{PRIVATE}|externals|testing|testutils|f2py|distutils|setup"
-IMPLIED_IMPORTS = {  # that docstrings take for granted
-    "np": "import numpy as np",
-    "numpy": "import numpy",
-    "pd": "import pandas as pd",
-    "scipy": "import scipy",
-    "sp": "import scipy as sp",
-    "plt": "import matplotlib.pyplot as plt",
-}
+IMPLIED_IMPORTS = tables("mini/problems.yaml")["implied"]  # that docstrings take for granted
 UNREPEATABLE = re.compile(
     r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # a different value each time
     # files

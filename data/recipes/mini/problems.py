@@ -23,13 +23,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import pandas as pd
-import yaml
 
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import in_turn
@@ -38,6 +36,7 @@ from lookuplab.run.commands import command, run_module
 from lookuplab.stackoverflow.corpus import write
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
+from recipes import tables
 from recipes.mini import WORDINGS, order
 from recipes.mini.docstrings import (
     Call,
@@ -56,7 +55,7 @@ RUN_SECONDS = 300  # for one value: code that waits or computes longer gives no 
 MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
 # Numbers, words, comparisons and templates
-PARTS = yaml.safe_load(Path(__file__).with_name("problems.yaml").read_text("utf-8"))
+PARTS = tables("mini/problems.yaml")
 IMPORTS = "\n".join(PARTS["imports"].values())
 KNOWN: dict[str, Any] = {}
 exec(IMPORTS, KNOWN)

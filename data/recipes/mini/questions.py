@@ -8,27 +8,24 @@ test.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 import click
 
 from lookuplab import paths
-from lookuplab.models.training import Recipe
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ranking import rankers
-from lookuplab.toolgen.finetuning import finetune
 from lookuplab.toolgen.pairs import Pair
 from recipes.mini import order
 from recipes.mini.docstrings import examples_of
+from recipes.mini.finetuning import SETTINGS, finetuned
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 from recipes.mini.problems import DEVELOPMENT_PROBLEMS, PROBLEMS, called, examined
 
-QUESTION_WORK = paths.RUNS / "train" / "questions"
 QUESTION_MODELS = paths.MINI / "questions"
 # how many of the 7,551 open examples are run, the first by a hash of their names: takes a quarter
 # of an hour
@@ -41,21 +38,6 @@ ABOUT_QUESTION_MODELS = """It completes a prompt in DS-1000's form with one line
 `python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
 one of its references."""  # noqa: E501  # the committed cards have these lines
-QUESTION_RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # lower for larger models
-# LoRA on all projections: three whole models would not fit into the checkout's 60 MB
-QUESTION_RECIPE = Recipe(
-    epochs=1,
-    batch_size=32,
-    seed=0,
-    lora_rank=16,
-    lora_alpha=32,
-    lora_targets=tuple("q_proj k_proj v_proj o_proj gate_proj up_proj down_proj".split()),
-    warmup_steps=0.05,
-    bf16=True,
-    max_tokens=1500,
-    group_by_length=True,
-    accumulation=8,  # the same steps without needing 17 GB
-)
 
 
 class QuestionPair(Pair):
@@ -100,21 +82,9 @@ def pairs() -> list[QuestionPair]:
 def train() -> Iterator[Path]:
     """Train an adapter for each mini model, unless it exists, and yield its folder."""
     learned = pairs()
-    for size, rate in QUESTION_RATES.items():
+    for size in SETTINGS["questions"]:
         target = QUESTION_MODELS / f"questions-{size}"
-        if not target.exists():
-            finetune(
-                f"mini-{size}",
-                learned,
-                target,
-                replace(QUESTION_RECIPE, learning_rate=rate),
-                marked=False,
-                half=True,
-                work=QUESTION_WORK / size,
-                about=ABOUT_QUESTION_MODELS,
-                licence="apache-2.0",
-            )
-        yield target
+        yield finetuned("questions", size, f"mini-{size}", learned, target, ABOUT_QUESTION_MODELS)
 
 
 @command()

@@ -39,6 +39,7 @@ from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet, load_snippets, queries, write
+from recipes import tables
 from recipes.mini import packages
 from recipes.mini.docstrings import Documented, documented, sections, sessions
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
@@ -232,14 +233,8 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
     settings = SentenceTransformerTrainingArguments(
         str(paths.RUNS / "train" / "encoder"),
         max_steps=epochs * -(-len(found) // batch),
-        learning_rate=0.03,
         per_device_train_batch_size=batch,
-        seed=0,
-        save_strategy="no",
-        report_to="none",
-        logging_strategy="no",
-        dataloader_pin_memory=False,
-        accelerator_config={"dispatch_batches": False},  # a bag of words cannot be sliced
+        **tables("mini/finetuning.yaml")["encoder"],
     )
     orders = (random.Random(f"0 {n}").sample(found, len(found)) for n in range(epochs))
     rows = [{"anchor": one, "positive": other} for order in orders for one, other in order]

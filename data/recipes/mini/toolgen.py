@@ -12,12 +12,10 @@ import hashlib
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain, count, islice, product
 from pathlib import Path
-from typing import Any
 
 import click
 from transformers import PreTrainedTokenizerFast
@@ -25,12 +23,10 @@ from transformers import PreTrainedTokenizerFast
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
-from lookuplab.models.training import Recipe
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.toolgen import marking
-from lookuplab.toolgen.finetuning import finetune
 from lookuplab.toolgen.functions import (
     Filters,
     Function,
@@ -45,6 +41,7 @@ from lookuplab.toolgen.functions import (
 from lookuplab.toolgen.pairs import Pair, encode
 from recipes import mini
 from recipes.mini import order, training
+from recipes.mini.finetuning import SETTINGS, finetuned
 from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first_line, parsed
 
 TOOLGEN_WORK = paths.RUNS / "train" / "toolgen"
@@ -59,25 +56,6 @@ PER_REPOSITORY = 400  # functions, so that no package outweighs the others
 HELD_OUT_ONE_IN = 20
 # numbers of functions of seen repositories that are asked for
 HELD_OUT = {"test": 150, "development": 100}
-# T5 does not divide the products of queries and keys by the root of their width, and its embeddings
-# begin at a standard deviation of 1: at the other families' rates it did not even learn to copy the
-# signature.
-TOOLGEN_RATES: dict[str, Any] = {
-    "t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}
-}
-# As in the paper (LoRA for the Llama-type, the same loss, batch and seed), except for epochs and
-# rates: these models are a thousand times smaller and saw little in pre-training, and the paper's
-# 5e-6 would hardly change them.
-TOOLGEN_RECIPE = Recipe(
-    epochs=4,
-    seed=0,
-    learning_rate=1e-3,
-    warmup_steps=0.05,
-    loss_on="function",
-    bf16=True,
-    group_by_length=True,
-)
-ADAPTED = replace(TOOLGEN_RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
 ABOUT_TOOLGEN_MODELS = (
     "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held "
     f"out: the repositories {', '.join(HELD_OUT_PACKAGES)}, and from the others two in "
@@ -191,7 +169,7 @@ def pretrained(family: str) -> Path:
             for one in encode(spelled, training_functions(), kind)
             if len(one.prompt) + len(one.answer) <= MAX_TOKENS
         ]
-        recipe = training.PretrainingRecipe(family, **TOOLGEN_RATES.get(family, {}))
+        recipe = training.PretrainingRecipe(family, **SETTINGS["pretraining"].get(family, {}))
         training.pretrain(
             examples, spelled, recipe, TOOLGEN_WORK / family, target, ABOUT_TOOLGEN_MODELS
         )
@@ -263,24 +241,6 @@ def marked_pairs() -> list[Pair]:
     return found
 
 
-def finetuned(family: str, variant: str, learned: Sequence[Pair]) -> Path:
-    """MODELS/FAMILY-VARIANT, fine-tuned from the pre-trained model."""
-    base, target = pretrained(family), TOOLGEN_MODELS / f"{family}-{variant}"
-    if not target.exists():
-        finetune(
-            base,
-            learned,
-            target,
-            ADAPTED if family == "llama" else TOOLGEN_RECIPE,
-            marked=variant == "toolgen",
-            half=True,
-            work=TOOLGEN_WORK / target.name,
-            about=ABOUT_TOOLGEN_MODELS,
-            licence="apache-2.0",
-        )
-    return target
-
-
 def train() -> Iterator[Path]:
     """Draw what is held out, mark, train each family without and with marks, and yield the models'
     folders.
@@ -288,7 +248,9 @@ def train() -> Iterator[Path]:
     write_held_out()
     learned = marked_pairs()
     for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
-        yield finetuned(family, variant, learned)
+        base, target = pretrained(family), TOOLGEN_MODELS / f"{family}-{variant}"
+        marked = variant == "toolgen"
+        yield finetuned("toolgen", family, base, learned, target, ABOUT_TOOLGEN_MODELS, marked)
 
 
 @command()

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-import yaml
 from accelerate import Accelerator
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.nn.utils.rnn import pad_sequence
@@ -41,25 +40,24 @@ from transformers import (
 from lookuplab.execution.progress import watched
 from lookuplab.paths import replacing
 from lookuplab.results.provenance import processor
+from recipes import tables
 
-ARCHITECTURES = yaml.safe_load(Path(__file__).with_name("architectures.yaml").read_text("utf-8"))
+ARCHITECTURES = tables("mini/architectures.yaml")
 VOCABULARY = 4096
 EOS, PAD, IGNORED = 0, 1, -100
 SHORT, LONG = 512, 2048  # tokens of a packed row
 # at least this share of an epoch's tokens is in long rows, so that late positions are trained
 LONG_SHARE = 0.08
 LOG_EVERY = 20  # steps
-PIECES = "|".join(
-    [
-        r"[\r\n]+[ \t]*",  # line breaks with the indentation that follows
-        r"[ _]?\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+",  # word, _word, Word, _Word, with its space
-        r"[ _]?\p{Lu}+(?!\p{Ll})",  # ACRONYM
-        r"[ _]?\p{Lu}",
-        r"\p{N}",  # digits one by one
-        r" ?[^\s\p{L}\p{N}_]+",  # runs of punctuation
-        r"_+(?=_\p{L})|_+",  # __init__: the underscore before a letter belongs to the word
-        r"[^\S\r\n]+(?= \S)|[^\S\r\n]+",
-    ]
+PIECES = (
+    r"[\r\n]+[ \t]*"  # line breaks with the indentation that follows
+    r"|[ _]?\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+"  # word, _word, Word, _Word, with its space
+    r"|[ _]?\p{Lu}+(?!\p{Ll})"  # ACRONYM
+    r"|[ _]?\p{Lu}"
+    r"|\p{N}"  # digits one by one
+    r"| ?[^\s\p{L}\p{N}_]+"  # runs of punctuation
+    r"|_+(?=_\p{L})|_+"  # __init__: the underscore before a letter belongs to the word
+    r"|[^\S\r\n]+(?= \S)|[^\S\r\n]+"
 )
 MINI_CARD = """---
 license: apache-2.0

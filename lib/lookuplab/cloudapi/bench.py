@@ -17,8 +17,8 @@ from lookuplab.cloudapi.first_call import (
     code_span,
     strip_backticks,
 )
-from lookuplab.cloudapi.prompts import DESIGNS, docstring
-from lookuplab.cloudapi.specs import ApiIndex, load_documentation, load_index
+from lookuplab.cloudapi.prompts import ALL_DESIGNS, docstring
+from lookuplab.cloudapi.specs import ApiIndex, load_index, texts_of
 from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
 from lookuplab.errors import check_choice
@@ -89,9 +89,9 @@ class CloudApiBench(Benchmark[ApiTask]):
     """CloudAPIBench, or the tasks and the index of a package: one greedy completion per task, up to
     the first call (Section 2.3), judged by ``validity.judge_call``. Intervals are clustered by API.
 
-    documents: {task id: ids of the APIs whose documentation stands above the prompt}, in one of the
-        ``DESIGNS``; None shows none. constrained (not in the paper): the invoked name must be one
-        of the client's operations (``models.constraint``). chat: Listing 1 asks for a call in
+    documents: {task id: ids of the APIs whose documentation stands above the prompt}, in one of
+        ``ALL_DESIGNS``; None shows none. constrained (not in the paper): the invoked name must be
+        one of the client's operations (``models.constraint``). chat: Listing 1 asks for a call in
         backticks, which are then removed; ``for_model`` sets it.
     """
 
@@ -107,7 +107,7 @@ class CloudApiBench(Benchmark[ApiTask]):
     by = "frequency"
 
     def __post_init__(self) -> None:
-        check_choice("augmentation design", self.design, DESIGNS)
+        check_choice("augmentation design", self.design, ALL_DESIGNS)
 
     @property
     def decoding(self) -> Decoding:  # type: ignore[override]
@@ -125,8 +125,7 @@ class CloudApiBench(Benchmark[ApiTask]):
         text = task.prompt
         if self.documents is not None:
             specs = [self.index.by_id[api] for api in self.documents[task.id]]
-            full = load_documentation(self.index.documentation) if self.design == "full" else None
-            text = docstring(specs, self.design, full) + text
+            text = docstring(specs, self.design, texts_of(self.design, self.index)) + text
         names = operations(task, self.index) if self.constrained else None
         return Prompt(task.id, text, LISTING_1 if self.chat else None, names)
 

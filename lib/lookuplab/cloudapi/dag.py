@@ -8,7 +8,6 @@ documents that do not (``miss``). Only these three passes are ever generated; ``
 selects among them.
 """
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -100,25 +99,6 @@ def retrieved_documents(
 def oracle(tasks: Sequence[ApiTask]) -> Documents:
     """The API asked for and nothing else: the control that is always right (Figure 6)."""
     return {task.id: (task.target,) for task in tasks}
-
-
-def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Documents:
-    """k different APIs drawn from the whole index, none acceptable: the control that is always
-    wrong.
-
-    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and
-    the documents for a smaller k are the first ones for a larger k.
-    """
-    ids, shown = sorted(spec.id for spec in load_index().operations), {}
-    for task in tasks:
-        generator = random.Random(f"{seed} {task.id}")
-        drawn: list[str] = []
-        while len(drawn) < k:
-            api = generator.choice(ids)
-            if api not in (*task.targets, *drawn):
-                drawn.append(api)
-        shown[task.id] = tuple(drawn)
-    return shown
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by API
 tasks ask for the same one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -181,33 +181,6 @@ def policy_rows(
         "triggered_percent": retrieve,
     }
     return class_rows(passes.first, name, numbers)
-
-
-def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, str]]) -> Rows:
-    """``valid_change_points`` of pairs (new, old) of ways to answer the same tasks, ``<new>/<class>
-    - <old>/<class>``.
-
-    ways: name -> (tasks,) outcomes; the change is paired.
-    """
-    rows = []
-    for new, old in pairs:
-        change = np.subtract(ways[new], ways[old], dtype=float)
-        rows += class_rows(first, f"{new} - {old}", {"valid_change_points": change})
-    return rows
-
-
-def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
-    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at
-    each precision in percent, and the paired change from the first precision to the last.
-    """
-    always, ways, rows = np.full(len(passes.first), True), {}, []
-    for x in precisions:
-        name = f"precision_{x:g}"
-        ways[name] = outcome(passes, always, x)
-        rows += policy_rows(passes, name, always, x, seed)
-    if names := list(ways):
-        rows += compared_rows(passes.first, ways, [(names[-1], names[0])])
-    return [line for line in rows if line["metric"] != "triggered_percent"]
 
 
 def label(threshold: float) -> str:

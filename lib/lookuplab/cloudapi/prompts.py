@@ -1,11 +1,14 @@
 """What a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13), and the
-documentation of APIs above that code, in one of five designs (Appendix B.1, Figure 15).
+documentation of APIs above that code, in one of five designs (Appendix B.1, Figure 15), or as
+example code, which the paper does not have.
 """
 
 from collections.abc import Mapping, Sequence
+from random import Random
 
 from lookuplab.cloudapi.specs import ApiSpec
 from lookuplab.errors import check_choice
+from lookuplab.retrieval.rankers import identifier_words
 
 # Base models see only this text. Chat models also get the paper's Listing 1
 # (``first_call.LISTING_1``).
@@ -44,8 +47,40 @@ def _name(spec: ApiSpec) -> str:
 # Documentation.
 
 DESIGNS = ("name", "description", "specification", "description_specification", "full")
+ALL_DESIGNS = (*DESIGNS, "example")  # the last is not the paper's
+# Type -> plausible values of an argument called NAME; "" is for strings and unknown types
+VALUES = {
+    "": "'NAME'|'my-NAME'|'example-NAME'",
+    "integer": "1|10|100",
+    "float": "0.5|1.0",
+    "boolean": "True|False",
+    "list": "['NAME']|['NAME-1', 'NAME-2']",
+    "map": "{'NAME': 'value'}",
+    "structure": "{'NAME': 'value'}",
+    "blob": "b'NAME'",
+    "timestamp": "datetime(2024, 1, 31)",
+}
 HEADER = "Use the following API information as reference:"
 RULE = "=" * 36
+
+
+def invocation(name: str, arguments: Sequence[str]) -> str:
+    """A call, with one argument per line if there are several."""
+    if len(arguments) < 2:
+        return f"{name}({''.join(arguments)})"
+    lines = "".join(f"    {one},\n" for one in arguments)
+    return f"{name}(\n{lines})"
+
+
+def made_example(spec: ApiSpec) -> str:
+    """A call with all required arguments and no other; a hash of the API chooses the values."""
+    rng, arguments = Random(spec.id), []
+    for p in spec.parameters:
+        if p.required:
+            value = rng.choice(VALUES.get(p.type, VALUES[""]).split("|"))
+            value = value.replace("NAME", "-".join(identifier_words(p.name, "apart")))
+            arguments.append(value if p.kind == "POSITIONAL_ONLY" else f"{p.name}={value}")
+    return invocation(spec.name, arguments)
 
 
 def docstring(
@@ -56,9 +91,10 @@ def docstring(
 ) -> str:
     """The retrieved APIs as one Python docstring, in the order given.
 
-    ``documentation`` maps API ids to full texts; only the design ``full`` uses it.
+    ``documentation`` maps API ids to what ``specs.texts_of`` gives for the design. An API without
+    an example of its own has a made one.
     """
-    check_choice("augmentation design", design, DESIGNS)
+    check_choice("augmentation design", design, ALL_DESIGNS)
     parts = []
     for spec in specs:
         lines = [f"API name: {spec.name}", f"Service/Client name: {spec.client}"]
@@ -69,6 +105,9 @@ def docstring(
                 lines.append(f"{kind} arguments: {' '.join(names)}")
         if design == "full":
             lines.append((documentation or {}).get(spec.id, spec.description).strip())
+        if design == "example":
+            shown = (documentation or {}).get(spec.id) or made_example(spec)
+            lines.append(f"Example:\n{task_prompt(spec, '').splitlines()[-1]}{shown}")
         parts.append("\n".join(lines))
     body = f"\n{RULE}\n".join(parts).replace('"""', "'''")
     return f'"""\n{header}\n{RULE}\n{body}\n{RULE}\n"""\n'

@@ -20,6 +20,7 @@ from lookuplab.paths import json_lines
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
+EXAMPLES = "examples.jsonl.xz"  # beside an index: the SDK's own
 
 
 class Parameter(NamedTuple):
@@ -133,6 +134,16 @@ def load_index(path: Path = INDEX) -> ApiIndex:
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
     """API id -> full documentation, right-truncated to 5,000 characters (Appendix B.1)."""
     return dict(_read(path, itemgetter("id", "documentation")))
+
+
+def texts_of(design: str, index: ApiIndex) -> dict[str, str]:
+    """API id -> its text in an augmentation design: full documentation (``full``), or the SDK's own
+    example of a call (``example``; an index need not have any). Empty for the other designs.
+    """
+    if design == "full":
+        return load_documentation(index.documentation)
+    examples = index.documentation.with_name(EXAMPLES)
+    return load_documentation(examples) if design == "example" and examples.exists() else {}
 
 
 def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:

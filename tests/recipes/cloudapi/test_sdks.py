@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from lookuplab.cloudapi.specs import ApiSpec, load_documentation, load_index
+from lookuplab.cloudapi.specs import ApiSpec, load_documentation, load_index, texts_of
 from recipes.cloudapi import sdks
 from recipes.cloudapi.reading import flagged, to_json
 
@@ -30,6 +30,10 @@ def test_a_fresh_reading_equals_the_index(place):
         assert to_json(spec) | {"flags": flags} == to_json(kept[spec.id]) | {"flags": {*spec.flags}}
         assert page == load_documentation().get(spec.id, "")
     assert len(found) == sum((one.provider, one.service) == place for one in kept.values())
+
+
+def test_the_examples_are_the_first_that_botocore_has_of_each_operation():
+    assert texts_of("example", load_index()) == dict(sdks.aws_examples())
 
 
 def test_flags_say_which_names_do_not_tell_the_api():

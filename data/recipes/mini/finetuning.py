@@ -1,0 +1,49 @@
+"""How every mini model is fine-tuned; its settings are in ``finetuning.yaml``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lookuplab import paths
+from lookuplab.errors import check_choice
+from lookuplab.models.training import Recipe
+from lookuplab.toolgen.finetuning import finetune
+from lookuplab.toolgen.pairs import Pair
+from recipes import tables
+
+SETTINGS = tables("mini/finetuning.yaml")
+
+
+def recipe(task: str, model: str) -> Recipe:
+    """The settings of a model (a size or a family) for a task of the file."""
+    check_choice(f"model for {task}", model, SETTINGS[task])
+    settings: dict[str, Any] = dict(SETTINGS[task][model])
+    if "lora_targets" in settings:
+        settings["lora_targets"] = tuple(settings["lora_targets"])
+    return Recipe(**settings)
+
+
+def finetuned(
+    task: str,
+    model: str,
+    base: str | Path,
+    learned: Sequence[Pair],
+    target: Path,
+    about: str,
+    marked: bool = False,
+) -> Path:
+    """``target``, which is the folder of ``base``, trained on these pairs, unless it exists."""
+    if not target.exists():
+        finetune(
+            base,
+            learned,
+            target,
+            recipe(task, model),
+            marked=marked,
+            half=True,
+            work=paths.RUNS / "train" / task / target.name,
+            save_every=50,
+            about=about,
+            licence="apache-2.0",
+        )
+    return target

@@ -121,6 +121,14 @@ def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, messa
     assert code == 2 and message in said and not file.exists(), said
 
 
+def test_a_file_without_a_hash_is_pinned_by_its_first_arrival(get, file, monkeypatch):
+    assert get(size=0, sha256="")[0] == 0
+    file.unlink()
+    monkeypatch.setattr(f"{__name__}.CONTENT", CONTENT[:-1])
+    code, said = get(size=0, sha256="")
+    assert code == 2 and "corpus.bin.pin" in said and not file.exists()
+
+
 def test_an_address_that_is_gone_is_told_at_once(get, server):
     code, said = get(address=f"http://127.0.0.1:{server.server_port}/old.bin")
     assert code == 2 and "404" in said and said.count("\n") == 1 and len(server.asked) == 1

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from documents import questions
 from ties import undecided
 
 from lookuplab.errors import UserError
@@ -16,7 +17,6 @@ from lookuplab.stackoverflow.ranking import (
     MEASURES,
     measured,
     quality_rows,
-    questions,
 )
 
 SNIPPETS = [
@@ -32,24 +32,10 @@ def found():
     return ranking.rankers(SNIPPETS, *PLACES)
 
 
-@pytest.mark.parametrize("name", ["bm25-description", "bm25-both", "description", "ensemble-0.4"])
-def test_the_snippet_that_is_described_is_found(found, name):
-    assert found[name].ids == ["a", "b", "c"]
-    assert found[name].top("how do I invert my matrix", 1)[0][0] == "c"
-
-
 def test_an_ensemble_is_the_weighted_sum_of_its_parts(found):
     names = ("code", "description", "ensemble-0.5")
     code, description, both = (found[name].scores_of(["mean of a column"]) for name in names)
     assert both == pytest.approx(0.5 * code + description, abs=2e-6)
-
-
-def test_word_vectors_are_learned_from_the_snippets_themselves_without_a_folder(
-    monkeypatch, tmp_path
-):
-    monkeypatch.setattr(ranking, "KEPT", tmp_path)
-    (ranker,) = ranking.rankers(SNIPPETS, "", "nowhere", ["code"]).values()
-    assert np.isfinite(ranker.scores_of(["sort values"])).all()
 
 
 def test_a_snippet_gives_three_lines_to_learn_from():

@@ -63,14 +63,6 @@ def test_the_authors_files_are_read_as_they_are(graded):
         assert f"line 2: the field '{missing}' is missing" in result.stderr, result.output
 
 
-def test_the_table_has_kinds_of_perturbation_and_no_number_twice(graded):
-    result = graded([GOOD, {"problem_id": 2, "solution": "result = 0"}])
-    said = " ".join(result.stderr.split())
-    assert "problems/Origin pass_at_1_percent 100.0" in said
-    assert "problems/Surface pass_at_1_percent 0.0" in said and "passed_percent" not in said
-    assert "problems/Surface pass_at_1_drop_points 100.0" in said
-
-
 def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
     graded, written_file
 ):

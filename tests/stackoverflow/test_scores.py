@@ -12,8 +12,6 @@ from rapidfuzz.distance import Levenshtein
 from lookuplab.benchmark import judged
 from lookuplab.benchmark import written as given
 from lookuplab.errors import UserError
-from lookuplab.results.artifact import Artifact, readable
-from lookuplab.results.paper import attach
 from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.asking import Ds1000Bench
 from lookuplab.stackoverflow.ds1000 import load_problems
@@ -178,18 +176,3 @@ def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems):
     assert found.error.all()
     shares = {row["metric"]: (row["value"], row["n"]) for row in nearness.near_miss_rows(found)}
     assert shares["near_miss_percent"] == (25, 4) and shares["compile_error_percent"] == (50, 4)
-
-
-def test_no_answer_and_no_failure_make_empty_tables_that_can_be_saved(
-    families, tmp_path, monkeypatch
-):
-    """After all generation, a small run must not end in a traceback."""
-    monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
-    none = scores.solved(families, answers({}), [1])
-    assert none.empty and scores.rows({("m", "k"): none}, [("k", "k")], ["all", "Numpy"]) == []
-    failures = nearness.near_misses(families, answers({"1": (1, 1)}), Grader(store=False))
-    assert nearness.near_miss_rows(failures) == []
-    rows = attach(pd.DataFrame([]), paper="stackoverflow", artifact="near_misses")
-    artifact = Artifact("stackoverflow", "near_misses")
-    assert artifact.save(rows).empty and readable(rows).empty
-    assert artifact.quote("all", "near_miss_percent") == "not measured"

@@ -176,10 +176,7 @@ def train(
     )
     order = Order([length(row) for row in rows], recipe)
     trainer._get_train_sampler = lambda *_: order  # type: ignore[method-assign]
-    whole = work.glob("checkpoint-*/complete")
-    # by the step in its name: a copy to another machine may change all times
-    last = max(whole, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
-    done = trainer.train(resume_from_checkpoint=str(last.parent) if last else None)
+    done = trainer.train(resume_from_checkpoint=last_checkpoint(work))
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     if not math.isfinite(log.loss.iloc[-1]):
         raise UserError(
@@ -222,6 +219,17 @@ def train(
             shutil.rmtree(folder)
     trainer.accelerator.wait_for_everyone()
     return facts
+
+
+def last_checkpoint(work: Path) -> str | None:
+    """The last complete checkpoint of a run; None without any."""
+    whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
+    # by the step in its name: a copy to another machine may change all times
+    return max(whole, key=step_of, default=None)
+
+
+def step_of(checkpoint: str) -> int:
+    return int(checkpoint.rpartition("-")[2])
 
 
 def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[TokenRow]]:

@@ -258,7 +258,7 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
     """
 
     def encode(texts: Sequence[str]) -> Floats:
-        model = _encoder(str(encoder))
+        model = sentence_encoder(str(encoder))
         encoded = model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)
         return np.array(np.nan_to_num(encoded))  # a text without tokens has a mean of NaN
 
@@ -267,7 +267,7 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
 
 
 @lru_cache(maxsize=2)
-def _encoder(name: str) -> "SentenceTransformer":
+def sentence_encoder(name: str) -> "SentenceTransformer":
     with needs("rank"):
         from sentence_transformers import SentenceTransformer
 

@@ -2,6 +2,7 @@
 and sha256.
 """
 
+import json
 import shutil
 import tomllib
 from collections import Counter
@@ -32,8 +33,9 @@ class Source:
     for a package, the file that its wheels (``packages``: name==version -> sha256) contain, whole
     or in parts.
 
-    A file without a ``sha256`` is not checked; the provenance of whatever is made from it records
-    its hash. ``facts`` are a model's architecture, number of parameters and the dtype of its files.
+    A file without a ``sha256`` is pinned by its first arrival: size and hash are written beside it,
+    and a later download must match them. ``facts`` are a model's architecture, number of
+    parameters and the dtype of its files.
     """
 
     name: str
@@ -235,12 +237,19 @@ def _snapshot(source: Source, **options: Any) -> Path:
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """Rename a finished download if it matches its pins. Otherwise remove it; raises UserError."""
+    """Rename a finished download if it matches its pins, which the first one sets if there are
+    none. Otherwise remove it; raises UserError.
+    """
     came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
-    if source.sha256 and came != expected:
+    pin, origin = source.path.with_name(f"{source.path.name}.pin"), ""
+    if not source.sha256:
+        if not pin.exists():
+            paths.write_lines(pin, [json.dumps(came)])
+        expected, origin = tuple(json.loads(pin.read_text())), f" as at first ({pin})"
+    if came != expected:
         part.unlink()
         raise UserError(
-            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}"
+            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}{origin}"
         )
     return part.replace(source.path)
 

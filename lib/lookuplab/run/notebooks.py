@@ -183,7 +183,8 @@ class Profile:
     ``by_model`` says that runs of other models have figures of their own. ``threads`` is the number
     of threads per notebook; 0 shares the cores among the notebooks that run at once, but then the
     last bits of floating-point numbers depend on how many run. ``steps`` maps paths among the
-    parameters, and paths that begin with them, to instructions for making them.
+    parameters, and paths that begin with them, to instructions for making them; ``otherwise`` maps
+    paths to what is used as long as they have not been made.
 
     ``given`` are the command line's texts by parameter, which override everything else. With them,
     figures go under ``runs/``, never over committed ones, unless the profile is ``by_model`` and
@@ -198,6 +199,7 @@ class Profile:
     parameters: dict[str, Any] = field(default_factory=dict)
     notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: dict[str, str] = field(default_factory=dict)
+    otherwise: dict[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -279,7 +281,7 @@ class Named(NamedTuple):
 
     @property
     def is_on_hub(self) -> bool:
-        is_loaded = self.is_model or self.parameter in ("encoder", "tokenizer")
+        is_loaded = self.is_model or self.parameter.endswith(("encoder", "tokenizer"))
         return is_loaded and not (is_remote(self.text) or is_mini(self.text) or self.place)
 
 
@@ -290,9 +292,9 @@ class Job:
 
     ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its
     artifacts.
-    ``without`` are models of the profile that are left out because their API key is not set; the
-    notebook runs with the others. ``environment``: variables for its process besides the usual
-    ones.
+    ``notes`` are lines for the user: which models of the profile are left out because their API
+    key is not set, and what stands in for something that has not been made. ``environment``:
+    variables for its process besides the usual ones.
     """
 
     notebook: Notebook
@@ -300,7 +302,7 @@ class Job:
     parameters: dict[str, Any]
     output: Path
     figures: Path
-    without: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -345,7 +347,8 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     ``given`` are further texts from the command line; the notebook must declare their names. Of the
     profile's own it takes those that it declares. Models on the hub get the revision that
     ``data/sources.toml`` pins. If the keys for some of the profile's models are not set, the others
-    are run. Raises UserError for an unknown name or a wrong type.
+    are run; what the profile has for a path that does not exist (``otherwise``) is used. Raises
+    UserError for an unknown name or a wrong type.
     """
     declared, given = notebook.parameters, given or {}
     profile = replace(profile, given={**profile.given, **given})
@@ -354,7 +357,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
         check_choice(f"a parameter of {notebook.id}", name, settable([notebook]))
     requested = {**profile.parameters, **own, **profile.given, "profile": profile.name}
     parameters: dict[str, Any] = {}
-    without: list[str] = []
+    notes: list[str] = []
     for name, value in declared.items():
         is_model = _MODELS.search(name)
         if name in requested:
@@ -362,8 +365,14 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
         if name in profile.given:
             value = _each(value, _absolute)
         elif is_model and isinstance(value, list):
-            without += [model for model in value if missing_key(model)]
-            value = [model for model in value if model not in without] or value
+            keyed = [model for model in value if not missing_key(model)]
+            if keyless := [model for model in value if model not in keyed]:
+                notes.append(f"{notebook.id}: left out, no key for {', '.join(keyless)}")
+            value = keyed or value
+        elif name == "encoder" and value in profile.otherwise and not folder_of(value).exists():
+            other = profile.otherwise[value]
+            notes.append(f"{other} is used: {value} is missing; {profile.steps[value]} makes it")
+            value = other
         if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
@@ -373,7 +382,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     if is_own and notebook.paper == "own":  # nor one material's figures those of another
         material = [parameters[name] for name in _MATERIALS if name in profile.given]
         figures = figures.joinpath(*(Path(name).name for name in material[:1]))
-    return Job(notebook, profile, parameters, output, figures, tuple(without))
+    return Job(notebook, profile, parameters, output, figures, tuple(notes))
 
 
 def settable(notebooks: Iterable[Notebook]) -> list[str]:

@@ -113,31 +113,7 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     return [query for query in every if is_valid(query) == (split == "valid")]
 
 
-def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
-    """Documents, and problem id -> ids of the documents that answer it, from lines ``{problem_id,
-    docs: [{title, text}]}``.
-
-    CodeRAG-Bench annotated DS-1000 in this format with pages of documentation (Wang and others
-    2024), which are documents without code. Problems without a page are left out. Raises UserError
-    for a line in a different format.
-    """
-    documents: dict[str, Snippet] = {}
-    relevant: dict[str, tuple[str, ...]] = {}
-    for number, record in paths.json_lines(paths.located(file)):
-        try:
-            texts = {page["title"]: page["text"] for page in record["docs"]}
-            if texts:
-                relevant[str(record["problem_id"])] = tuple(texts)
-        except (KeyError, TypeError):
-            raise UserError(
-                f"{file}: line {number} is no problem with its pages; it needs `problem_id` and "
-                "`docs`, each with `title` and `text`"
-            ) from None
-        documents |= {name: Snippet(name, text, "", str(file), "") for name, text in texts.items()}
-    return list(documents.values()), relevant
-
-
-def write(path: Path, records: Iterable[dict[str, Any]]) -> None:
+def write(path: Path, records: Iterable[Any]) -> None:
     """Write compressed JSON Lines; the same records give the same bytes."""
     paths.write_lines(path, (json.dumps(record, ensure_ascii=False) for record in records))
 
@@ -149,8 +125,10 @@ def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
         )
         if not (id.strip() and description.strip() and code.strip()):
             raise UserError(f"{file}: line {number}: a snippet needs id, description and code")
-        source = str(record.get("source") or record.get("attribution") or file.name)
-        yield Snippet(id, description, code, source, record.get("licence", licence))
+        source = record.get("source") or record.get("attribution") or file.name
+        if isinstance(source, list):  # SO-DS's last address is that of the question
+            source = source[-1]
+        yield Snippet(id, description, code, str(source), record.get("licence", licence))
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:

@@ -25,9 +25,7 @@ from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, suc
 from lookuplab.retrieval.rankers import Ranker, code_words, query_words
 from lookuplab.scoring.rates import of_change, of_score_change, paired_difference, rate, row
 from lookuplab.stackoverflow import corpus as corpora
-from lookuplab.stackoverflow.asking import gives_away, gold
 from lookuplab.stackoverflow.corpus import Query, Snippet
-from lookuplab.stackoverflow.ds1000 import Problem
 
 RANKERS = (
     *("bm25-code", "bm25-description", "bm25-both", "code", "description"),
@@ -162,31 +160,8 @@ def quality_rows(
     groups, found = table.index.map(clusters or str), []
     for name, measure in product(values.ranker.unique(), MEASURES):
         found.append(row(model, name, measure, rate(table[measure, name], groups)))
-    for (one, other), measure in product(pairs if len(values) else (), MEASURES):
+    for (one, other), measure in product(dict.fromkeys(pairs) if len(values) else (), MEASURES):
         kind = MEASURES[measure][2]
         less = paired_difference(table[measure, other], table[measure, one], groups, kind)
         found.append(row(model, f"{one} - {other}", f"{measure}_change", less))
     return pd.DataFrame(found)
-
-
-def questions(
-    problems: Sequence[Problem], gold_file: Path | str, snippets: Sequence[Snippet]
-) -> tuple[Sequence[Snippet], list[Query]]:
-    """The documents to search, and the questions of those problems that have a relevant document.
-
-    The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a
-    file for ``corpus.pages``; with "", the documents are ``snippets``, and those of the object that
-    a problem names are relevant (ids OBJECT#NUMBER; DS-1000's problems name none). Those that hold
-    the expression asked for are hidden, as in prompts.
-    """
-    if gold_file:
-        documents, relevant = corpora.pages(gold_file)
-    else:
-        documents, own = [*snippets], gold(snippets, problems, len(snippets))
-        relevant = {id: tuple(snippet.id for snippet in found) for id, found in own.items()}
-    asked = []
-    for problem in problems:
-        if found := relevant.get(problem.id):
-            hidden = [document.id for document in documents if gives_away(document, problem)]
-            asked.append(Query(problem.id, problem.question, found, tuple(hidden)))
-    return documents, asked

@@ -429,10 +429,8 @@ def execute(
     rank, count = rank_and_count()
     if count > 1 and (scheduler or delete_models):
         raise UserError("several launched processes take neither --scheduler nor --delete-models")
-    for job in planned:
-        if job.without:
-            keyless = ", ".join(job.without)
-            click.echo(f"{job.notebook.id}: left out, no key for {keyless}", err=True)
+    for line in dict.fromkeys(line for job in planned for line in job.notes):
+        click.echo(line, err=True)
     if dry_run:
         return _preview(planned, *dry_run)
     for said, fits in downloads.room(_sources(planned)):

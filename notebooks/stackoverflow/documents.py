@@ -1,0 +1,59 @@
+"""Which documents answer the benchmark's questions (paper, Section 4.4): pages of documentation
+from a file, or the snippets of the objects that mini problems ask for.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.stackoverflow.asking import gives_away, gold
+from lookuplab.stackoverflow.corpus import Query, Snippet
+from lookuplab.stackoverflow.ds1000 import Problem
+
+
+def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
+    """Documents, and problem id -> ids of the documents that answer it, from lines ``{problem_id,
+    docs: [{title, text}]}``.
+
+    CodeRAG-Bench annotated DS-1000 in this format with pages of documentation (Wang and others
+    2024), which are documents without code. Problems without a page are left out. Raises UserError
+    for a line in a different format.
+    """
+    documents: dict[str, Snippet] = {}
+    relevant: dict[str, tuple[str, ...]] = {}
+    for number, record in paths.json_lines(paths.located(file)):
+        try:
+            texts = {page["title"]: page["text"] for page in record["docs"]}
+            if texts:
+                relevant[str(record["problem_id"])] = tuple(texts)
+        except (KeyError, TypeError):
+            raise UserError(
+                f"{file}: line {number} is no problem with its pages; it needs `problem_id` and "
+                "`docs`, each with `title` and `text`"
+            ) from None
+        documents |= {name: Snippet(name, text, "", str(file), "") for name, text in texts.items()}
+    return list(documents.values()), relevant
+
+
+def questions(
+    problems: Sequence[Problem], gold_file: Path | str, snippets: Sequence[Snippet]
+) -> tuple[Sequence[Snippet], list[Query]]:
+    """The documents to search, and the questions of those problems that have a relevant document.
+
+    The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a
+    file for ``pages``; with "", the documents are ``snippets``, and those of the object that
+    a problem names are relevant (ids OBJECT#NUMBER; DS-1000's problems name none). Those that hold
+    the expression asked for are hidden, as in prompts.
+    """
+    if gold_file:
+        documents, relevant = pages(gold_file)
+    else:
+        documents, own = [*snippets], gold(snippets, problems, len(snippets))
+        relevant = {id: tuple(snippet.id for snippet in found) for id, found in own.items()}
+    asked = []
+    for problem in problems:
+        if found := relevant.get(problem.id):
+            hidden = [document.id for document in documents if gives_away(document, problem)]
+            asked.append(Query(problem.id, problem.question, found, tuple(hidden)))
+    return documents, asked

@@ -1,0 +1,51 @@
+"""A stand-in for SO-DS in its published form: examples of docstrings from the mini corpus, with
+their queries. `python notebooks/stackoverflow/stand_in.py 1000` puts it where the downloads would
+be, to try the paper profile without a network.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from lookuplab import paths
+from lookuplab.models.store import hashed
+from lookuplab.run import downloads
+from lookuplab.stackoverflow import corpus
+
+
+def write(folder: Path, size: int) -> None:
+    """A tenth of ``size`` queries for validation, as many to test with, the snippets that answer
+    them, and ``size`` others.
+    """
+    known = {one.id: one for one in corpus.load_snippets("mini")}
+    asked = {
+        part: sorted(corpus.queries("mini", part), key=lambda one: hashed(f"so-ds {one.text}"))[
+            : size // 10
+        ]
+        for part in ("valid", "test")
+    }
+    needed = [id for queries in asked.values() for query in queries for id in query.relevant]
+    kept = list(dict.fromkeys([*needed, *sorted(known, key=hashed)[:size]]))
+    slugs = [re.sub(r"\W+", "-", known[id].description.lower()).strip("-") for id in kept]
+    named = {id: f"{slugs[at]}-{slugs[:at].count(slugs[at])}" for at, id in enumerate(kept)}
+    files = {
+        part: [{"query": one.text, "relevant_ids": [*map(named.get, one.relevant)]} for one in some]
+        for part, some in asked.items()
+    }
+    files["snippets"] = [
+        {
+            "attribution": ["https://stackoverflow.com", known[id].source],
+            "language": "python",
+            "id": name,
+            "code": known[id].code,
+            "description": known[id].description,
+        }
+        for id, name in named.items()
+    ]
+    for part, records in files.items():
+        place = downloads.find(f"so-ds-{part}").path.relative_to(paths.DOWNLOADS)
+        corpus.write(folder / place, records)
+
+
+if __name__ == "__main__":
+    write(paths.DOWNLOADS, int(sys.argv[1]))

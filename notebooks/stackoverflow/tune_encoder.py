@@ -1,0 +1,249 @@
+"""Fine-tunes the sentence encoder that ranks by descriptions, on titles of duplicate questions
+(paper, Section 4.3, after Heyman and Van Cutsem 2020, Section 4.2).
+
+Two titles of one question are to be near each other, two of different questions apart: the log-odds
+of being duplicates are 15 times the cosine of their vectors minus 5, and the loss is the binary
+cross-entropy. (nokia/codesearch begins with these two numbers and trains them, too; at this
+learning rate they would move by a tenth.)
+"""
+
+import copy
+import json
+import random
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+from lookuplab import paths
+from lookuplab.errors import UserError, check_choice, needs
+from lookuplab.models.store import hashed
+from lookuplab.models.training import Milestones, last_checkpoint, step_of
+from lookuplab.retrieval.rankers import sentence_encoder
+from lookuplab.run import downloads
+from lookuplab.run.commands import HELP, Group, command, with_settings
+from lookuplab.run.commands.train import steady
+
+with needs("rank"):
+    from sentence_transformers import (
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer import losses
+with needs("train"):
+    from datasets import Dataset, IterableDataset
+
+LOSSES = ("duplicates", "ranking")
+Titles = tuple[str, str]
+Row = dict[str, Any]  # one and other, two titles, and label: whether they are duplicates
+CARD = """# Sentence encoder
+
+`{base}`, fine-tuned by lookuplab on titles of duplicate questions. The whole run:
+
+```json
+{facts}
+```
+"""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that determines the weights, besides the base and the titles.
+
+    Steps, learning rate and the number of pairs for validation (a fifth of 8,000) are the paper's,
+    ``batch_size`` (rows) and ``negatives`` (pairs of different questions for each pair of
+    duplicates) those of nokia/codesearch. ``loss`` "ranking" takes the other titles of a batch as
+    negatives instead.
+    """
+
+    steps: int = 12_000
+    learning_rate: float = 1e-5
+    batch_size: int = 512
+    negatives: int = 5
+    validation: int = 1_600
+    seed: int = 42
+    loss: str = "duplicates"
+
+    def __post_init__(self) -> None:
+        check_choice("recipe: loss", self.loss, LOSSES)
+
+
+def read_duplicates(file: Path) -> list[Titles]:
+    """The first title of each line (a JSON list of the titles of one question) and the next that
+    differs. Raises UserError for another line.
+    """
+    found = []
+    with paths.opened(file) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                titles = json.loads(line)
+                first, *others = map(str.strip, titles if isinstance(titles, list) else ())
+            except (ValueError, TypeError):
+                raise UserError(f"{file}: line {number} is no list of titles") from None
+            found += [(first, other) for other in others if other != first][:1]
+    return found
+
+
+def rows(pairs: Sequence[Titles], recipe: Recipe, epoch: int = 0) -> Iterator[Row]:
+    """One epoch: each pair of duplicates (label 1), then ``negatives`` pairs of titles of different
+    questions (label 0); for the ranking loss only the duplicates, without a label.
+    """
+    chance = random.Random(f"{recipe.seed} {epoch}")
+    for one, other in chance.sample(pairs, len(pairs)):
+        if recipe.loss == "ranking":
+            yield {"one": one, "other": other}
+            continue
+        yield {"one": one, "other": other, "label": 1.0}
+        for _ in range(recipe.negatives):
+            first, second = (chance.choice(pair) for pair in chance.sample(pairs, 2))
+            yield {"one": first, "other": second, "label": 0.0}
+
+
+def log_odds(cosine: Any) -> Any:
+    """Of two titles' being those of one question, (n,) tensors."""
+    return 15 * cosine - 5
+
+
+def tune(
+    base: str, pairs: Sequence[Titles], output: Path, recipe: Recipe, work: Path, save_every: int
+) -> dict[str, Any]:
+    """Fine-tune the encoder ``base`` (folder or name) and write the folder ``output``; returns its
+    card.
+
+    Every ``save_every`` steps the loss on the pairs for validation is computed and a checkpoint is
+    written to ``work``, from which the same call resumes; the one with the lowest loss is taken
+    (the paper's was that of step 5,300). Raises UserError if ``output`` exists or pairs are too
+    few.
+    """
+    if output.exists():
+        raise UserError(f"{output} exists; delete it, or give another output")
+    apart = sorted(pairs, key=lambda pair: hashed(f"{recipe.seed} {pair}"))
+    held, learned = apart[: recipe.validation], apart[recipe.validation :]
+    if min(len(held), len(learned)) < 2:
+        raise UserError(f"{len(pairs)} pairs are too few for {recipe.validation} of validation")
+    work = work / hashed(f"{base} {recipe} {pairs}")[:12]
+    last = last_checkpoint(work)
+
+    def left() -> Iterator[Row]:
+        every = (row for epoch in count() for row in rows(learned, recipe, epoch))
+        begun = step_of(last) if last else 0
+        return islice(every, begun * recipe.batch_size, recipe.steps * recipe.batch_size)
+
+    data = Dataset.from_list([*rows(held, recipe)])
+    model = copy.deepcopy(sentence_encoder(base))
+    arguments = SentenceTransformerTrainingArguments(
+        str(work),
+        max_steps=recipe.steps,
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type="constant",
+        per_device_train_batch_size=recipe.batch_size,
+        per_device_eval_batch_size=recipe.batch_size,
+        seed=recipe.seed,
+        logging_steps=save_every,
+        save_steps=save_every,
+        eval_steps=save_every,
+        eval_strategy="steps",
+        eval_on_start=True,
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        report_to="none",
+        ignore_data_skip=True,  # the rows begin where the checkpoint ends
+        dataloader_pin_memory=torch.cuda.is_available(),
+        accelerator_config={"dispatch_batches": False},  # a bag of words cannot be sliced
+    )
+    made = losses.MultipleNegativesRankingLoss(model)
+    if recipe.loss == "duplicates":
+        made = losses.CosineSimilarityLoss(model, torch.nn.BCEWithLogitsLoss(), log_odds)
+    trainer = SentenceTransformerTrainer(
+        model,
+        arguments,
+        train_dataset=IterableDataset.from_generator(left, features=data.features),
+        eval_dataset=data,
+        loss=made,
+        callbacks=[Milestones()],
+    )
+    trainer.train(resume_from_checkpoint=last)
+    state = trainer.state
+    facts = {
+        "base": base,
+        "recipe": asdict(recipe),
+        "pairs": len(learned),
+        "validation_loss": state.best_metric,
+        "validation_loss_before": next(
+            line["eval_loss"] for line in state.log_history if "eval_loss" in line
+        ),
+        "taken_step": state.best_global_step,
+        "versions": {name: metadata.version(name) for name in ("torch", "sentence-transformers")},
+    }
+    part = output.with_name(f".{output.name}.partial")
+    shutil.rmtree(part, ignore_errors=True)
+    trainer.model.save(str(part), create_model_card=False)
+    card = json.dumps(facts, indent=1)
+    (part / "card.json").write_text(card + "\n", encoding="utf-8")
+    (part / "README.md").write_text(CARD.format(base=base, facts=card), encoding="utf-8")
+    part.rename(output)
+    shutil.rmtree(work)
+    return facts
+
+
+@command()
+def main(
+    *,
+    base: str = "sentence-transformers/all-MiniLM-L6-v2",
+    duplicates: str = "so-duplicates",
+    output: Path = paths.DOWNLOADS / "so-duplicates" / "encoder",
+    setting: tuple[str, ...] = (),
+    save_every: int = 100,
+    work: Path = paths.RUNS / "train" / "encoder",
+) -> None:
+    """Fine-tune the sentence encoder that ranks snippets by their descriptions (Section 4.3), on
+    titles of duplicate questions. The paper profile uses the result.
+
+    If a run is killed, repeat the command to resume from the last checkpoint. The checkpoint with
+    the lowest loss on the pairs for validation is kept.
+
+    Settings (-s): steps, learning_rate, batch_size (rows), negatives (pairs of different questions
+    for each pair of duplicates), validation (pairs held out), seed, and loss (duplicates, the
+    paper's; or ranking, whose negatives are the other titles of a batch).
+
+    \b
+    Examples:
+      python notebooks/stackoverflow/tune_encoder.py
+      python notebooks/stackoverflow/tune_encoder.py --duplicates titles.jsonl -s loss=ranking -o my
+      lookuplab run retrieval_quality -p encoder=./my -p base_encoder=all-minilm-l6-v2
+
+    Args:
+        base: The sentence-transformers model to start from: a folder, or a name on the hub.
+        duplicates: A JSON Lines file, each line a list of titles of one question; so-duplicates, a
+            download; or mini, sentences of one docstring.
+        output: Folder to write; must not exist.
+        setting: NAME=VALUE changes one of the settings above; repeatable.
+        save_every: Number of steps between checkpoints.
+        work: Folder for checkpoints.
+    """
+    steady()
+    if duplicates == "mini":
+        from recipes.mini.snippets import pairs  # reads all packages
+
+        known = pairs()
+    else:
+        if duplicates == "so-duplicates":
+            duplicates = str(downloads.get(downloads.find(duplicates)))
+        known = read_duplicates(Path(duplicates))
+    done = tune(base, known, output, with_settings(Recipe(), setting), work, save_every)
+    click.echo(
+        "{pairs:,} pairs; loss on those held out {validation_loss_before:.4f}, after step "
+        "{taken_step} {validation_loss:.4f}".format(**done)
+    )
+    click.echo(f"written: {output}")
+
+
+if __name__ == "__main__":
+    Group(commands={"tune": main}, context_settings=HELP).main(["tune", *sys.argv[1:]])

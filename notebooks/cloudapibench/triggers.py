@@ -30,13 +30,15 @@ from lookuplab.cloudapi.policies import (
     triggered,
 )
 from lookuplab.models.store import hashed
-from lookuplab.scoring.calibration import aurc_interval, auroc_interval, equal_mass_bins
+from lookuplab.scoring.calibration import auroc_interval, equal_mass_bins, weighted
 from lookuplab.scoring.rates import (
     LEVEL,
     TAIL_PROBABILITY,
+    Array,
     Rate,
     averages,
     bare_row,
+    jackknife,
     of_change,
     of_share,
     rate,
@@ -64,6 +66,26 @@ def ece_interval(
     reach = np.sqrt(math.fsum((each.high - each.low) ** 2 for each in gaps)) / 2
     reach *= np.sqrt(chi2.ppf(LEVEL, bins)) / norm.isf(TAIL_PROBABILITY)
     return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)
+
+
+def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike) -> Rate:
+    """Area under the risk-coverage curve; 0 is perfect.
+
+    Coverage is the share of tasks answered, most confident first and equal confidences together.
+    Risk is the share of wrong answers among them. Each level of confidence is weighted by its share
+    of the tasks.
+    """
+    return jackknife(weighted(_aurc, correct, confidence), clusters, of_share)[0]
+
+
+def _aurc(right: Array, wrong: Array) -> Array:
+    """Add answers from the highest confidence downwards."""
+    counts, wrong = (right + wrong)[:, ::-1], wrong[:, ::-1]
+    covered = np.cumsum(counts, axis=1)
+    # no division by 0: where nothing is covered yet, the weight is 0 too
+    risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
+    area: Array = (risk * counts).sum(axis=1) / covered[:, -1]
+    return area
 
 
 def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:

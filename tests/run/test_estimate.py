@@ -17,7 +17,7 @@ MORE = {
     "stackoverflow/fig3_pass_at_k": 1.2,
     "stackoverflow/fig4_perturbation_robustness": 1.6,
     "stackoverflow/token_budget": 1.1,
-    "toolgen/monitor_mode": 2,
+    "toolgen/monitor_mode": 3,
     "toolgen/trigger_threshold": 6,
 }
 

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from triggers import ece_interval
+from triggers import aurc_interval, ece_interval
 
 from lookuplab.scoring.calibration import (
-    aurc_interval,
     auroc_interval,
     reliability_rows,
 )

@@ -111,11 +111,8 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
         UserError, match=r"left out: 24 function: more than 128 model tokens, 4 .*larger"
     ):
         held_out_functions(repositories, count_tokens=lambda _: 999)
-
-
-def test_no_function_to_judge_is_one_clear_line():
     with pytest.raises(UserError, match="no function to judge"):
-        judged_all([], {("m", "base"): {}})
+        judged_all([], {})
 
 
 def test_a_row_holds_what_became_of_its_function(frame, predictions):

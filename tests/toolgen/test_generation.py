@@ -18,7 +18,7 @@ from lookuplab.toolgen.generation import Generations, generate
 from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.tool_use import ToolUse
 
 
@@ -108,22 +108,6 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
         expected = theirs[0, 1 if module.config.is_encoder_decoder else ids.shape[1] :].tolist()
         assert [list(done.completions[prompt.id].token_ids) for done in answers] == [expected] * 3
     assert questions_of(answers[0]).empty
-
-
-def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered(
-    marking_model, functions, tool
-):
-    for rules in RULES.values():
-        use = ToolUse(rules=replace(rules, min_mark_probability=0, boundary=True))
-        models = (LocalModel(str(marking_model), batch_size=size) for size in (20, 1))
-        together, alone = (
-            write(model, copies(functions, 3), tool, use, tokens=24) for model in models
-        )
-        assert together.predictions == alone.predictions
-        asked = questions_of(together)
-        pd.testing.assert_frame_equal(asked, questions_of(alone), rtol=1e-4)
-        assert asked.offered.all()
-        assert ((asked.chosen != "") & (asked.names > 0)).sum() > 3
 
 
 def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):

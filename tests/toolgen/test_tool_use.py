@@ -112,9 +112,8 @@ def test_behind_a_name_comes_anything_and_with_a_boundary_what_cannot_continue_i
 def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_where_it_is_missing():
     assert str(ToolUse()) == "trigger mark, variant paper, gate 0.0, ends first, boundary False"
     assert str(ToolUse("dot")) == "trigger dot, variant paper, gate 0.0, ends break"
-    assert str(by(boundary=True)) == "trigger mark, variant paper, gate 0.0, ends first"
-    assert str(by(PACKAGE_RULES)).endswith("boundary False")
-    assert str(by(dummy="x", boundary=True)) == f"{by(boundary=True)}, dummy x"
+    bound = by(dummy="x", boundary=True)
+    assert str(bound) == "trigger mark, variant paper, gate 0.0, ends first, dummy x"
 
 
 def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark(write):
@@ -125,7 +124,7 @@ def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark
 
 def test_a_name_that_is_already_complete_is_not_asked_about_twice(write):
     table = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3}}
-    written = write(table, ToolUse(), ["x", "z"])
+    written = write(table, ToolUse(), ["x"])
     assert (written.text, written.asked, written.marks) == ("xy", ["x"], 1)
 
 

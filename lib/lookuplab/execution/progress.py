@@ -88,5 +88,7 @@ def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = N
 
 
 def span(seconds: float) -> str:
-    """A time in words: seconds up to a minute and a half, then minutes."""
+    """A time in words: seconds up to a minute and a half, minutes up to two hours, then hours."""
+    if seconds >= 7200:
+        return f"{seconds / 3600:.1f} h"
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

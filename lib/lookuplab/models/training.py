@@ -80,8 +80,8 @@ class Recipe:
     for decoders: "answer" (the body), "function" (the signature as well: the paper's F_aug) or
     "all" (and the docstring). ``validation`` is the number of pairs, chosen by the seed, that are
     not trained on; the checkpoint with the lowest loss on them is taken instead of the last one.
-    ``bf16`` is autocast. ``group_by_length`` puts pairs of similar length into a batch, which saves
-    padding and changes the order.
+    ``bf16`` is autocast; with LoRA the frozen weights are bfloat16, too. ``group_by_length`` puts
+    pairs of similar length into a batch, which saves padding and changes the order.
     """
 
     epochs: int = 10

@@ -42,24 +42,14 @@ def auroc_interval(
     counts = np.bincount(np.asarray(correct, dtype=int), minlength=2)
     if min(counts) < RARE:
         return Rate(nan, nan, nan, int(sum(counts)))
-    auroc = _weighted(_auroc, correct, confidence)
+    auroc = weighted(_auroc, correct, confidence)
     if less is None:
         return jackknife(auroc, clusters, of_share)[0]
-    other = _weighted(_auroc, correct, less)
+    other = weighted(_auroc, correct, less)
     return jackknife(lambda weights: auroc(weights) - other(weights), clusters, of_score_change)[0]
 
 
-def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike) -> Rate:
-    """Area under the risk-coverage curve; 0 is perfect.
-
-    Coverage is the share of tasks answered, most confident first and equal confidences together.
-    Risk is the share of wrong answers among them. Each level of confidence is weighted by its share
-    of the tasks.
-    """
-    return jackknife(_weighted(_aurc, correct, confidence), clusters, of_share)[0]
-
-
-def _weighted(
+def weighted(
     statistic: Callable[[Array, Array], Array], correct: ArrayLike, confidence: ArrayLike
 ) -> Callable[[Array], Array]:
     """Turn a statistic of right and wrong answers per level of confidence into one of weights, (r,
@@ -86,16 +76,6 @@ def _auroc(right: Array, wrong: Array) -> Array:
     below = np.cumsum(wrong, axis=1) - wrong / 2
     with np.errstate(invalid="ignore"):  # NaN where all are right, or all wrong
         area: Array = (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
-    return area
-
-
-def _aurc(right: Array, wrong: Array) -> Array:
-    """Add answers from the highest confidence downwards."""
-    counts, wrong = (right + wrong)[:, ::-1], wrong[:, ::-1]
-    covered = np.cumsum(counts, axis=1)
-    # no division by 0: where nothing is covered yet, the weight is 0 too
-    risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
-    area: Array = (risk * counts).sum(axis=1) / covered[:, -1]
     return area
 
 

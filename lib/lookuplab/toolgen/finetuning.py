@@ -39,11 +39,12 @@ _PACKAGE = Recipe(warmup_steps=100, loss_on="all", validation=3000, group_by_len
 RECIPES = {
     "codegpt": _PAPER,
     "codet5": _PAPER,
-    "codellama": replace(_PAPER, epochs=2, lora_rank=16, lora_alpha=16),
+    # in bfloat16: 7 billion weights in float32 would take 27 GB before the first activation
+    "codellama": replace(_PAPER, epochs=2, lora_rank=16, lora_alpha=16, bf16=True),
     "package-codegpt": _PACKAGE,
     "package-codet5": _PACKAGE,
     "package-codellama": replace(
-        _PACKAGE, epochs=2, lora_rank=8, lora_dropout=0.05, lora_embeddings=True
+        _PACKAGE, epochs=2, lora_rank=8, lora_dropout=0.05, lora_embeddings=True, bf16=True
     ),
 }
 

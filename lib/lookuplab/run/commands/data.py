@@ -15,6 +15,8 @@ from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, echo_counts, with_settings
 
+SHARD = 50  # repositories whose functions are in memory at once
+
 
 @click.group(cls=Group)
 def data() -> None:
@@ -145,16 +147,19 @@ def mark(
     filters = with_settings(Filters(rules=rules), setting)
     count = token_counter(tokenizer) if tokenizer else None
     seen: set[tuple[str, str]] = set()
-    extracted = [extract(place, filters, seen, count) for place in locate_all(repositories)]
-    functions = [function for part in extracted for function in part.functions]
+    left_out, lines, places = Counter[str](), [], locate_all(repositories)
+    starts = range(0, len(places), SHARD)
     with joined(scheduler) as cluster:
-        records = marked_records(functions, rules, jobs, cluster=cluster, strict=False)
-    write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
-    left_out = sum((part.left_out for part in extracted), Counter())
-    for record in records:
-        left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
+        for at in watched(starts, "marking", f"times {SHARD} repositories"):
+            extracted = [extract(place, filters, seen, count) for place in places[at : at + SHARD]]
+            functions = [function for part in extracted for function in part.functions]
+            left_out.update(sum((part.left_out for part in extracted), Counter()))
+            for record in marked_records(functions, rules, jobs, cluster=cluster, strict=False):
+                lines.append(json.dumps(record, ensure_ascii=False))
+                left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
+    write_lines(output, lines)
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
-    click.echo(f"written: {output}, {len(records):,} functions")
+    click.echo(f"written: {output}, {len(lines):,} functions")
 
 
 @data.command()

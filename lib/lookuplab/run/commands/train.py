@@ -79,7 +79,7 @@ def toolgen(
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl --variant base -o models/gpt2-base
       lookuplab train toolgen --base codellama/CodeLlama-7b-Python-hf --recipe codellama \\
-        -s bf16=true -s accumulation=8 -s checkpoint_activations=true --corpus marked.jsonl.gz \\
+        -s accumulation=8 -s checkpoint_activations=true --corpus marked.jsonl.gz \\
         -o models/llama-toolgen
     On several GPUs:
       accelerate launch -m lookuplab train toolgen ...

@@ -1,0 +1,92 @@
+"""The repositories of CodeSearchNet's Python part, which ToolGen's paper crawled (Sections IV-B and
+IV-C), at the commits that the data set states: the paper does not say at which it read them.
+"""
+
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from lookuplab.errors import UserError
+from lookuplab.execution.progress import watched
+from lookuplab.paths import made
+from lookuplab.run.commands import command, echo_counts, run_module
+
+COLUMNS = ["repository_name", "func_code_url", "split_name"]
+# Git asks for no name where a repository is gone
+CLONE = """export GIT_TERMINAL_PROMPT=0; git init -q; git fetch -q --depth 1 "$0" "$1"
+git checkout -q FETCH_HEAD"""
+
+
+def listed(files: Sequence[str], split: str) -> dict[str, str]:
+    """OWNER/NAME -> commit of the repositories of one split ("train", "valid" or "test"), by name.
+
+    ``files`` are Parquet as on the hub (code-search-net/code_search_net, Python). Raises UserError
+    for others, and if no row belongs to the split.
+    """
+    try:
+        rows = pd.concat(pd.read_parquet(file, columns=COLUMNS) for file in files)
+    except ValueError as error:
+        raise UserError(f"no files of CodeSearchNet with {', '.join(COLUMNS)}: {error}") from None
+    rows = rows[rows.split_name == split]
+    if rows.empty:
+        raise UserError(f"no row of these files belongs to the split {split!r}")
+    commits = rows.func_code_url.str.extract("/blob/([0-9a-f]{40})/")[0]
+    return dict(sorted(zip(rows.repository_name, commits, strict=True)))
+
+
+def clone(address: str, commit: str, folder: Path) -> str:
+    """One commit, without its history, as ``folder``: complete or not at all. Licences stay where
+    they are.
+
+    Returns git's last line against it, "" if it is there.
+    """
+    part = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(part, ignore_errors=True)
+    words = ["sh", "-ec", CLONE, address, commit]
+    done = subprocess.run(words, cwd=made(part), capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr.strip().rpartition("\n")[2]
+    part.rename(folder)
+    return ""
+
+
+@command()
+def main(
+    split: Literal["train", "valid", "test"],
+    files: tuple[str, ...],
+    *,
+    output: Path,
+    host: str = "https://github.com",
+) -> None:
+    """Clone the repositories of one split of CodeSearchNet's Python part, for ToolGen's paper
+    profile.
+
+    FILES are the Parquet files of the data set (code-search-net/code_search_net on the hub), which
+    name repositories and commits. Each repository becomes a folder OWNER--NAME at that commit,
+    without its history; those that are there are not cloned again, so repeat the command to resume
+    it, or to try again those that failed, which are counted by reason.
+
+    \b
+    Example:
+      python notebooks/toolgen/repositories.py test python/*.parquet \\
+        -o data/downloads/toolgen/repositories
+
+    Args:
+        output: Folder for the repositories.
+        host: What stands before OWNER/NAME in an address.
+    """
+    refused = Counter[str]()
+    for name, commit in watched(listed(files, split).items(), "cloning", "repositories"):
+        folder = output / name.replace("/", "--")
+        if not folder.exists() and (reason := clone(f"{host}/{name}", commit, folder)):
+            refused[reason] += 1
+    echo_counts("not cloned:" if refused else "all are there", refused)
+
+
+if __name__ == "__main__":
+    run_module(main)

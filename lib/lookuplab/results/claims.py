@@ -9,6 +9,9 @@ or the difference of two, on the claimed side of a bound?
 - *not decided*: the interval contains the bound, or one of the artifact's rows is missing;
 - *not testable: floor*: the models are so weak at everything that they cannot show the effect
   (``Floor``);
+- *not testable: margin*: a tolerated loss is refused where it is not below the lower limit of the
+  number that could be lost, since losing all of it would not be seen. Models for which it is decide
+  nothing, if there are others;
 - *not run*: the artifact is missing;
 - two numbers are compared through the interval of their difference: the paired one if the artifact
   has it (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage;
@@ -20,18 +23,21 @@ or the difference of two, on the claimed side of a bound?
 - a number without an interval (a count) is exact;
 - a claim holds if all its comparisons hold. One failing comparison is enough for it to fail, but
   among k comparisons one below 2.5% occurs by chance k times as often, so the smallest p value is
-  multiplied by k (Holm's first step). A claim about *any* is the mirror image.
+  multiplied by k (Holm's first step).
 
 *Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no
-printed value*.
+printed value*; *too imprecise to say* if it does but its half-width is not below that number.
+
+No fact is counted twice: a claim with the same numbers as an earlier one, or that follows from one
+that holds, is shown and not counted (data/paper/implied.py looks for those).
 
 Nothing is rendered here: ``run.report`` has the pages.
 """
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import inf, nan
@@ -50,18 +56,24 @@ from lookuplab.results.artifact import read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
-DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, NOT_RUN = (
+DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, NOT_RUN = (
     "holds",
     "fails",
     "not decided",
     "not testable: floor",
+    "not testable: margin",
     "not run",
 )
-COVERS, SMALLER, LARGER, UNPRINTED = "covers", "smaller", "larger", "no printed value"
+SIZES = COVERS, SMALLER, LARGER, IMPRECISE = "covers", "smaller", "larger", "too imprecise to say"
+UNPRINTED = "no printed value"
 ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
-SCOPES = ("all", "any", "largest")
-MODEL_SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
+SCOPES = ("all", "largest")
+UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
+# in a model's name; Granite's end in the context length, -2k to -8k
+_SIZE = re.compile(
+    rf"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b|\b({'|'.join(MODEL_SIZES)})\b|-\d+k\b", re.IGNORECASE
+)
 _NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
 
 
@@ -86,10 +98,11 @@ class Claim:
     ``place`` is the section, table or figure; ``also`` lists other places that say the same about
     the same number;
     ``why`` explains where the numbers of the test come from. ``role`` is a claim, a ``check`` (true
-    by construction) or a ``finding`` (ours, not the paper's). ``models`` says for which models it
-    must hold: all, the largest of every family, or any, which means any comparison. ``test`` has a
-    ``metric``, optionally the number that the paper ``printed`` outside its tables and figures, and
-    one of:
+    by construction, or in the run ``check_in``) or a ``finding`` (ours, not the paper's).
+    ``models`` says for which models it must hold: all, or the largest of every family. ``design``
+    names the rows of data/mini/DESIGN.md that speak ``for`` and ``against`` it in the mini world.
+    ``follows_from`` lists claims that together imply it. ``test`` has a ``metric``, optionally the
+    number that the paper ``printed`` outside its tables and figures, and one of:
 
     - ``descending``: conditions, each of them greater than the next + ``by`` (default 0; negative:
       a tolerated deficit); a list in the place of a condition means each of its members;
@@ -113,6 +126,9 @@ class Claim:
     also: tuple[str, ...] = ()
     role: str = "claim"
     floor: Floor | None = None
+    check_in: str = ""
+    design: Mapping[str, list[str]] = field(default_factory=dict)
+    follows_from: Sequence[str] = ()
 
     @property
     def artifact_id(self) -> str:
@@ -151,6 +167,7 @@ class Comparison:
     paper_value: float = nan
     p_if_false: float = 1.0
     p_if_true: float = 1.0
+    is_refused: bool = False
 
     @property
     def cells(self) -> list[Cell]:
@@ -176,7 +193,7 @@ class Comparison:
     @property
     def direction(self) -> str:
         """The verdict on the direction of this comparison alone."""
-        return _direction(self.p_if_false, self.p_if_true)
+        return REFUSED if self.is_refused else _direction(self.p_if_false, self.p_if_true)
 
     @property
     def size(self) -> str:
@@ -185,7 +202,10 @@ class Comparison:
             return UNPRINTED
         if self.high < self.paper_value:
             return SMALLER
-        return LARGER if self.low > self.paper_value else COVERS
+        if self.low > self.paper_value:
+            return LARGER
+        half = (self.high - self.low) / 2
+        return COVERS if half < abs(self.paper_value) or not half else IMPRECISE
 
     def __str__(self) -> str:
         """``mini-small high - low > 0: 86.31 [78.66, 92.88], n 205 + 267, paper 72.78``"""
@@ -202,12 +222,18 @@ class JudgedClaim:
     """A claim's comparisons on our numbers.
 
     ``at_floor``: all models are too weak for the claim. ``is_run``: the artifact exists.
+    ``counted_as``: the id of the claim that has the same numbers, or those of claims that hold and
+    imply this one.
+    ``arms``: the same test on each model of ``mini/arms.csv``, trained with and without wrong
+    documentation, as far as it was asked.
     """
 
     claim: Claim
     comparisons: tuple[Comparison, ...] = ()
     at_floor: bool = False
     is_run: bool = True
+    counted_as: str = ""
+    arms: Mapping[str, "JudgedClaim"] = field(default_factory=dict)
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
@@ -221,12 +247,12 @@ class JudgedClaim:
     @property
     def extremes(self) -> tuple[Comparison, Comparison]:
         """The comparison that decides whether the claim holds, and the one that decides whether it
-        fails.
+        fails, of those whose margin is not refused.
         """
-        to_hold, to_fail = (min, max) if self.claim.models == "any" else (max, min)
+        among = [each for each in self.comparisons if not each.is_refused] or self.comparisons
         return (
-            to_hold(self.comparisons, key=attrgetter("p_if_false")),
-            to_fail(self.comparisons, key=attrgetter("p_if_true")),
+            max(among, key=attrgetter("p_if_false")),
+            min(among, key=attrgetter("p_if_true")),
         )
 
     @property
@@ -239,15 +265,22 @@ class JudgedClaim:
         if not self.comparisons:
             return UNDECIDED
         to_hold, to_fail = self.extremes
-        n, is_any = len(self.comparisons), self.claim.models == "any"
-        if_false = to_hold.p_if_false * (n if is_any else 1)
-        return _direction(if_false, to_fail.p_if_true * (1 if is_any else n))
+        if to_hold.is_refused:
+            return REFUSED
+        return _direction(to_hold.p_if_false, to_fail.p_if_true * len(self.comparisons))
 
     @property
     def deciding(self) -> Comparison:
         """The comparison that decides the direction."""
-        to_hold, to_fail = self.extremes
-        return to_fail if self.direction == FAILS else to_hold
+        return self.extremes[self.direction == FAILS]
+
+    @property
+    def numbers(self) -> frozenset[Any]:
+        """What it rests on: subject, number and interval of each comparison; empty for a check and
+        where a number is missing or exact.
+        """
+        estimated = self.claim.role != "check" and all(c.low < c.high for c in self.comparisons)
+        return frozenset((c.subject, c.value, c.low, c.high) for c in self.comparisons if estimated)
 
 
 def _direction(p_if_false: float, p_if_true: float) -> str:
@@ -272,8 +305,9 @@ def load(file: Path = FILE) -> list[Claim]:
                 continue
             claim = Claim(**entry, floor=floors.get(entry["paper"]))
             list(inequalities(claim, ["any"]))  # has all fields of its kind
-            if claim.id in claims or claim.models not in SCOPES or claim.role not in ROLES:
-                raise ValueError("its id is another claim's, or its models or role are unknown")
+            is_known = claim.models in SCOPES and claim.role in ROLES
+            if claim.id in claims or not is_known or {*claim.follows_from} - claims.keys():
+                raise ValueError("its id is not its own, or its models, role or source are unknown")
             claims[claim.id] = claim
         except (TypeError, ValueError, KeyError) as error:
             raise UserError(
@@ -284,13 +318,26 @@ def load(file: Path = FILE) -> list[Claim]:
 
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say)."""
-    files = [folder / f"{claim.artifact_id}.csv" for claim in claims]
-    return [
-        judge(claim, read_csv(file), weak_models(claim, folder))
-        if file.exists()
-        else JudgedClaim(claim, is_run=False)
-        for claim, file in zip(claims, files, strict=True)
-    ]
+    trained = folder / "mini" / "arms.csv"
+    rows = dict([*read_csv(trained).groupby("model")]) if trained.exists() else {}
+    found: dict[str, JudgedClaim] = {}
+    same: dict[Any, str] = {}
+    for claim in claims:
+        if claim.check_in == folder.name:
+            claim = replace(claim, role="check")
+        file = folder / f"{claim.artifact_id}.csv"
+        if not file.exists():
+            found[claim.id] = JudgedClaim(claim, is_run=False)
+            continue
+        judged = judge(claim, read_csv(file), weak_models(claim, folder))
+        is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
+        counted_as = " and ".join(claim.follows_from) if is_implied else ""
+        if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
+            counted_as = twin
+        arms = ((name, judge(claim, asked)) for name, asked in rows.items())
+        asked_of = {name: other for name, other in arms if other.numbers}
+        found[claim.id] = replace(judged, counted_as=counted_as, arms=asked_of)
+    return list(found.values())
 
 
 def weak_models(claim: Claim, folder: Path) -> set[str]:
@@ -300,8 +347,7 @@ def weak_models(claim: Claim, folder: Path) -> set[str]:
         return set()
     if not (file := folder / claim.paper / f"{floor.artifact}.csv").exists():
         return set()
-    frame = read_csv(file)
-    rows = frame[(frame.metric == floor.metric) & frame.condition.isin(floor.conditions)]
+    rows = read_csv(file).query("metric == @floor.metric and condition in @floor.conditions")
     best = rows.groupby("model").value.max()
     return set(best.index[best < floor.below])
 
@@ -344,10 +390,9 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
             for family, members in families.items():
                 for smaller, larger in pairwise(members):
                     if smaller.size < larger.size:
-                        more, less = Cell(larger.model, condition), Cell(smaller.model, condition)
-                        if direction == "decreasing":
-                            more, less = less, more
-                        yield Comparison(family, more, less, 0, inf)
+                        cells = [Cell(each.model, condition) for each in (smaller, larger)]
+                        first, second = cells if direction == "decreasing" else cells[::-1]
+                        yield Comparison(family, first, second, 0, inf)
         case {"ranges": ranges}:
             for model, (condition, (low, high)) in product(subjects, ranges.items()):
                 low, high = -inf if low is None else low, inf if high is None else high
@@ -378,16 +423,12 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
 
 
 def _family_and_size(model: str) -> tuple[str, float]:
-    lower = model.lower()
-    if match := re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b", lower):
-        size = float(match[1]) * {"b": 1e9, "m": 1e6}[match[2]]
-    elif match := re.search(rf"\b({'|'.join(MODEL_SIZES)})\b", lower):
-        size = 1 + MODEL_SIZES.index(match[1])
-    else:
+    found = [match for match in _SIZE.finditer(model) if match[1] or match[3]]
+    if not found:
         return model, 0
-    rest = model[: match.start()] + model[match.end() :]
-    # Granite's names end in the context length, -2k to -8k
-    return re.sub(r"-\d+k\b", "", rest).strip("-_ "), size
+    number, unit, word = found[0].groups()
+    size = float(number) * UNITS[unit.lower()] if number else 1 + MODEL_SIZES.index(word.lower())
+    return _SIZE.sub("", model).strip("-_ "), size
 
 
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
@@ -452,6 +493,8 @@ def _compare(
         theirs -= printed_there
         independent = difference(ours, other), f"{n} + {other_n}"
         ours, n = changes.get(tuple(asked.cells), independent)
+        # there is nothing to lose beyond the margin
+        asked = replace(asked, is_refused=other.low <= -asked.least > 0)
     least, most, value = asked.least, asked.most, ours.value
     if ours.low == ours.high or least == most:  # exact
         is_true = least < value if asked.second else least <= value <= most

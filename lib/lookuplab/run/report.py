@@ -17,7 +17,7 @@ from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record, wall_seconds
 from lookuplab.results.claims import JudgedClaim
 from lookuplab.results.paper import titles
-from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile
+from lookuplab.run.notebooks import Notebook, Profile, all_notebooks
 
 _PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
 
@@ -31,13 +31,6 @@ def link(heading: str) -> str:
 def page(template: str, **values: object) -> str:
     """One of the templates, given these values."""
     return TEMPLATES.get_template(template).render(values).rstrip()
-
-
-def uses_own_models(profile: Profile) -> bool:
-    """Whether anything was run with the papers' own models."""
-    runs = {file.parents[1].name for file in (profile.figures / "paper").rglob("*.csv")}
-    models = [name.replace("/", "--") for name in load_profile("paper").parameters["roles"]]
-    return any(run == "paper" or any(model in run for model in models) for run in runs)
 
 
 def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
@@ -194,11 +187,10 @@ TEMPLATES.filters |= {
 TEMPLATES.globals |= {
     "ROLES": claims.ROLES,
     "DIRECTIONS": claims.DIRECTIONS,
-    "SIZES": (claims.COVERS, claims.SMALLER, claims.LARGER),
+    "SIZES": claims.SIZES,
     "opening": opening,
     "sentence": sentence,
     "read_csv": read_csv,
     "read_record": read_record,
     "wall_seconds": wall_seconds,
-    "uses_own_models": uses_own_models,
 }

@@ -10,9 +10,8 @@ a lower bound; it is 0 for packages, whose objects have too many origins.
 Identical files are counted once, and the SDKs' own sources not at all: one vendored copy of an SDK
 mentions each of its APIs and moves hundreds of them into another class.
 
-In a small corpus, the number of repositories that call an API says more than the number of calls:
-``classify`` derives classes from the repositories and says how stable they are
-(``data/public/cloudapi/README.md`` derives the bounds).
+In a small corpus, one repository can make most of the calls: ``classes`` gives a class only where
+the number of repositories confirms it (``data/public/cloudapi/README.md`` explains the bounds).
 """
 
 import ast
@@ -25,17 +24,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
-from pandas import DataFrame, Index, read_csv
+from pandas import DataFrame, read_csv
 
 from lookuplab import paths
-from lookuplab.cloudapi.specs import ApiIndex, load_index, readable_file
-from lookuplab.cloudapi.tasks import frequency_class
+from lookuplab.cloudapi.specs import ApiIndex, readable_file
+from lookuplab.cloudapi.tasks import BOUNDS, frequency_class
 from lookuplab.errors import UNPARSABLE, UserError, needs
 from lookuplab.models.names import split_options
-from lookuplab.paths import json_lines, source_text, write_lines
-from lookuplab.run.commands import command, run_module
+from lookuplab.paths import source_text
 from recipes import tables
 
 COUNTS = ["count_name", "count_bound"]
@@ -386,100 +383,31 @@ def report(frame: DataFrame, fates: Counter[str]) -> str:
 # Classes derived from numbers of repositories.
 
 FREQUENCIES = paths.DATA / "public" / "cloudapi" / "frequencies.csv.gz"
-BY_REPOSITORY = "per_repository.jsonl.gz"
-# at most so many repositories call a low and a medium API
-LARGEST_COUNTS = {"aws": (0, 6), "azure": (1, 10)}
+# least and most repositories with the name of a low, medium and high API
+REPOSITORIES = (0, 3), (3, np.inf), (10, np.inf)
 CLIENT_SHARE = 3  # at least one in so many of them must show a client of the API's service
-DRAWS = 1000
 
 
-def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
-    """(3, repositories, operations) booleans, each for one repository and one operation.
+def classes(frame: DataFrame, index: ApiIndex) -> np.ndarray:
+    """(operations,): the index of the class in ``FREQUENCY_CLASSES``, -1 if the counts in
+    ``frame``, whose rows are the operations, do not determine it.
 
-    First: the repository calls or defines a function with the operation's name. Second: it does,
-    and it also calls something on a client of the operation's service. Third: it calls the
-    operation on the operation's own client.
+    The calls give the class by the paper's bounds, and the number of repositories with the name
+    must confirm it (``REPOSITORIES``). If there are any, a third of them must show a client of the
+    service, or the name belongs to something else (a homonym); and if clients of one service share
+    the name, one must have a bound call. For a name that is a single word or that several services
+    have, the number of repositories with bound calls must confirm the class instead.
     """
-    operations = index.operations
-    names = Index([f"{spec.provider} {spec.name}" for spec in operations])
-    services = Index([f"{spec.provider} {spec.service}" for spec in operations])
-    ids, found = Index([spec.id for spec in operations]), []
-    for _, row in json_lines(path):
-        named = names.isin([f"{provider} {name}" for provider, name, _ in row["names"]])
-        client = services.isin([f"{provider} {service}" for provider, service, *_ in row["bound"]])
-        bound = ids.isin(["{}/{}.{}.{}".format(*place) for place in row["bound"]])
-        found.append((named, named & client, bound))
-    return np.stack(found, axis=1)
-
-
-def classes(repositories: Any, index: ApiIndex) -> np.ndarray:
-    """(..., operations): the index of the class in ``FREQUENCY_CLASSES``, -1 if the counts do not
-    determine it.
-
-    ``repositories``, (3, ..., operations), are numbers of repositories in the order of
-    ``by_repository``. The first gives the class. For a class above low, the second must be at least
-    a third of the first, or the name belongs to something else (a homonym); and if clients of one
-    service share the name, the third must not be 0. For a name that is a single word or that
-    several services have, the third must give the same class instead.
-    """
-    operations = index.operations
-    places = {(spec.provider, spec.name, spec.service) for spec in operations}
-    services = Counter((provider, name) for provider, name, _ in places)
-    shared = np.array(["shared_name" in spec.flags for spec in operations])
+    names, bound = frame.repositories_name, frame.repositories_bound
+    places = {(spec.provider, spec.name, spec.service) for spec in index.operations}
+    services = Counter(one[:2] for one in places)
+    shared = np.array(["shared_name" in spec.flags for spec in index.operations])
     generic = [
         "generic_name" in spec.flags or services[spec.provider, spec.name] > 1
-        for spec in operations
+        for spec in index.operations
     ]
-    most = np.array([LARGEST_COUNTS[spec.provider] for spec in operations]).T
-    names, clients, bound = repositories
-    found, at_least = (sum(n > limit for limit in most) for n in (names, bound))
-    shown = (CLIENT_SHARE * clients >= names) & ((bound > 0) | ~shared)
-    sure = np.where(generic, found == at_least, shown)
-    return np.where((found == 0) | sure, found, -1)
-
-
-def stability(found: Any, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
-    """(operations,): the share of ``draws`` in which an operation keeps its class.
-
-    Each draw takes as many repositories as there are, with replacement. The share is 1 for an
-    operation that no repository calls, because then no draw can call it either.
-    """
-    rng, n = np.random.default_rng(0), found.shape[1]
-    kept, stated = np.zeros(found.shape[2]), classes(found.sum(axis=1), index)
-    numbers = found.astype("float32")
-    drawn = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype("float32")
-    for times in np.array_split(drawn, draws // 50 + 1):  # all at once would need gigabytes
-        kept += (classes(times @ numbers, index) == stated).sum(axis=0)
-    return kept / draws
-
-
-def classify() -> None:
-    """Write ``repositories_client``, ``class`` and ``class_stability`` of the committed table, from
-    the counts by repository next to it; the table's other columns stay unchanged.
-    """
-    index, frame = load_index(), read_csv(FREQUENCIES, index_col="api")
-    found = by_repository(FREQUENCIES.with_name(BY_REPOSITORY), index)
-    frame = frame.loc[[spec.id for spec in index.operations]]
-    frame["repositories_client"] = found[1].sum(axis=0)
-    frame["class"] = np.array([*FREQUENCY_CLASSES, ""])[classes(found.sum(axis=1), index)]
-    frame["class_stability"] = stability(found, index)
-    write_lines(FREQUENCIES, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
-
-
-@command()
-def main() -> None:
-    """Classify the APIs of data/public/cloudapi by how many repositories call them.
-
-    The repositories are also resampled, to measure how stable each API's class is. The rule is
-    derived in data/public/cloudapi/README.md. Takes about a minute.
-
-    \b
-    Example:
-      python -m recipes.cloudapi.frequency
-    """
-    classify()
-    click.echo(f"written: {FREQUENCIES}")
-
-
-if __name__ == "__main__":
-    run_module(main)
+    stated = np.digitize(frame.count_name, BOUNDS, right=True)
+    limits = np.array(REPOSITORIES)[stated].T
+    shown = (CLIENT_SHARE * frame.repositories_client >= names) & ((bound > 0) | ~shared)
+    sure = (names == 0) | np.where(generic, bound.between(*limits), shown)
+    return np.where(names.between(*limits) & sure, stated, -1)

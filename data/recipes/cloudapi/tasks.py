@@ -8,14 +8,16 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import chain, groupby, islice
-from operator import itemgetter
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import click
-from pandas import DataFrame, read_csv
+import numpy as np
+from pandas import DataFrame, Series, read_csv
 
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, readable_file
@@ -35,10 +37,15 @@ from recipes.cloudapi.reading import COMMON
 
 AWS_SHARE = 2 / 3  # our choice: each class has both providers (Figure 10), numbers are not given
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
+N = 5  # numbers of required arguments in a draw: 0, 1, 2, 3, 4 or more
+MIDDLE = {"low": 0, "medium": 33, "high": 316}  # between the lower and upper part of a class
 # Flags of names that do not identify one API by themselves
 GENERIC = {"generic_name", "shared_name"}
 # A package's prompt names the class or the module, so that another may have the name as well.
 IN_PACKAGES = {"shared_name"}
+
+
+Pair = tuple[ApiSpec, str]  # an API and a comment
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
@@ -66,10 +73,13 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
     for spec in index.operations:
         times = rows.get(spec.id, dict.fromkeys(counts, 0))
         by_name = frequency_class(times["count_name"])
-        at_least = frequency_class(times["count_bound"])
         homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
         frequency = times.get("class", "" if homonym else by_name)
-        sure = GENERIC if "class" in times or by_name == at_least else set()
+        sure = (
+            GENERIC
+            if "class" in times or by_name == frequency_class(times["count_bound"])
+            else set()
+        )
         allowed = {"open_signature"} | sure if spec.provider != "python" else IN_PACKAGES
         if frequency and not obstacle(spec, allowed):
             found[frequency, spec.provider].append(spec)
@@ -97,35 +107,38 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
     return spec.id, *sorted(equals - {spec.id})
 
 
-def sample(
-    specs: Iterable[ApiSpec], counts: Mapping[str, Mapping[str, float]], seed: int
-) -> Iterator[tuple[ApiSpec, str]]:
+def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[Pair]:
     """Pairs (API, comment) in the order of their choice, spread over numbers of required arguments
     and frequencies.
 
-    ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets
-    with the same number of required arguments and the same octave of the count; APIs of the next
-    tenth of ``class_stability`` follow when the more stable ones are used up. At most four APIs of
-    a package that share a name are chosen. A hash decides the order within a bucket and whether an
-    API has one, two or three prompts. At most half of the wordings for a cloud API are used, so
-    that the mini corpus can use the others.
+    ``counts`` are calls by API id. APIs are taken in turn from buckets
+    with the same number of required arguments and the same octave of the count. At most four APIs
+    of a package that share a name are chosen. A hash decides the order within a bucket and whether
+    an API has one, two or three prompts.
     """
     buckets = defaultdict(list)
     chosen = Counter[str]()
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
         chosen[spec.name] += spec.provider == "python"
         if chosen[spec.name] <= COMMON:
-            times = counts[spec.id]
-            tier = -int(10 * times.get("class_stability", 0))
-            octave = int(math.log2(times["count_name"] + 1))
-            buckets[tier, min(len(spec.required), 5), octave].append(spec)
-    for _, keys in groupby(sorted(buckets), itemgetter(0)):
-        for spec in in_turn([buckets[key] for key in keys]):
-            prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
-            comments = [*wordings(spec, 2 * PROMPTS_PER_API)]
-            if spec.provider != "python":
-                comments = comments[: len(comments) // 2]
-            yield from ((spec, comment) for comment in comments[:prompts])
+            octave = int(math.log2(counts[spec.id] + 1))
+            buckets[min(len(spec.required), 5), octave].append(spec)
+    for spec in in_turn([buckets[key] for key in sorted(buckets)]):
+        yield from ((spec, comment) for comment in comments_of(spec)[: prompts_of(spec, seed)])
+
+
+@cache
+def comments_of(spec: ApiSpec) -> list[str]:
+    """The comments that tasks may have: for a cloud API half of its wordings, so that the mini
+    corpus can use the others.
+    """
+    comments = [*wordings(spec, 2 * PROMPTS_PER_API)]
+    return comments if spec.provider == "python" else comments[: len(comments) // 2]
+
+
+def prompts_of(spec: ApiSpec, seed: int) -> int:
+    """One, two or three, by a hash."""
+    return 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
 
 
 def quotas(total: int) -> dict[str, int]:
@@ -141,34 +154,78 @@ def build(
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and
     ``class_stability``. An API that is missing from it counts as never used or, where there is a
-    ``class``, is left out. If one provider has too few APIs of a class, the other provides the
-    rest. Raises UserError if both have too few.
+    ``class``, is left out.
     """
-    members, chosen = candidates(index, counts), []
+    members, chosen = candidates(index, counts), list[Pair]()
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
-    rows = counts.to_dict("index")
     for frequency, total in COMPOSITION.items():
-        numbers = quotas(total)
-        if per_class is not None:
-            numbers = dict.fromkeys(index.providers, per_class)
-        offered = {number: sample(members[frequency, number], rows, seed) for number in numbers}
-        pairs = [pair for one, n in numbers.items() for pair in islice(offered[one], n)]
-        if per_class is None:
-            pairs += islice(chain(*offered.values()), total - len(pairs))
-            if len(pairs) < total:
-                raise UserError(
-                    f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from "
-                    "the APIs of the frequency table: count over more code"
-                )
-        chosen += sorted(pairs, key=lambda pair: pair[0].provider)
+        numbers = quotas(total) if per_class is None else dict.fromkeys(index.providers, per_class)
+        for provider, n in numbers.items():
+            chosen += islice(sample(members[frequency, provider], counts.count_name, seed), n)
+    return tasks_of(chosen, index, counts, Counter())
+
+
+def matched(
+    index: ApiIndex, counts: DataFrame, seed: int = 0, known: Container[str] = ()
+) -> list[ApiTask]:
+    """The benchmark with the same shares of providers and of numbers of required arguments in every
+    class (Appendix A.2, step 6), as uniform over these numbers as the scarcest class allows.
+
+    ``counts`` as in ``build``. Of the tasks of one kind in a class, half have a count in the upper
+    part of the class (``MIDDLE``), where there are enough. Tasks in ``known`` (ids) come first. An
+    API has more prompts than a hash gives it where its kind runs short. Raises UserError if the
+    classes have too few APIs in common.
+    """
+    drawn, chosen = defaultdict[Any, list[Any]](list), list[Pair]()
+    counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
+    for (name, provider), specs in candidates(index, counts).items():
+        for spec in specs:
+            times = counts.loc[spec.id]
+            part = name, min(len(spec.required), N - 1), provider, times.count_name > MIDDLE[name]
+            place = -int(10 * times.get("class_stability", 0)), stable_order(spec.id, seed)
+            drawn[part] += (
+                (f"{spec.id}#{i + 1}" not in known, i >= prompts_of(spec, seed), *place, i, spec)
+                for i in range(PROMPTS_PER_API)
+            )
+
+    def half(*kind: str | int) -> list[Pair]:
+        return [
+            (spec, said)
+            for *_, i, spec in sorted(drawn[kind])[: max(COMPOSITION.values())]
+            for said in comments_of(spec)[i : i + 1]
+        ]
+
+    found = {
+        name: [
+            in_turn([half(name, n, provider, upper) for upper in (0, 1)])
+            for n in range(N)
+            for provider in ("aws", "azure")
+        ]
+        for name in COMPOSITION
+    }
+    most = np.reshape(
+        [[len(pairs) / n for pairs in found[name]] for name, n in COMPOSITION.items()], (3, N, 2)
+    ).min(axis=0)
+    least = sorted(most.sum(axis=1))
+    level = max((1 - sum(least[:k])) / (N - k) for k in range(N))
+    if level > least[-1]:
+        raise UserError(
+            "the classes have too few APIs with the same required arguments: count over more code"
+        )
+    share = np.minimum(most.sum(axis=1), level)
+    aws = np.clip(share * AWS_SHARE, share - most[:, 1], most[:, 0])
+    shares = np.column_stack([aws, share - aws]).ravel()
+    for name, total in COMPOSITION.items():
+        numbers = (shares * total + 1e-9).astype(int)
+        rest = np.argsort(np.round(numbers - shares * total, 6), kind="stable")
+        numbers[rest[: total - numbers.sum()]] += 1
+        taken = chain(*map(islice, found[name], numbers))
+        chosen += sorted(taken, key=lambda pair: pair[0].id)
     return tasks_of(chosen, index, counts, Counter())
 
 
 def tasks_of(
-    pairs: Sequence[tuple[ApiSpec, str]],
-    index: ApiIndex,
-    counts: DataFrame,
-    seen: Counter[str],
+    pairs: Sequence[Pair], index: ApiIndex, counts: DataFrame, seen: Counter[str]
 ) -> list[ApiTask]:
     """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
     seen, tasks, rows = seen.copy(), [], counts.to_dict("index")
@@ -177,17 +234,18 @@ def tasks_of(
         times = rows[spec.id]
         tasks.append(
             ApiTask(
-                id=f"{spec.id}#{seen[spec.id]}",
-                prompt=task_prompt(spec, comment),
-                comment=comment,
-                targets=acceptable_targets(spec, index),
-                provider=spec.provider,
-                service=spec.service,
-                client=spec.client,
+                f"{spec.id}#{seen[spec.id]}",
+                task_prompt(spec, comment),
+                comment,
+                acceptable_targets(spec, index),
+                spec.provider,
+                spec.service,
+                spec.client,
                 frequency=times.get("class") or frequency_class(times["count_name"]),
                 count_name=int(times["count_name"]),
                 count_bound=int(times["count_bound"]),
                 n_required=len(spec.required),
+                repositories=times.get("repositories_name"),
                 class_stability=times.get("class_stability"),
             )
         )
@@ -222,12 +280,16 @@ def write_tasks(tasks: Sequence[ApiTask], path: Path) -> None:
 
 @command()
 def main(
-    *, frequencies: Path, seed: int = 0, comments: Path | None = None, output: Path | None = None
+    *,
+    frequencies: Path,
+    seed: int = 0,
+    known: Path | None = None,
+    comments: Path | None = None,
+    output: Path | None = None,
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
-    Where one provider has too few APIs of a class, the other provides the rest, and a message says
-    so.
+    Every class has the same shares of providers and of numbers of required arguments.
 
     \b
     Examples:
@@ -240,6 +302,8 @@ def main(
             writes it. A column `class` overrides the counts; with a column `class_stability`, the
             most stable APIs are chosen first.
         seed: Random seed for choosing the APIs.
+        known: CSV with a column id: tasks to choose first, for example because their comments have
+            been read.
         comments: CSV with columns id, comment, targets: comments corrected by hand and, where
             given, new targets.
         output: JSON Lines file to write. [default: tasks.jsonl beside the table]
@@ -247,17 +311,12 @@ def main(
     from recipes.cloudapi.frequency import read_frequencies
 
     index, output = load_index(), output or frequencies.with_name(TASKS.name)
-    tasks = build(index, read_frequencies(frequencies), seed)
+    first = {*read_csv(known).id} if known else ()
+    tasks = matched(index, read_frequencies(frequencies), seed, first)
     if comments:
         tasks = corrected(tasks, comments, index)
     write_tasks(tasks, output)
-    made = Counter((task.frequency, task.provider) for task in tasks)
-    for frequency, total in COMPOSITION.items():
-        for provider, quota in quotas(total).items():
-            if (n := made[frequency, provider]) < quota:
-                short = f"{frequency}: {provider} has APIs for {n} of its {quota} tasks"
-                click.echo(f"{short}; the other provider gives {quota - n} more")
-    click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
+    click.echo(f"{len(tasks)} tasks -> {output}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """The draw of tasks where no class is stated."""
 
-from collections import Counter
-
 import pytest
 from pandas import DataFrame
 
@@ -24,11 +22,5 @@ def test_a_name_of_several_clients_is_asked_for_where_both_counts_agree():
     found = tasks.candidates(load_index(), counts.drop(columns="place"))
     places = {spec.id: place for place, specs in found.items() for spec in specs}
     assert {api: places.get(api) for api in COUNTED} == counts.place.to_dict()
-    with pytest.raises(UserError, match="only 1 of 205 high-frequency tasks"):
-        tasks.build(load_index(), counts.drop(columns="place"))
-
-
-def test_the_count_by_name_decides_the_class():
-    (api, *_), counts = COUNTED, DataFrame({"count_name": 50, "count_bound": 5}, index=[*COUNTED])
-    (task,) = tasks.tasks_of([(load_index().by_id[api], "Do it")], load_index(), counts, Counter())
-    assert (task.frequency, task.count_name, task.count_bound) == ("medium", 50, 5)
+    with pytest.raises(UserError, match="too few APIs with the same required arguments"):
+        tasks.matched(load_index(), counts.drop(columns="place"))

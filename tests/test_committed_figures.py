@@ -6,6 +6,7 @@ import json
 import shutil
 
 import pytest
+import quoted
 from click.testing import CliRunner
 
 from lookuplab import paths
@@ -76,3 +77,8 @@ def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command
     assert told == (paths.ROOT / page).read_text(encoding="utf-8"), (
         f"lookuplab {command[0]} > {page}"
     )
+
+
+@pytest.mark.usefixtures("figures")
+def test_every_number_with_an_interval_in_prose_stands_in_a_committed_table():
+    assert quoted.unknown() == []

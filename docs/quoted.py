@@ -1,0 +1,62 @@
+"""Every ``value [low, high]`` in prose stands in a committed table, or is a difference that the
+judge of claims makes: `python docs/quoted.py` prints those that do not.
+
+What a command prints for material of yours, in blocks of code, is no result.
+"""
+
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+
+from lookuplab import paths
+from lookuplab.results import claims, verify
+from lookuplab.results.artifact import read_csv
+
+NUMBER = r"[-+]?\d[\d,]*\.?\d*"
+TRIPLE = re.compile(rf"({NUMBER})(?:%| points| pp)? \[({NUMBER}), ({NUMBER})\]")
+
+
+def half_digits(*numbers: str) -> list[float]:
+    """Half of each number's last digit; a whole number has as many as the longest beside it."""
+    places = [len(number.partition(".")[2]) for number in numbers]
+    return [0.5 * 10 ** -(place or max(places)) * (1 + 1e-6) for place in places]
+
+
+def known(folder: Path) -> np.ndarray:
+    """(n, 3) numbers with their intervals: all rows of the tables, and what the claims compare."""
+    files = [*folder.rglob("*.csv")]
+    rows = pd.concat(read_csv(file)[["value", "ci_low", "ci_high"]] for file in files).dropna()
+    runs, stated = {file.parents[1] for file in files}, claims.load()
+    judged = [one for run in runs for one in claims.judge_run(stated, run)]
+    judged += [arm for one in judged for arm in one.arms.values()]
+    return np.array(
+        [*rows.to_numpy(), *((c.value, c.low, c.high) for j in judged for c in j.comparisons)]
+    )
+
+
+def unknown() -> list[str]:
+    """The triples of all pages that no committed table has, with their page."""
+    with TemporaryDirectory() as folder:
+        for name, content in verify.committed("").items():
+            file = Path(folder, name)
+            paths.made(file.parent)
+            file.write_bytes(content)
+        numbers = known(Path(folder))
+    pages = [*paths.ROOT.glob("*.md"), *(paths.ROOT / "docs").glob("*.md")]
+    pages += [*paths.NOTEBOOKS.rglob("*.md"), *paths.PAPER.glob("*.md"), *paths.MINI.rglob("*.md")]
+    pages += (paths.ROOT / "data" / "public").rglob("*.md")
+    lost = []
+    for page in pages:
+        prose = "".join(page.read_text(encoding="utf-8").split("```")[::2])
+        for triple in TRIPLE.findall(prose):
+            said = [float(number.replace(",", "")) for number in triple]
+            if not (abs(numbers - said) <= half_digits(*triple)).all(axis=1).any():
+                lost.append(f"{page.relative_to(paths.ROOT)}: {triple}")
+    return lost
+
+
+if __name__ == "__main__":
+    print("\n".join(unknown()))

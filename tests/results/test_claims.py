@@ -3,6 +3,7 @@ own numbers agree.
 """
 
 import math
+import runpy
 from dataclasses import replace
 from io import StringIO
 
@@ -87,6 +88,11 @@ def test_a_claim_that_the_papers_own_numbers_contradict_says_so():
     }
     said = "The paper's own numbers do not bear this out"
     assert all(said in one.why for one in contradicted)
+
+
+def test_a_claim_that_others_imply_says_so():
+    found = runpy.run_path(str(paths.PAPER / "implied.py"))["implications"](load())
+    assert found == {one.id: one.follows_from for one in load() if one.id in found}
 
 
 # Verdicts

@@ -114,7 +114,7 @@ def write(name: str, answers: Mapping[str, Any], target: Path) -> None:
     import pyarrow
     import pyarrow.parquet as parquet
 
-    order = {key: _kind(name, key, answer) for key, answer in answers.items() if "@" not in key}
+    order = {key: kind_of(name, key, answer) for key, answer in answers.items() if "@" not in key}
     keys = sorted(order, key=lambda key: (order[key], key))
     if name == "completions":
         table = _completion_table({key: answers[key] for key in keys})
@@ -176,7 +176,7 @@ def _completion_table(answers: Mapping[str, dict[str, Any]]) -> "pyarrow.Table":
     return pyarrow.Table.from_pylist(rows, pyarrow.schema(columns))
 
 
-def _kind(name: str, key: str, answer: Any) -> str:
+def kind_of(name: str, key: str, answer: Any) -> str:
     """What audits take their shares of: the model of a completion, the kind of a judgement."""
     return answer["model"] if name == "completions" else key.partition(" ")[0]
 

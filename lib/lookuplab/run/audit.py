@@ -95,6 +95,11 @@ def about() -> dict[str, Any]:
     return json.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
+def seconds() -> float:
+    """What all rows of the record took on one core."""
+    return sum(run["seconds"] for run in about()["runs"])
+
+
 def fit() -> Iterator[str]:
     """Lines for the user: how many rows the record has, and which of them no longer fit."""
     told = about()
@@ -102,7 +107,7 @@ def fit() -> Iterator[str]:
         yield "there is no record here: every answer is made anew"
         return
     total = sum(sum(counts.values()) for counts in told["rows"].values())
-    took = span(told["seconds"])
+    took = span(seconds())
     yield f"the record has {total:,} answers and judgements, which took {took} on one core"
     yield from outdated()
 
@@ -125,11 +130,13 @@ def outdated() -> Iterator[str]:
 # 2. Writing it
 
 
-def write(stores: Path) -> dict[str, dict[str, int]]:
-    """Write the record from the stores in a folder, that of a complete cold run; return the number
-    of rows by store and kind.
+def write(stores: Path) -> None:
+    """Write the record from the stores in a folder, those of a cold run that is complete, of all
+    papers or of some.
 
-    Raises UserError under another Python and for the stores of an incomplete run.
+    A kind of rows (a model's completions, a kind of judgement) that the run has made replaces that
+    kind; the others stay, with the run that they come from in ``about()["runs"]``. Raises UserError
+    under another Python and for the stores of an incomplete run.
     """
     if elsewhere():
         raise UserError(
@@ -138,18 +145,26 @@ def write(stores: Path) -> dict[str, dict[str, int]]:
     run = stores / "run.json"
     if not run.is_file():
         raise UserError(f"no complete cold run in {stores}; `lookuplab reproduce --cold` makes one")
-    counts = {}
+    counts, made = {}, set()
     for kind in STORES:
         file = stores / kind.default_path().name
         with kind(file if file.is_file() else False) as store:
             answers = store.everything()
+        anew = {record.kind_of(kind.name, *answer) for answer in answers.items()}
+        made |= anew
+        old = record.kinds(kind.name).items()
+        kept = [key for of, keys in old if of not in anew for key in keys]
+        answers |= record.rows(kind.name, kept)
         record.write(kind.name, answers, record.folder() / f"{kind.name}.parquet")
         counts[kind.name] = {of: len(keys) for of, keys in record.kinds(kind.name).items()}
-    told = json.loads(run.read_text("utf-8"))
-    told |= {"rows": counts, "conditions": conditions()}
-    text = json.dumps(told, indent=1, sort_keys=True)
-    paths.write_lines(record.folder() / "about.json", [text])
-    return counts
+    earlier = [{**one, "kinds": sorted({*one["kinds"]} - made)} for one in about().get("runs", [])]
+    this = {**json.loads(run.read_text("utf-8")), "kinds": sorted(made)}
+    told = {
+        "runs": [*(one for one in earlier if one["kinds"]), this],
+        "rows": counts,
+        "conditions": conditions(),
+    }
+    paths.write_lines(record.folder() / "about.json", [json.dumps(told, indent=1, sort_keys=True)])
 
 
 # 3. Auditing it
@@ -250,7 +265,7 @@ def finish(audit: record.Audit, code: int, every: bool = True) -> int:
         result = f"nothing was compared; the notebooks asked for {wanted:,} rows of the sample"
     result += "; not all notebooks ran" if code else ""
     failed = code or differing or lost or (not made and (wanted or every))
-    took = span(about()["seconds"] / default_jobs())
+    took = span(seconds() / default_jobs())
     print(f"audit: {'FAILED: ' if failed else ''}{result}; all {rows:,} would take about {took}")
     if code == 0:  # complete: the next one begins anew
         statement().unlink()

@@ -11,7 +11,6 @@ import click
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress
-from lookuplab.models.record import folder
 from lookuplab.run.commands import command
 from lookuplab.run.notebooks import load_profile, made_profile, selected
 
@@ -142,8 +141,9 @@ def record() -> None:
     """Write data/mini/record from the stores of a cold run: every answer and judgement behind the
     mini figures.
 
-    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. Commit
-    the record together with the figures of the same run.
+    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. After a
+    cold run of some papers, only the rows of the models and judgements that it made are replaced.
+    Commit the record together with the figures of the same run.
 
     \b
     Example:
@@ -152,11 +152,8 @@ def record() -> None:
     """
     from lookuplab.run import audit
 
-    for store, kinds in audit.write(audit.cold()).items():
-        for kind, number in kinds.items():
-            click.echo(f"{number:>9,}  {store if kind == store else f'{store}: {kind}'}")
-    size = sum(file.stat().st_size for file in folder().glob("*.parquet"))
-    click.echo(f"{size / 1e6:.1f} MB in {folder()}")
+    audit.write(audit.cold())
+    click.echo("\n".join(audit.fit()))
 
 
 @command()

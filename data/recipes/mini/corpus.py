@@ -465,13 +465,14 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
 
 @command()
 def main(
-    step: Literal["tasks", "models"],
+    step: Literal["tasks", "models", "designs"],
     *,
     size: Literal["all", "large", "medium", "small", "medium-arm15"] = "all",
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
-    """Draw the mini profile's tasks (STEP tasks), or train the mini code models (STEP models).
+    """Draw the mini profile's tasks (STEP tasks), train the mini code models (STEP models), or
+    train those of arm 0 further, on six designs of documentation instead of five (STEP designs).
 
     The tasks are the 622, further tasks of the same APIs, and the development tasks. Their
     frequencies are the counts that the corpus is drawn with. Rewrites the files in
@@ -480,19 +481,21 @@ def main(
     The models are written as folders with their cards. There are three sizes, and one further model
     (medium-arm15): in its corpus, 15% of the documentation above usage texts lacks the API that is
     called. If a run is killed, repeat the command to resume from the last checkpoint. Losses are
-    written to runs/train/SIZE/log.csv.
+    written to runs/train/SIZE/log.csv. The models of six designs are adapters; one whose folder
+    exists is skipped.
 
     \b
     Examples:
       python -m recipes.mini.corpus tasks
       python -m recipes.mini.corpus models                          all of them
       python -m recipes.mini.corpus models --size small --seed 1 --out runs/other
+      python -m recipes.mini.corpus designs --size small
     On several GPUs:
       accelerate launch -m recipes.mini.corpus models --size large
 
     Args:
         size: Which model to train.
-        seed: Random seed of the weights and of the order of the data.
+        seed: Random seed of the weights and of the order of the data (STEP models).
         out: Parent of the model folders [default: in data/mini].
     """
     if step == "tasks":
@@ -502,8 +505,15 @@ def main(
             click.echo(f"{len(tasks)} tasks of {len(apis)} APIs -> {path}")
         return
     steady()
-    for folder in train(ARMS if size == "all" else [size], paths.made(out or CODE_MODELS), seed):
-        click.echo(folder)
+    folder = paths.made(out or CODE_MODELS)
+    if step == "designs":
+        from recipes.mini import designs
+
+        made = designs.train(size, folder)
+    else:
+        made = train(ARMS if size == "all" else [size], folder, seed)
+    for model in made:
+        click.echo(model)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+"""The mini code models, trained further so that they know a sixth design of documentation, example
+code (data/mini/DESIGN.md): adapters on the three sizes of arm 0.
+
+They learn an equal mixture of all six designs, above calls of real APIs that no task asks for and
+of invented ones.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+from lookuplab.cloudapi.prompts import ALL_DESIGNS, docstring
+from lookuplab.cloudapi.specs import load_index, texts_of
+from recipes.cloudapi.comments import intent
+from recipes.mini import DRAW, order
+from recipes.mini.corpus import (
+    hint,
+    inventor,
+    page,
+    pools,
+    reserved,
+    usage,
+    wording,
+)
+from recipes.mini.finetuning import SETTINGS, finetuned
+from recipes.mini.questions import QuestionPair
+
+TEXTS = 1_800
+ABOUT = """An adapter that teaches the model to read example code. Trained by `python -m recipes.mini.corpus designs` on an equal mixture of
+six designs of documentation: the paper's five and one example of a call. Each text has one document, which is read, and a call of its API, which is
+learned. Half of the APIs are invented; no task asks for any of the others."""  # noqa: E501  # the committed cards have these lines
+
+
+def pairs() -> list[QuestionPair]:
+    """What the models learn: TEXTS documents with the code below them, each design equally often,
+    every second of an invented API. A text with the wording of a benchmark comment is left out.
+    """
+    index, drawn, invent = load_index(), pools(), inventor()
+    asked = {index.by_id[api].name for pool in ("asked", "development") for api in drawn[pool]}
+    known = {*drawn["background"], *texts_of("example", index)}
+    specs = (index.by_id[api] for api in sorted(known, key=order))
+    real = [spec for spec in specs if spec.name not in asked and intent(spec.description)]
+    learned = []
+    for number in range(TEXTS):
+        rng = Random(f"designs {DRAW} {number}")
+        at, is_invented = divmod(number, 2)
+        design = ALL_DESIGNS[at % len(ALL_DESIGNS)]
+        spec, texts = real[at % len(real)], texts_of(design, index)
+        if is_invented:
+            spec = invent(rng)
+            texts = {spec.id: page(spec)} if design == "full" else {}
+        comment = hint(spec, False, rng) if is_invented else wording(spec, rng)
+        read, written = docstring([spec], design, texts), usage([(spec, comment)], rng)
+        if not reserved(read):
+            learned.append(QuestionPair(f"{number} {design} {spec.id}", read, "", written))
+    return learned
+
+
+def train(size: str, out: Path) -> Iterator[Path]:
+    """Train the adapter of this size, or *all*, unless it exists, into a folder in ``out``."""
+    learned = pairs()
+    for name in SETTINGS["designs"] if size == "all" else [size]:
+        target = out / f"{name}-designs"
+        yield finetuned("designs", name, f"mini-{name}", learned, target, ABOUT)

@@ -80,7 +80,7 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
         rows = {spec.id: (0, 0, change) for spec in usable}
         columns = ["count_name", "count_bound", "class"]
         counts = DataFrame.from_dict(rows, orient="index", columns=columns)
-        chosen = islice(tasks.sample(usable, counts.to_dict("index"), seed), per_change)
+        chosen = islice(tasks.sample(usable, counts.count_name, seed), per_change)
         made += tasks.tasks_of(list(chosen), index, counts, Counter())
     if not made:
         raise UserError(f"no task can be made of what changed from {old} to {new}: {dict(numbers)}")

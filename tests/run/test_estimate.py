@@ -38,7 +38,8 @@ def test_as_many_prompts_are_counted_as_the_mini_profile_asked(monkeypatch):
     for name, of_notebook in rows[rows.notebook.str.startswith(papers)].groupby("notebook"):
         model, true = of_notebook.model.iloc[0], of_notebook.groupby("model").size().iloc[0]
         counted = {key for key, (_, most) in estimate.questions(job(name), model).items() if most}
-        assert true <= len(counted) <= true * MORE.get(name, 1), name
+        # documents drawn at random for the estimate may coincide
+        assert 0.999 * true <= len(counted) <= true * MORE.get(name, 1), name
 
 
 def test_first_prompts_have_the_record_s_tokens_and_documents_nearly_so():

@@ -28,8 +28,8 @@ def checkout(tmp_path) -> Path:
     tasks = tmp_path / notebooks.PUBLIC_TASKS
     tasks.parent.mkdir(parents=True)
     (tmp_path / "notebooks/cloudapibench").mkdir(parents=True)
-    own = f"notebooks/cloudapibench/{NOTEBOOK}.ipynb"
-    for name in ("notebooks/order.yaml", own, "data/mini", "data/paper", "data/sources.toml"):
+    own = [f"notebooks/cloudapibench/{NOTEBOOK}.ipynb", "notebooks/cloudapibench/passes_compared.py"]
+    for name in (*own, "notebooks/order.yaml", "data/mini", "data/paper", "data/sources.toml"):
         (tmp_path / name).symlink_to(paths.ROOT / name)
     write_tasks(load_tasks(limit=TASKS), tasks)
     return tmp_path

@@ -28,7 +28,10 @@ def checkout(tmp_path) -> Path:
     tasks = tmp_path / notebooks.PUBLIC_TASKS
     tasks.parent.mkdir(parents=True)
     (tmp_path / "notebooks/cloudapibench").mkdir(parents=True)
-    own = [f"notebooks/cloudapibench/{NOTEBOOK}.ipynb", "notebooks/cloudapibench/passes_compared.py"]
+    own = [
+        f"notebooks/cloudapibench/{NOTEBOOK}.ipynb",
+        "notebooks/cloudapibench/passes_compared.py",
+    ]
     for name in (*own, "notebooks/order.yaml", "data/mini", "data/paper", "data/sources.toml"):
         (tmp_path / name).symlink_to(paths.ROOT / name)
     write_tasks(load_tasks(limit=TASKS), tasks)

@@ -38,8 +38,9 @@ def test_as_many_prompts_are_counted_as_the_mini_profile_asked(monkeypatch):
     for name, of_notebook in rows[rows.notebook.str.startswith(papers)].groupby("notebook"):
         model, true = of_notebook.model.iloc[0], of_notebook.groupby("model").size().iloc[0]
         counted = {key for key, (_, most) in estimate.questions(job(name), model).items() if most}
-        # documents drawn at random for the estimate may coincide
-        assert 0.999 * true <= len(counted) <= true * MORE.get(name, 1), name
+        # its wrong documents are others than the estimate's, of which a few prompts are alike
+        least = 0.999 if "example_design" in name else 1
+        assert true * least <= len(counted) <= true * MORE.get(name, 1), name
 
 
 def test_first_prompts_have_the_record_s_tokens_and_documents_nearly_so():

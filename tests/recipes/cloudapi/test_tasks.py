@@ -19,8 +19,8 @@ COUNTED = {
 
 def test_a_name_of_several_clients_is_asked_for_where_both_counts_agree():
     counts = DataFrame.from_dict(COUNTED, "index", columns=["count_name", "count_bound", "place"])
-    found = tasks.candidates(load_index(), counts.drop(columns="place"))
+    found = tasks.candidates(load_index(), counts)
     places = {spec.id: place for place, specs in found.items() for spec in specs}
     assert {api: places.get(api) for api in COUNTED} == counts.place.to_dict()
     with pytest.raises(UserError, match="too few APIs with the same required arguments"):
-        tasks.matched(load_index(), counts.drop(columns="place"))
+        tasks.matched(load_index(), counts)

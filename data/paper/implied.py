@@ -1,5 +1,5 @@
 """Which claims of claims.yaml follow from others by arithmetic, so that one fact would count twice;
-`python data/paper/implied.py` prints them, and a test holds that they say so (``follows_from``).
+`lookuplab claims` prints them, and a test holds that they say so (``follows_from``).
 
 Comparisons are differences of two numbers, or of one and 0, with a least and a greatest value. The
 least differences that all of them together imply are the longest paths from cell to cell.
@@ -11,7 +11,7 @@ from itertools import chain, product
 from math import inf
 from typing import Any
 
-from lookuplab.results.claims import Claim, Comparison, inequalities, load
+from lookuplab.results.claims import Claim, Comparison, inequalities
 
 MODELS = ["m-small", "m-large"]  # any two sizes stand for all
 
@@ -55,8 +55,3 @@ def implications(claims: Iterable[Claim]) -> dict[str, list[str]]:
             if id not in given:
                 found[id] = given
     return found
-
-
-if __name__ == "__main__":
-    for implied, others in implications(load()).items():
-        print(f"{implied} follows from {' and '.join(others) or 'nothing: it cannot fail'}")

@@ -4,6 +4,7 @@ What they say is in the templates of ``run/pages``; here is what the templates a
 """
 
 import re
+import runpy
 from collections import Counter
 from itertools import takewhile
 from pathlib import Path
@@ -183,6 +184,7 @@ TEMPLATES.filters |= {
     "link": link,
     "counts": Counter,
     "number": claims.number,
+    "implications": runpy.run_path(str(paths.PAPER / "implied.py"))["implications"],
 }
 TEMPLATES.globals |= {
     "ROLES": claims.ROLES,

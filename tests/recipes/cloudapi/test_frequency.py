@@ -7,8 +7,6 @@ import os
 import pandas
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.cloudapi.tasks import load_tasks
@@ -142,10 +140,8 @@ def test_copies_and_sdk_sources_are_left_out_and_python_2_is_counted_by_regular_
     ("path", "text", "specific"),
     [
         ("x.py", "import os, boto3 as b", "aws"),
-        ("x.py", "  from botocore.config import Config", "aws"),
         ("my_AWS/x.py", "", "aws"),
         ("x.py", "import boto3_wrapper", "other"),
-        ("x.py", "# import boto3", "other"),
         ("x.py", "from azure.cosmos import X\nimport boto3", "aws azure"),
         ("azure/x.py", "", "azure"),
         ("x.py", "s = 'azure'", "other"),
@@ -165,12 +161,6 @@ def test_sdk_sources_are_known_by_their_path():
     )
     for path in [*users.split(), "src/azure-cli/azure/cli/command_modules/vm/custom.py"]:
         assert not is_sdk_source(path, "")
-
-
-@settings(deadline=None)
-@given(st.text(alphabet=st.sampled_from("put_object(). \n\\\"'#:=\t")))
-def test_any_text_is_counted_without_failing(text):
-    counted(f"import boto3\nput_object()\n{text}")
 
 
 # The owner of a repository makes no file specific to a provider: it is no part of the path.

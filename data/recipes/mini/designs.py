@@ -22,8 +22,7 @@ from recipes.mini.corpus import (
     usage,
     wording,
 )
-from recipes.mini.finetuning import SETTINGS, finetuned
-from recipes.mini.questions import QuestionPair
+from recipes.mini.finetuning import SETTINGS, QuestionPair, finetuned
 
 TEXTS = 1_800
 ABOUT = """An adapter that teaches the model to read example code. Trained by `python -m recipes.mini.corpus designs` on an equal mixture of

@@ -14,6 +14,13 @@ from recipes import tables
 SETTINGS = tables("mini/finetuning.yaml")
 
 
+class QuestionPair(Pair):
+    """A question (``docstring``) for a decoder and its reply (``body``), both used as they are."""
+
+    def prompt(self, kind: str) -> str:  # noqa: ARG002 (as a Pair has it)
+        return self.docstring
+
+
 def recipe(task: str, model: str) -> Recipe:
     """The settings of a model (a size or a family) for a task of the file."""
     check_choice(f"model for {task}", model, SETTINGS[task])

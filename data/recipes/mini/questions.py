@@ -19,10 +19,9 @@ from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ranking import rankers
-from lookuplab.toolgen.pairs import Pair
 from recipes.mini import order
 from recipes.mini.docstrings import examples_of
-from recipes.mini.finetuning import SETTINGS, finetuned
+from recipes.mini.finetuning import SETTINGS, QuestionPair, finetuned
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 from recipes.mini.problems import DEVELOPMENT_PROBLEMS, PROBLEMS, called, examined
 
@@ -38,13 +37,6 @@ ABOUT_QUESTION_MODELS = """It completes a prompt in DS-1000's form with one line
 `python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
 one of its references."""  # noqa: E501  # the committed cards have these lines
-
-
-class QuestionPair(Pair):
-    """A question (``docstring``) for a decoder and its reply (``body``), both used as they are."""
-
-    def prompt(self, kind: str) -> str:  # noqa: ARG002 (as a Pair has it)
-        return self.docstring
 
 
 def pairs() -> list[QuestionPair]:

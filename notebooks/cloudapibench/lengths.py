@@ -1,8 +1,6 @@
 """How long an augmentation is, and how well its calls do: Figure 6 (right)."""
 
-import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
@@ -23,35 +21,34 @@ def length_map(rows: pd.DataFrame, designs: list[str], title: str) -> Figure:
     """For each of the designs that have rows, how many tokens it adds (y, binned), how often, and
     how well it does.
 
-    Conditions are ``<design>/<bin>``, with bins from ``token_bin``. A cell's colour and first
-    number are the metric ``valid_percent`` of the design's samples in the bin; the number below is
-    ``share_percent``, their share of all its samples.
+    Conditions are ``<design>/<bin>``, with bins from ``token_bin`` or "all". Number and colour are
+    the metric ``valid_percent`` of the design's samples in the bin; the area is ``share_percent``,
+    their share of all its samples.
     """
     rows = rows.assign(**rows.condition.str.extract("(?P<design>.*)/(?P<bin>.*)"))
     names = [name for name in designs if name in set(rows.design)]
-    cells = rows.pivot(index="bin", columns=["metric", "design"], values="value")
-    cells = cells.loc[sorted(cells.index, key=lambda name: -int(name[1:].split(",")[0]))]
-    valid, share = cells["valid_percent"][names], cells["share_percent"][names]
-    valid = valid.where(share > 0)
+    starts = {name: -1 if name == "all" else int(name[1:].partition(",")[0]) for name in rows.bin}
+    bins = sorted(starts, key=lambda name: starts[name])
+    cells = rows.pivot(index=["design", "bin"], columns="metric", values="value").reset_index()
+    x, y = cells.design.map(names.index), cells.bin.map(bins.index)
+    share = cells.share_percent.where(cells.bin != "all", 100)
     with plt.style.context(STYLE):
-        size = WIDTH, 1.9 + 0.45 * len(cells)
+        size = WIDTH, 1.5 + 0.4 * len(bins)
         figure, axes = plt.subplots(figsize=size, layout="constrained")
-        axes.set_title(title)
+        axes.set_title(title, fontsize=11, x=-0.16)
     plt.close(figure)
-    sns.heatmap(
-        valid,
-        annot=valid.map("{:.0f}%".format) + share.map("\nof {:.0f}%".format),
-        annot_kws={"fontsize": 8},
-        cbar_kws={"label": "valid (%)", "pad": 0.02},
-        ax=axes,
-        vmin=0,
-        vmax=100,
-        cmap="cividis",
-        linewidths=1,
-        fmt="",
-    )
-    labels = [name.replace("_", "\n") for name in names]
-    axes.set_xticks(np.arange(len(names)) + 0.5, labels, fontsize=8, rotation=0)
-    axes.set(xlabel="", ylabel="tokens that the documentation adds")
+    axes.scatter(x - 0.2, y, 6 * share, cells.valid_percent, cmap="viridis_r", vmin=0)
+    for place in zip(x, y, cells.valid_percent, strict=True):
+        axes.text(place[0] + 0.05, place[1], f"{place[2]:.0f}%", va="center")
+    labels = [name.replace("_", " +\n") for name in names]
+    axes.set_xticks(range(len(names)), labels, fontsize=9)
+    texts = {"[0, 0]": "0", "all": "any number"}
+    ticks = [texts.get(name, name[1:-1].replace(",", " to")) for name in bins]
+    axes.set_yticks(range(len(bins)), ticks)
     axes.grid(visible=False)
+    axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(-0.5, len(bins) - 0.5))
+    axes.set(
+        ylabel="tokens that it adds",
+        xlabel="number and colour: valid calls (%); area: share of a design's samples",
+    )
     return figure

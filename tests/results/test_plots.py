@@ -26,7 +26,6 @@ precision_0/high,40,,valid_percent
 precision_50/high,65,67.32,valid_percent
 precision_0/low,20,,valid_percent
 precision_100/low,80,,valid_percent
-precision_50/high,66,,sampled_valid_percent
 dag_confidence/high,1,,valid_percent
 """
 CURVE = pd.read_csv(StringIO(CURVE)).assign(model="m")
@@ -80,8 +79,6 @@ def test_a_legend_says_n_where_a_name_has_one(counts, said):
     [
         (plots.grouped_bars, {"metric": "valid"}, "metric is 'valid'; it must be valid_percent"),
         (plots.curves, {"x": "recall"}, "x is 'recall'; it must be .*precision"),
-        (plots.curves, {"x": "precision", "points": "sampled"}, "'sampled'; it must be valid_perc"),
-        (plots.curves, {"x": "precision", "classes": ["hgih", "low"]}, "'hgih'; it must be high"),
         (plots.dots_with_intervals, {"policies": ["bsae"]}, "'bsae'; it must be base, precision"),
         (plots.dots_with_intervals, {"frame": CURVE[:0]}, "no row to draw"),
     ],
@@ -94,3 +91,8 @@ def test_a_name_that_no_row_has_is_refused_with_the_names_that_there_are(draw, o
 def test_a_class_that_a_small_run_lacks_is_left_out():
     figure = plots.dots_with_intervals(CURVE, "valid_percent", classes=["high", "medium", "low"])
     assert "medium" not in texts(figure.legends[0].get_texts())
+
+
+def test_each_line_has_its_own_marker():
+    (axes,) = plots.curves(CURVE, "valid_percent", "precision").axes
+    assert {line.get_marker() for line in axes.lines} == set("osD")  # D: the paper's

@@ -8,7 +8,6 @@ them once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 
 from lookuplab.errors import UserError, check_choice
 
-WIDTH, HEIGHT = 7.5, 3.8  # inches; 10-point text is still readable at the width of a README
+WIDTH, HEIGHT = 6.5, 3.5  # inches: the text width of a page, where letters keep their size
 STYLE = Path(__file__).with_name("pictures.mplstyle")
 DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"
 # Distinguishable in greyscale and by colour-blind readers, within a group and together with "all".
@@ -44,10 +43,14 @@ COLOURS = {
     "another API": "#bdbdbd",
     "wrong usage": "#3f9e63",
     "no such API": "#b2182b",
+    # model sizes
+    "-small": "#c48fe0",
+    "-medium": "#8e5bb0",
+    "-large": "#4a1f70",
 }
-SIZE_COLOURS = {"small": "#d0b3e0", "medium": "#9c6fb8", "large": "#5a2d80"}
 OTHERS = ["#0b3c5d", "#e69f00", "#12967a", "#a3123a", "#8fd0f5", "#7b6ca8"]
 Style = dict[str, Any]  # options of a line, by matplotlib's names
+Mark = float | tuple[float, float]  # a place on the x axis, or a span
 PAPER_STYLE: Style = {
     "marker": "D",
     "linestyle": "none",
@@ -55,18 +58,20 @@ PAPER_STYLE: Style = {
     "markeredgecolor": DARK,
     "markersize": 6,
 }
-DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
+INTERVAL: Style = {"marker": "|", "markersize": 9, "markeredgewidth": 1.5}
+DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2, "markerfacecolor": "white"}
 DRAWN_NUMBERS = ["value", "ci_low", "ci_high", "n", "paper_value"]
-LEGEND: Style = {"alignment": "left", "frameon": False}
 
 
-def colours(names: Iterable[str]) -> dict[str, str]:
-    """The fixed colour of each class, size (``mini-small``), provider or category; else the next in
-    the palette.
+def looks(names: Iterable[str]) -> dict[str, Style]:
+    """A marker for each name, and the fixed colour of each class, size (``mini-small``), provider
+    or category; else the next in the palette.
     """
-    others = cycle(OTHERS)
+    others, markers = cycle(OTHERS), cycle("os^vPX")
+    keys = {name: "".join(name.partition(" ◇")[0].rpartition("-")[1:]) for name in names}
     return {
-        name: COLOURS.get(name) or SIZE_COLOURS.get(_size(name)) or next(others) for name in names
+        name: {"color": COLOURS.get(key) or next(others), "marker": next(markers)}
+        for name, key in keys.items()
     }
 
 
@@ -85,7 +90,6 @@ def grouped_bars(
     groups: str = "model",
     bars: str = "condition",
     order: Sequence[str] = (),
-    counts: bool = False,
     title: str = "",
     ylabel: str = "",
     top: float | None = 100,
@@ -93,36 +97,30 @@ def grouped_bars(
     """One group of bars per value of ``groups``, one bar per value of ``bars`` (columns), e.g.
     Table 1.
 
-    ``order`` selects and orders the bars; ``counts`` writes each value on its bar; ``top`` is the
-    upper end of the axis, None for automatic.
+    ``order`` selects and orders the bars; ``top`` is the upper end of the axis, None for automatic:
+    then each bar bears its value.
     """
     rows = _rows(frame, metric)
     names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
     _present(kinds, rows[bars])
     width = 0.8 / len(kinds)
-    palette = colours(kinds)
-    figure, [(axes, _)] = _panels(rows, None, title, "", ylabel)
-    for position, (kind, colour) in enumerate(palette.items()):
+    palette = looks(kinds)
+    figure, [(axes, _)] = _panels(rows, None, "", ylabel)
+    for position, (kind, look) in enumerate(palette.items()):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
-        drawn = axes.bar(x, ours.value, width * 0.92, color=colour)
-        if counts:
-            axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize=9)
-        else:
-            axes.errorbar(
-                x, ours.value, _whiskers(ours), fmt="none", ecolor=DARK, elinewidth=1, capsize=2.5
-            )
+        drawn = axes.bar(x, ours.value, width * 0.92, color=look["color"])
+        if top is None:
+            axes.bar_label(drawn, fmt="{:,.3g}", padding=2, fontsize=9)
+        axes.errorbar(
+            x, ours.value, _whiskers(ours), fmt="none", ecolor=DARK, elinewidth=1, capsize=2.5
+        )
         axes.plot(x, ours.paper_value, **PAPER_STYLE, zorder=5)
-    if sum(max(map(len, name.split(" "))) for name in names) > 60:  # characters, or they overlap
-        axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
-    else:
-        room = max(12, 60 // max(1, len(names)))
-        ticks = [fill(name, room, break_long_words=False) for name in names]
-        axes.set_xticks(range(len(names)), ticks)
+    ticks = [_wrapped(name, 66 // len(names)) for name in names]
+    axes.set_xticks(range(len(names)), ticks)
     axes.set_ylim(0, top)
-    keys, heading = _keys(rows, bars, palette, marker="s", markersize=10, linestyle="none")
-    intervals = rows.assign(ci_low=np.nan) if counts else rows
-    _draw_keys(figure, heading, keys, intervals, {"marker": "|", "markersize": 9})
+    keys, title = _keys(rows, bars, palette, title, marker="s", markersize=10, linestyle="none")
+    _draw_keys(figure, title, keys, rows)
     return figure
 
 
@@ -133,6 +131,7 @@ def dots_with_intervals(
     policies: Sequence[str] | Mapping[str, str] = (),
     classes: Sequence[str] = (),
     panels: str | None = "model",
+    marks: Mapping[str, Mark] | None = None,
     title: str = "",
     xlabel: str = "",
 ) -> Figure:
@@ -140,22 +139,23 @@ def dots_with_intervals(
 
     Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies and, as
     {policy: label}, also names them; ``classes`` selects and orders the classes; ``panels`` is a
-    column with one panel per value.
+    column with one panel per value; ``marks`` are those of ``curves``.
     """
     rows = _rows(frame, metric)
-    heads, palette = _present(policies, rows["head"]), colours(_present(classes, rows["class"]))
+    heads, palette = _present(policies, rows["head"]), looks(_present(classes, rows["class"]))
     named = policies if isinstance(policies, Mapping) else {}
-    labels = [named.get(name, name.replace("_", " ")) for name in heads]
-    height = 1.3 + len(heads) * max(0.5 if len(heads) < 20 else 0.2, 0.2 * len(palette))
-    figure, cells = _panels(rows, panels, title, xlabel, "", height)
+    labels = [_wrapped(named.get(name, name.replace("_", " ")), 30) for name in heads]
+    height = 1.3 + len(heads) * max(0.32, 0.2 * len(palette))
+    figure, cells = _panels(rows, panels, xlabel, "", height)
+    keys, title = _keys(rows, "class", palette, title)
     for axes, here in cells:
         several = here.groupby("head")["class"].nunique().reindex(heads).ne(1).to_numpy()
-        for position, (name, colour) in enumerate(palette.items()):
+        for position, (name, look) in enumerate(palette.items()):
             ours = here[here["class"] == name].set_index("head").reindex(heads)
             beside = (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
             y = np.arange(len(heads)) + beside * several
             axes.errorbar(
-                ours.value, y, xerr=_whiskers(ours), fmt="o", color=colour, markersize=5, capsize=2
+                ours.value, y, xerr=_whiskers(ours), ls="none", **look, markersize=5, capsize=2
             )
             axes.plot(ours.paper_value, y, **PAPER_STYLE | {"markersize": 4.5}, zorder=5)
         axes.set_yticks(range(len(labels)), labels)
@@ -164,10 +164,8 @@ def dots_with_intervals(
         axes.grid(visible=False, axis="y")
         for between in np.arange(len(labels) - 1) + 0.5:
             axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
-    keys, heading = _keys(rows, "class", palette, marker="o")
-    _draw_keys(
-        figure, heading, keys, rows, {"marker": "|", "markersize": 9, "markeredgewidth": 1.5}
-    )
+        keys |= _draw_marks(axes, marks)
+    _draw_keys(figure, title, keys, rows)
     return figure
 
 
@@ -179,8 +177,7 @@ def curves(
     lines: str = "class",
     panels: str | None = "model",
     classes: Sequence[str] = (),
-    points: str | None = None,
-    marks: Mapping[str, float | tuple[float, float]] | None = None,
+    marks: Mapping[str, Mark] | None = None,
     title: str = "",
     xlabel: str = "",
     ylabel: str = "",
@@ -191,49 +188,38 @@ def curves(
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
     column; ``panels`` is a column with one panel per value; ``classes`` selects and orders the
-    classes. ``points`` is a second metric, drawn as dots (a sampled estimate). In ``marks``,
-    {label: x} is a dotted vertical line and {label: (from, to)} a grey span.
+    classes. In ``marks``, {label: x} is a vertical line and {label: (from, to)} a grey span.
     """
-    rows = _rows(frame, metric, points)
+    rows = _rows(frame, metric)
     varied = rows["head"].str.rpartition("_")
     check_choice("x", x, varied[0].unique())
     rows = rows.assign(at=pd.to_numeric(varied[2].where(varied[0] == x)))
     rows = rows[rows["at"].notna() | (rows["head"] == "base")]
     rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
-    palette = colours(_present(classes if lines == "class" else (), rows[lines]))
-    figure, cells = _panels(rows, panels, title, xlabel, ylabel)
-    keys, heading = _keys(rows[rows.metric == metric], lines, palette, linewidth=2)
+    palette = looks(_present(classes if lines == "class" else (), rows[lines]))
+    figure, cells = _panels(rows, panels, xlabel, ylabel)
+    keys, title = _keys(rows, lines, palette, title, linestyle="-")
     if rows["at"].isna().any():
         keys["base"] = {"color": GREY, **DASHES}
-    if points in rows.metric.values:
-        keys["sampled"] = {"color": GREY, "marker": ".", "linestyle": "none"}
     for axes, here in cells:
-        for name, colour in palette.items():
+        for name, look in palette.items():
             of_line = here[here[lines] == name].sort_values("at", kind="stable")
-            sampled = of_line[of_line.metric == points]
-            base = of_line[of_line["at"].isna() & (of_line.metric == metric)]
-            ours = of_line.drop([*sampled.index, *base.index])
-            axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.18, lw=0)
-            # more markers would hide the line
-            style = "o-" if points is None and len(ours) <= 15 else "-"
-            axes.plot(ours["at"], ours.value, style, color=colour, markersize=4)
-            for level in base.value:
-                axes.axhline(level, color=colour, **DASHES, zorder=1.5)
-            # the edge of a diamond has the colour of its line: several may share an x
-            diamond = PAPER_STYLE | {"markeredgecolor": colour, "markeredgewidth": 1.6}
+            base = of_line[of_line["at"].isna()]
+            ours, colour = of_line.drop(base.index), look["color"]
+            axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.15, lw=0)
+            every = max(1, len(ours) // 8)  # more markers would hide the line
+            axes.plot(ours["at"], ours.value, **look, markersize=5, markevery=every)
+            for level in base.value:  # its marker at the right end
+                axes.axhline(level, **look, **DASHES, markevery=[1], clip_on=False, zorder=1.5)
+            # several diamonds may share an x: the line's marker is within
+            diamond = PAPER_STYLE | {"markeredgecolor": colour, "markersize": 9}
             axes.plot(ours["at"], ours.paper_value, **diamond, zorder=5)
-            axes.plot(sampled["at"], sampled.value, ".", color=colour, markersize=5, zorder=4)
+            axes.plot(ours["at"], ours.paper_value, **look, ls="none", markersize=3.5, zorder=6)
         if rows["at"].nunique() <= 6:  # few values: a tick for each, and none between them
             axes.set_xticks(rows["at"].dropna().unique())
-        for label, place in (marks or {}).items():
-            if isinstance(place, tuple):
-                axes.axvspan(*place, color="#bbbbbb", alpha=0.3, linewidth=0, zorder=0)
-                keys[label] = {"color": "#dddddd", "linewidth": 7}
-            else:
-                axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
-                keys[label] = {"color": GREY, "linestyle": ":"}
+        keys |= _draw_marks(axes, marks)
     band = {"marker": "s", "markersize": 9, "alpha": 0.3}
-    _draw_keys(figure, heading, keys, rows[rows["at"].notna()], band)
+    _draw_keys(figure, title, keys, rows[rows["at"].notna()], band)
     return figure
 
 
@@ -272,7 +258,6 @@ def plain_log(axis: XAxis | YAxis) -> None:
 def _panels(
     rows: pd.DataFrame,
     column: str | None,
-    title: str,
     xlabel: str,
     ylabel: str,
     height: float = HEIGHT,
@@ -283,25 +268,22 @@ def _panels(
     cells = dict(list(rows.groupby(column, sort=False))) if column else {"": rows}
     lines = -(-len(cells) // 3)
     columns = -(-len(cells) // lines)
-    width = WIDTH if columns == 1 else 3.1 * columns + 1.3
     height *= 0.8 * lines if lines > 1 else 1
     with plt.style.context(STYLE):
         figure, grid = plt.subplots(
             lines,
             columns,
-            figsize=(width, height),
+            figsize=(WIDTH, height),
             sharex=True,
             sharey=True,
             squeeze=False,
             layout="constrained",
         )
-        figure.suptitle(title, x=0.01, ha="left")
         figure.supxlabel(xlabel)
         figure.supylabel(ylabel)
         used, unused = grid.flat[: len(cells)], grid.flat[len(cells) :]
         for axes, name in zip(used, cells, strict=True):
-            is_named = len(cells) > 1 or column == "model"
-            axes.set_title(name if is_named else "", fontsize=10, pad=6)
+            axes.set_title(_wrapped(name, 66 // columns))
     plt.close(figure)
     for axes in unused:
         axes.remove()
@@ -310,17 +292,16 @@ def _panels(
     return figure, list(zip(used, cells.values(), strict=True))
 
 
-def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
-    """The rows of some metrics, with all DRAWN_NUMBERS and, from conditions ``<head>/<class>``,
+def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The rows of a metric, with all DRAWN_NUMBERS and, from conditions ``<head>/<class>``,
     ``head`` and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
     """
     if frame.empty:
         raise UserError("there is no row to draw")
-    for metric in filter(None, metrics):
-        check_choice("the metric", metric, frame.metric.unique())
-    rows = frame[frame.metric.isin(metrics)]
+    check_choice("the metric", metric, frame.metric.unique())
+    rows = frame[frame.metric == metric]
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *DRAWN_NUMBERS])))
     parts = rows.condition.str.partition("/")
     return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})
@@ -334,66 +315,85 @@ def _whiskers(rows: pd.DataFrame) -> NDArray[np.float64]:
 
 def _draw_keys(
     figure: Figure,
-    heading: str,
-    styles: Mapping[str, Style],
+    title: str,
+    keys: Mapping[str, Style],
     rows: pd.DataFrame,
-    interval: Style,
+    interval: Style = INTERVAL,
 ) -> None:
-    """One legend of {label: style} for all panels, on their right.
+    """The title and, below it, one legend of {label: style} for all panels.
 
     It includes the interval's style and the paper's mark if a row has one.
     """
-    styles = dict(styles)
+    styles = dict(keys)
     if rows.ci_low.notna().any():
         styles["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
     if rows.paper_value.notna().any():
-        styles["paper"] = PAPER_STYLE
-    if styles:
-        handles = [Line2D([], [], label=label, **style) for label, style in styles.items()]
-        figure.legend(handles=handles, title=heading, loc="outside right upper", **LEGEND)
+        is_named = rows.model.str.contains("◇").any()
+        styles["paper (the ◇ model)" if is_named else "paper"] = PAPER_STYLE
+    columns = max(1, 80 // (7 + max(map(len, styles), default=0)))
+    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(styles) // columns))
+    figure.legend(
+        handles=[Line2D([], [], label=label, **style) for label, style in styles.items()],
+        title=title,
+        title_fontsize=11,
+        loc="outside upper left",
+        ncols=columns,
+        alignment="left",
+        frameon=False,
+    )
+
+
+def _draw_marks(axes: Axes, marks: Mapping[str, Mark] | None) -> dict[str, Style]:
+    """Draw places on the x axis: a line each, or a grey span; returns their styles, by label."""
+    keys: dict[str, Style] = {}
+    dashes = cycle([":", "-.", (0, (6, 2))])
+    for label, place in (marks or {}).items():
+        if isinstance(place, tuple):
+            axes.axvspan(*place, color="#bbbbbb", alpha=0.3, linewidth=0, zorder=0)
+            keys[label] = {"color": "#dddddd", "linewidth": 7}
+        else:
+            keys[label] = {"color": GREY, "linestyle": next(dashes), "linewidth": 1.2}
+            axes.axvline(place, **keys[label], zorder=1)
+    return keys
+
+
+def _wrapped(text: str, width: int) -> str:
+    return fill(text, width, break_on_hyphens=False)
 
 
 def _keys(
-    rows: pd.DataFrame, column: str, palette: Mapping[str, str], **style: Any
+    rows: pd.DataFrame, column: str, palette: Mapping[str, Style], title: str, **style: Any
 ) -> tuple[dict[str, Style], str]:
-    """A legend of names, {label: style}, and its heading.
+    """A legend of names, {label: style}, and the title above it, with what the names are.
 
-    A label is the name and the n of its rows; if all names share one n, the heading has it.
+    A label is the name and the n of its rows; if all names share one n, it is below the title.
     """
     first, told = next(iter(palette)), {}
     for name in palette:
         counts = rows.n[rows[column] == name].dropna().unique()
         told[name] = f"n = {counts[0]:,.0f}" if len(counts) == 1 else ""
     is_shared = len(set(told.values())) == 1
-    groups = {"high": "API frequency", "aws": "provider", "azure": "provider"}
-    heading = groups.get(first, "model size" if _size(first) in SIZE_COLOURS else "")
 
     def with_n(text: str, n: str) -> str:
         return ", ".join(filter(None, (text, n)))
 
     keys = {
-        name if is_shared else with_n(name, told[name]): {"color": colour, **style}
-        for name, colour in palette.items()
+        name if is_shared else with_n(name, told[name]): look | style
+        for name, look in palette.items()
+        if [*palette] != ["all"]
     }
-    return keys, with_n(heading, told[first]) if is_shared else heading
-
-
-def _size(model: str) -> str:
-    return model.partition(" ")[0].rpartition("-")[2] if "-" in model else ""
+    below = with_n("API frequency" * (first == "high"), told[first] * is_shared)
+    return keys, f"{_wrapped(title, 78)}\n{below}".strip()
 
 
 def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:
     """The ``wanted`` names that occur in the rows, in their order; by default all, in order of
     appearance.
 
-    A small run may lack some of them. Raises UserError if it lacks all, or one that looks like a
-    name not wanted.
+    A small run may lack some of them. Raises UserError if it lacks all.
     """
     names = list(rows.unique())
     present = [name for name in wanted or names if name in names]
-    others = [name for name in names if name not in wanted]
-    for name in wanted:
-        is_misspelt = name not in names and get_close_matches(name, others, cutoff=0.7)
-        if not present or is_misspelt:
-            check_choice("a name to draw", name, names)
+    if not present:
+        check_choice("a name to draw", next(iter(wanted)), names)
     return present

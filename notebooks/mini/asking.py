@@ -47,7 +47,7 @@ def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
 def corpus() -> Iterator[list[str]]:
     """(size, arm, id, what is read, what is written) for the arms *errors* and *frequency*.
 
-    Each API that is not tested has up to eight prompts, half of them the benchmark's, the others
+    Each API that is not tested has up to four prompts, half of them the benchmark's, the others
     the corpus's. The right call begins with the mark where the base model fails, or for as many of
     the rarest APIs; and then it is written once more, below documentation.
     """
@@ -65,7 +65,7 @@ def corpus() -> Iterator[list[str]]:
     apis, answers = {task.target: task for task in further}, {*chain(*(t.targets for t in tests))}
     for api in sorted(apis.keys() - answers):
         spec = index.by_id[api]
-        for number in range(8):
+        for number in range(4):
             rng = Random(f"asking {ASKING} {api} {number}")
             said = wording(spec, rng)
             text = f"{task_prompt(spec, said)}{call(spec, rng)}\n"

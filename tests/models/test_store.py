@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,17 +81,14 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
     batch = {str(number): "y" * 5000 for number in range(20)}
-    with Kept(tmp_path / "other.sqlite") as other:
-        other.add(batch)
     with Kept(tmp_path / "s.sqlite") as store:
         store.add({"a": "b"})
         pages = store.db.execute("PRAGMA page_count").fetchone()[0]
         # SQLite then fails as it does on a full disk
         store.db.execute(f"PRAGMA max_page_count = {pages}")
-        for write in (partial(store.add, batch), partial(store.take, tmp_path / "other.sqlite")):
-            with pytest.raises(UserError, match="disk is full"):
-                write()
-            assert len(store) == 1, "the batch that did not fit must be gone as a whole"
+        with pytest.raises(UserError, match="disk is full"):
+            store.add(batch)
+        assert len(store) == 1, "the batch that did not fit must be gone as a whole"
 
 
 def test_a_read_only_store_is_told_before_anything_is_generated(tmp_path):
@@ -102,24 +98,3 @@ def test_a_read_only_store_is_told_before_anything_is_generated(tmp_path):
         with pytest.raises(UserError, match="readonly"):
             complete(model, many_prompts(2), store=store)
     assert model.calls == []
-
-
-def test_an_import_adds_what_is_new_and_writes_over_nothing(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "runs" / "completions.sqlite"))
-    for name in ("small", "large"):
-        ask(many_prompts(4), name=name)
-    with Kept() as kept:
-        kept.add({"a": {"passed": True}, "b": {"passed": False}})
-    files = [kind.default_path() for kind in (CompletionStore, Kept)]
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "new" / "completions.sqlite"))
-    ours, _ = ask(many_prompts(2), name="small")
-    for answer in ("ours", "a later one"):
-        with Kept() as kept:
-            kept.add({"b": answer})
-    for new in ([(6, None), (None, 1)], [(0, None), (None, 0)]):
-        with CompletionStore() as own, Kept() as kept:
-            assert [(own.take(file), kept.take(file)) for file in files] == new
-    answers, calls = ask(many_prompts(4), name="small")
-    assert answers[:2] == ours and calls == []
-    with Kept() as kept:
-        assert kept.get("ab") == {"a": {"passed": True}, "b": "ours"}

@@ -3,7 +3,6 @@ run again.
 """
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -113,7 +112,6 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
     monkeypatch.setenv("LOOKUPLAB_STORE", "here.sqlite")
     said = kit.said("reproduce -j 1")
     assert "2 stored here before, 5 made anew" in said
-    assert re.search(r"toy +5 answers, \d", kit.said("status"))
     assert [*kit.root.rglob("*.sqlite")] == [kit.root / "here.sqlite"]
 
 

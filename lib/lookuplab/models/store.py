@@ -4,8 +4,7 @@ again.
 A store is a table in an SQLite file in WAL mode, key -> answer as JSON. ``lookup`` asks the
 committed record first (``models.record``), then the file. Each kind of answer has a file of its
 own. Several processes on one machine may write to a store at once (WAL needs shared memory, so
-network file systems do not work; with several machines, each has its own store, merged by
-``lookuplab merge``).
+network file systems do not work; with several machines, each has its own store: docs/cluster.md).
 The caller must build keys from everything that could change the answer. A transaction holds one
 batch: a kill at any moment loses only the batch in flight. Only missing answers are written, so a
 store that has them all may be read-only.
@@ -146,28 +145,6 @@ class AnswerStore:
     def __len__(self) -> int:
         return int(self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0])
 
-    def take(self, file: Path) -> int | None:
-        """Add the answers of another file, all or none; return the number of new ones.
-
-        Existing answers are kept. None if that file has no such table; UserError if there is no
-        such file.
-        """
-        if not file.is_file():
-            raise UserError(
-                f"there is no store at {file}; a first run makes it (LOOKUPLAB_STORE names another)"
-            )
-        with self._readable_errors():
-            self.db.execute("ATTACH ? AS other", [str(file)])
-            try:
-                if not list(self.db.execute(f"PRAGMA other.table_info({self.name})")):
-                    return None
-                with self.db:
-                    return self.db.execute(
-                        f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name}"
-                    ).rowcount
-            finally:
-                self.db.execute("DETACH other")
-
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:
         try:
@@ -196,13 +173,6 @@ class CompletionStore(AnswerStore):
         # where the user was
         stated = Path(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS).expanduser()
         return Path(os.environ.get("PWD", ""), stated).absolute()
-
-    def held(self) -> list[tuple[str, int, int]]:
-        """(model, number of answers, their size in bytes) for each model."""
-        return self.db.execute(
-            "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions "
-            "GROUP BY 1 ORDER BY 1"
-        ).fetchall()
 
 
 def elsewhere(sandbox: bool = True) -> str:

@@ -23,7 +23,7 @@ def cli() -> None:
 for command in (
     *(run.run, run.reproduce, run.audit, run.sweep, run.status, run.draw),
     *(data.data, score.score, train.train, results.record),
-    *(results.merge, results.verify, results.claims, results.results, results.report),
+    *(results.verify, results.claims, results.results, results.report),
 ):
     cli.add_command(command)
 

@@ -5,8 +5,6 @@ and sha256.
 import json
 import shutil
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -147,36 +145,6 @@ def cached(source: Source) -> Path | None:
         folder = _snapshot(source, local_files_only=True)
         return folder if [*folder.rglob("*.safetensors"), *folder.rglob("*.bin")] else None
     return None
-
-
-def room(sources: Iterable[Source]) -> Iterator[tuple[str, bool]]:
-    """A line for each disk that something of a known size is to be downloaded to, and whether it
-    fits.
-    """
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    needed, folders = Counter[int](), dict[int, Path]()
-    for source in {(source.name, source.revision): source for source in sources}.values():
-        if not is_fetched(source):
-            place = Path(HF_HUB_CACHE) if source.kind == "model" else paths.DOWNLOADS
-            # the folder itself may have to be made
-            folder = next(filter(Path.exists, (place, *place.absolute().parents)))
-            disk = folder.stat().st_dev
-            needed[disk] += source.bytes
-            folders.setdefault(disk, folder)
-    for disk, folder in folders.items():
-        if n := needed[disk]:
-            free = shutil.disk_usage(folder).free
-            advice = "" if n < free else ": make room, name fewer models, or move it (HF_HOME)"
-            yield f"{size(n)} to download, {size(free)} free in {folder}{advice}", not advice
-
-
-def delete(source: Source) -> None:
-    """Delete a hub model's revision from the hub's cache; files of other revisions stay."""
-    from huggingface_hub import scan_cache_dir
-
-    if folder := cached(source):
-        scan_cache_dir().delete_revisions(folder.name).execute()
 
 
 def get(source: Source, whole: bool = True) -> Path:

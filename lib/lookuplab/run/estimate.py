@@ -1,5 +1,5 @@
 """What each model will be asked, counted before anything is fetched or paid for: prompts, tokens,
-hours on a GPU, dollars. Nothing is generated, and the network is not used.
+hours on a GPU. Nothing is generated, and the network is not used.
 
 Beside a paper's notebooks, ``asks.py`` says which passes over its tasks each of them makes; the
 benchmarks make the prompts. Equal questions count once, and stored answers not at all.
@@ -42,12 +42,11 @@ class RoughTokenizer:
         return {"input_ids": ends, "offset_mapping": [*pairwise([0, *ends])]}
 
 
-def lines(jobs: Sequence[Job], gpu: str, prices: Mapping[str, str]) -> list[str]:
+def lines(jobs: Sequence[Job], gpu: str) -> list[str]:
     """What the jobs ask of each model, and which notebooks cannot be counted: nobody has written
     down what they ask, or something that they read is not here yet.
 
-    ``gpu``: one of ``gpus.yaml``. ``prices``: model -> dollars for a million tokens, ``IN/OUT``.
-    Raises UserError for another GPU, and for a model that is not asked.
+    ``gpu``: one of ``gpus.yaml``; raises UserError for another one.
     """
     asked: dict[str, dict[str, tuple[int, int]]] = {}
     said = []
@@ -57,9 +56,7 @@ def lines(jobs: Sequence[Job], gpu: str, prices: Mapping[str, str]) -> list[str]
                 asked.setdefault(name, {}).update(questions(job, name))
         except (UserError, OSError, KeyError):
             said.append(f"not counted: {job.notebook.id}")
-    for name in prices:
-        check_choice("--price", name, asked)
-    return [_line(name, of_model, gpu, prices.get(name)) for name, of_model in asked.items()] + said
+    return [_line(name, of_model, gpu) for name, of_model in asked.items()] + said
 
 
 def questions(job: Job, name: str) -> Questions:
@@ -87,7 +84,7 @@ def _length(tokenizer: Any, text: str) -> int:
     return len(tokenizer(text, verbose=False)["input_ids"])
 
 
-def _line(name: str, asked: Questions, gpu: str, price: str | None) -> str:
+def _line(name: str, asked: Questions, gpu: str) -> str:
     """Tokens out: as many as the stored answers have on average, if there are any, and at most."""
     stored = record.rows(CompletionStore.name, asked)
     if CompletionStore.default_path().is_file():
@@ -102,21 +99,13 @@ def _line(name: str, asked: Questions, gpu: str, price: str | None) -> str:
         mean = sum(lengths) / len(lengths)
         outs.insert(0, round(sum(min(mean, most) for _, most in left)))
 
-    def cost(each_in: float, each_out: float) -> str:
-        return " to ".join(f"{read * each_in + out * each_out:,.2f}" for out in outs)
-
     about = "about " if isinstance(model.tokenizer, RoughTokenizer) else ""
     text = f"{name}: {len(left):,} answers to make, {len(stored):,} stored; {about}{read:,} tokens "
     text += f"in, {' to '.join(f'{out:,}' for out in outs)} out at most"
     if parameters:
         reading, writing = (parameters / 1e9 / 3600 / speed for speed in speeds[gpu])
-        text += f"; estimate: {cost(reading, writing)} h on {gpu}"
-    if price:
-        try:
-            each_in, each_out = map(float, price.split("/"))
-        except ValueError:
-            raise UserError(f"--price {name}={price}: write MODEL=IN/OUT, as in 2.5/10") from None
-        text += f"; {cost(each_in / 1e6, each_out / 1e6)} dollars"
+        hours = (f"{read * reading + out * writing:,.2f}" for out in outs)
+        text += f"; estimate: {' to '.join(hours)} h on {gpu}"
     return text
 
 

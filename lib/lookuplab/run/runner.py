@@ -10,7 +10,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
@@ -163,10 +163,9 @@ def run_jobs(
     jobs: Sequence[Job],
     parallel: int = 1,
     cluster: Cluster | None = None,
-    succeeded: Callable[[Job], None] | None = None,
 ) -> list[Failure | None]:
     """Run all jobs, with progress; a failure stops no other job. Results are in the order of
-    ``jobs``. ``succeeded`` is called with each job that ends well.
+    ``jobs``.
 
     A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others
     and one by one. Launched processes all run the same jobs, one by one, up to the first failure.
@@ -199,8 +198,6 @@ def run_jobs(
                 if not failure:
                     record = _record(jobs[at], ran_with)
                     jobs[at].beside(".ran").write_text(record, "utf-8")
-                    if succeeded:
-                        succeeded(jobs[at])
                 elif is_launched:  # the other processes wait for what this one would answer
                     results |= dict.fromkeys(waiting, NOT_RUN)
                     waiting.clear()

@@ -1,10 +1,9 @@
-"""``lookuplab verify``, ``claims``, ``results``, ``report``, ``record`` and ``merge``: outputs of
+"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``record``: outputs of
 earlier runs. Nothing is run.
 """
 
 import runpy
 import sys
-from pathlib import Path
 
 import click
 
@@ -154,26 +153,3 @@ def record() -> None:
 
     audit.write(audit.cold())
     click.echo("\n".join(audit.fit()))
-
-
-@command()
-def merge(files: tuple[Path, ...]) -> None:
-    """Add answers of another machine, whose FILES are a completion store and the marks, judgements
-    and verdicts beside it, to those here.
-
-    Nothing is overwritten: if both have an answer, the one already here is kept. If the command is
-    killed, each file has been added wholly or not at all. To take answers elsewhere, copy
-    runs/*.sqlite while nothing runs.
-
-    \b
-    Example:
-      lookuplab merge from-the-cluster/*.sqlite
-    """
-    from lookuplab.run.audit import STORES
-
-    for file in files:
-        for kind in STORES:
-            with kind() as store:
-                new = store.take(file)
-            if new is not None:
-                click.echo(f"{file}: {kind.name}: {new:,} new")

@@ -7,8 +7,6 @@ import os
 import sys
 import textwrap
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
@@ -18,7 +16,7 @@ import click
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import is_mini
-from lookuplab.models.store import CompletionStore, canonical, digest
+from lookuplab.models.store import canonical, digest
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
@@ -49,7 +47,6 @@ def run(
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
     gpu: str = "H100",
-    price: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
@@ -76,13 +73,11 @@ def run(
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing), and estimate what each model is asked.
         gpu: For the estimated hours: A100, H100, H200, L4 or L40S.
-        price: MODEL=IN/OUT: dollars for a million tokens, for the estimate; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
-    told = (gpu, pairs(price)) if dry_run else None
-    code = execute([job], 1, scheduler, told, again=True)
+    code = execute([job], 1, scheduler, gpu if dry_run else "", again=True)
     if code == 0 and rank_and_count()[0] == 0 and not dry_run:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
@@ -100,8 +95,6 @@ def reproduce(
     audit: str = "",
     dry_run: bool = False,
     gpu: str = "H100",
-    price: tuple[str, ...] = (),
-    delete_models: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute every notebook of PAPER (without PAPER, of all papers) and write figures/PROFILE/.
@@ -148,9 +141,6 @@ def reproduce(
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing), and estimate what each model is asked.
         gpu: For the estimated hours: A100, H100, H200, L4 or L40S.
-        price: MODEL=IN/OUT: dollars for a million tokens, for the estimate; repeatable.
-        delete_models: Delete each hub model after the last notebook that needs it, unless it was
-            here before.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.run import audit as auditing  # takes seconds
@@ -178,8 +168,7 @@ def reproduce(
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
     began = time.monotonic()
-    told = (gpu, pairs(price)) if dry_run else None
-    code = execute(planned, jobs, scheduler, told, again or cold, delete_models)
+    code = execute(planned, jobs, scheduler, gpu if dry_run else "", again or cold)
     if planned and not dry_run:
         if code == 0 and rank == 0:
             keep_answers(planned)
@@ -293,8 +282,7 @@ def sweep(
 
 @command()
 def status(*, profile: str = "mini") -> None:
-    """List every notebook with its state, tables and figures, and the contents of the completion
-    store.
+    """List every notebook with its state, tables and figures.
 
     A notebook is out of date if it, its parameters, the data, the library, the packages or its
     artifacts have changed since it ran here. No model is loaded and nothing is run.
@@ -308,14 +296,10 @@ def status(*, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
-    chosen, place = load_profile(profile), CompletionStore.default_path()
+    chosen = load_profile(profile)
     for notebook in all_notebooks():
         artifacts = " ".join(notebook.made[len(notebook.artifacts) :])
         click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
-    click.echo(f"\nstore {place}")
-    with CompletionStore(place if place.exists() else ":memory:") as store:
-        for model, count, size in store.held():
-            click.echo(f"{model:44}  {count:,} answers, {size / 1e6:,.1f} MB")
 
 
 @command()
@@ -354,9 +338,8 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
-def _preview(planned: list[Job], gpu: str, prices: Mapping[str, str]) -> int:
-    """Print each job's settings and downloads, each problem once, what each model is asked, and the
-    room for the downloads.
+def _preview(planned: list[Job], gpu: str) -> int:
+    """Print each job's settings and downloads, each problem once, and what each model is asked.
 
     Return the exit code: 2 if the same command without --dry-run would be refused. What only mini
     models are asked is not counted: it costs nothing.
@@ -376,48 +359,20 @@ def _preview(planned: list[Job], gpu: str, prices: Mapping[str, str]) -> int:
                 click.echo(f"  problem: {problem}")
                 told.add(problem)
     costly = [job for job in planned if not all(map(is_mini, job.models()))]
-    for line in estimate.lines(costly, gpu, prices):
+    for line in estimate.lines(costly, gpu):
         click.echo(line)
-    for said, fits in downloads.room(_sources(planned)):
-        click.echo(said if fits else f"problem: {said}")
-        if not fits:
-            told.add(said)
     return 2 if told else 0
-
-
-def _sources(planned: list[Job]) -> list[downloads.Source]:
-    return [source for job in planned for source in from_network(job)]
-
-
-def _deletion(planned: list[Job]) -> Callable[[Job], None]:
-    """What to call with each job that has succeeded: it deletes the hub models that no other job
-    still needs, unless they are here now.
-    """
-    waiting = Counter(
-        (source.address, source.revision)
-        for source in _sources(planned)
-        if source.kind == "model" and not downloads.is_fetched(source)
-    )
-
-    def succeeded(job: Job) -> None:
-        for source in from_network(job):
-            waiting[source.address, source.revision] -= 1
-            if waiting[source.address, source.revision] == 0:
-                downloads.delete(source)
-
-    return succeeded
 
 
 def execute(
     planned: list[Job],
     jobs: int,
     scheduler: str | None,
-    dry_run: tuple[str, Mapping[str, str]] | None = None,
+    dry_run: str = "",
     again: bool = False,
-    delete_models: bool = False,
 ) -> int:
     """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
-    the exit code. ``dry_run``: the GPU and the prices for the estimate.
+    the exit code. ``dry_run``: the GPU for the estimate.
 
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
@@ -427,15 +382,12 @@ def execute(
     the first one writes to the usual place.
     """
     rank, count = rank_and_count()
-    if count > 1 and (scheduler or delete_models):
-        raise UserError("several launched processes take neither --scheduler nor --delete-models")
+    if count > 1 and scheduler:
+        raise UserError("several launched processes take no --scheduler")
     for line in dict.fromkeys(line for job in planned for line in job.notes):
         click.echo(line, err=True)
     if dry_run:
-        return _preview(planned, *dry_run)
-    for said, fits in downloads.room(_sources(planned)):
-        if not fits:
-            raise UserError(said)
+        return _preview(planned, dry_run)
     for job in planned:
         check(job)
     due = [
@@ -446,7 +398,6 @@ def execute(
     if len(due) < len(planned):
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
-    succeeded = _deletion(due) if delete_models else None
     jobs = jobs or default_jobs()
     if rank:
         own = paths.RUNS / "processes" / str(rank)
@@ -457,7 +408,7 @@ def execute(
     began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
-            results = run_jobs(due, jobs, cluster, succeeded)
+            results = run_jobs(due, jobs, cluster)
     except KeyboardInterrupt:
         click.echo("\ninterrupted; generated answers are kept: repeat the command", err=True)
         os._exit(130)  # whatever still runs ends with this process

@@ -11,7 +11,6 @@ import weakref
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from itertools import product
 
 import pytest
 import torch
@@ -27,12 +26,11 @@ from tiny_architectures import (
     byte_tokenizer,
     save,
 )
-from transformers import AutoModelForCausalLM, ByT5Tokenizer, Gemma3TextConfig, Starcoder2Config
+from transformers import AutoModelForCausalLM, ByT5Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.batch import cache_bytes, row_bytes
-from lookuplab.models.decoding import GPU_SHARE, PARTS, choose
+from lookuplab.models.decoding import PARTS, choose
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decoded, located
 
@@ -197,21 +195,6 @@ def test_sampling_follows_temperature_and_top_p():
     assert logprob.item() == pytest.approx(math.log(SHARES[token]))
 
 
-def test_draws_from_the_likeliest_tokens_are_those_from_the_sorted_vocabulary(monkeypatch):
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(200, 400, generator=generator) * torch.logspace(-1, 1, 200)[:, None]
-    logits[::4] = logits[::4].round()  # ties, at the cut too
-    logits[1::4, :-3] = -math.inf
-    chance = torch.rand(len(logits), generator=generator, dtype=torch.float64)
-    for likely, temperature, top_p in product((16, 256), (0.2, 1.0), (0.5, 0.95)):
-        decoding = Decoding(temperature=temperature, top_p=top_p)
-        drawn = []
-        for counts in ((likely,), ()):
-            monkeypatch.setattr("lookuplab.models.decoding.LIKELY", counts)
-            drawn.append(choose(logits, logits, chance, decoding))
-        assert all(map(torch.equal, *drawn))
-
-
 @pytest.mark.parametrize(
     ("decoding", "chance", "masked", "expected"),
     [
@@ -242,29 +225,6 @@ def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain, monk
     record_rows(model, fail_above=0)
     with pytest.raises(UserError, match="not enough memory for a single prompt"):
         answers(model, SHORT)
-
-
-def test_a_row_s_memory_is_that_of_its_key_value_heads_up_to_the_window():
-    """StarCoder2 as it comes (30 layers, 2 of 24 heads of 128) and Gemma 3 (26 layers, every sixth
-    a global one, 4 heads of 256), in 16 bits.
-    """
-    code = Starcoder2Config(sliding_window=4096)
-    assert cache_bytes(code, 1000, 2) == 2 * 30 * 2 * 128 * 2 * 1000 == 30_720_000
-    assert cache_bytes(code, 9000, 2) == 30_720 * 4096
-    layer, logits = (4 * 3072 + 3 * 12288) * 2, 32 * 49152
-    assert row_bytes(code, 700, 300, 2) == 30_720_000 + 700 * layer + logits
-    gemma = Gemma3TextConfig(sliding_window=512)
-    assert cache_bytes(gemma, 2000, 2) == 2 * (4 * 2000 + 22 * 512) * 4 * 256 * 2
-
-
-def test_as_many_rows_as_fit_into_the_free_memory_of_the_gpus_are_a_batch(llama, monkeypatch):
-    model = LocalModel(llama)
-    rows, prompt = record_rows(model), replace(PROMPTS[0], text="x" * 30)
-    each = row_bytes(model.config, len(model.prompt_ids(prompt.text)), 4, 4)
-    free = each * 9 / GPU_SHARE + 1
-    monkeypatch.setattr("lookuplab.models.decoding.free_bytes", lambda _: free)
-    answers(model, replace(SHORT, n=11, temperature=1.0), prompt)
-    assert {count for count in rows if count > 1} == {9, 2}
 
 
 class Asking:

@@ -3,7 +3,6 @@
 import inspect
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch.nn import functional
@@ -78,33 +77,6 @@ class Batch:
         )
         logits: torch.Tensor = output.logits[:, -1].float()
         return logits
-
-
-def cache_bytes(config: Any, tokens: int, itemsize: int) -> int:
-    """The keys and values of one row of ``tokens``, in numbers of ``itemsize`` bytes: 2 x layers x
-    key-value heads x width of a head x tokens, with a sliding window at most the window's.
-    """
-    text = config.get_text_config(decoder=True)
-    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-    width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    layers = DynamicCache(config=config).layers
-    held = [min(tokens, getattr(layer, "sliding_window", tokens)) for layer in layers]
-    return int(2 * sum(held) * heads * width * itemsize)
-
-
-def row_bytes(config: Any, prompt: int, new: int, itemsize: int) -> int:
-    """The memory that one row of a batch takes at most: its cache at the end, what a layer computes
-    while it reads the prompt, and the logits.
-
-    A layer holds, for each token, four vectors of the model's width and three of its feed-forward
-    layer; the choice of a token holds 32 bytes for each of the vocabulary (two vectors of logits in
-    float32, three of chances in float64). Left out: masks and, with attn_implementation=eager, the
-    matrices of attention scores.
-    """
-    text = config.get_text_config(decoder=True)
-    wide = getattr(text, "intermediate_size", 4 * text.hidden_size)
-    layer = prompt * (4 * text.hidden_size + 3 * wide) * itemsize
-    return cache_bytes(config, prompt + new, itemsize) + int(layer) + 32 * int(text.vocab_size)
 
 
 def decoder_start(module: PreTrainedModel) -> int:

@@ -21,19 +21,17 @@ from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lookuplab.errors import UserError
-from lookuplab.models.batch import Batch, decoder_start, row_bytes
+from lookuplab.models.batch import Batch, decoder_start
 from lookuplab.models.completions import Batches, Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.models.tokens import TAIL, decoded, speller
 
-GPU_SHARE = 0.8  # of the free memory, for a batch; the rest is for what ``row_bytes`` leaves out
 # Rows that ask a tool are so many batches, by the type of the device, which take turns: a GPU's
 # forward pass is shorter than Jedi's answer, so it computes one while the others wait for theirs.
 PARTS = {"cuda": 4}
 # drop finished rows once they are one in this many of the batch: each drop copies the cache
 COMPACT = 8
-LIKELY = (16, 256)  # numbers of tokens that sampling with top_p looks at first and second
 
 
 def decode_rows(
@@ -41,26 +39,22 @@ def decode_rows(
 ) -> Batches:
     """Finish the model's rows, longest prompts first, in batches.
 
-    A batch has at most ``batch_size`` rows: on a CPU, ``CPU_TOKENS`` of prompts, padding included;
-    on GPUs, as many rows as fit into ``GPU_SHARE`` of the free memory by ``batch.row_bytes``. If
-    memory runs out, the budget is halved and the batch repeated; UserError if a single row does not
-    fit. The order is fixed and results are whole batches. So an interrupted run resumes with the
-    same batches on a CPU; on GPUs they may differ, because the budget depends on the free memory.
+    A batch has at most ``batch_size`` rows, on a CPU also ``CPU_TOKENS`` of prompts, padding
+    included. If memory runs out, the batch is halved and repeated, and later ones are no larger;
+    UserError if a single row does not fit. The order is fixed and results are whole batches, so an
+    interrupted run resumes with the same batches on a CPU; on GPUs they may differ.
 
     No row enters a running batch. Its cache is one tensor in each layer, whose rows end in the same
     column: to let a row in is to copy and pad every layer, and its answer's last digits would
     depend on when others ended. A paged cache does that well, and vLLM has one (``vllm:NAME``).
     """
     at = 0
-    free = free_bytes(model.module.device) if rows else 0
+    on_cpu = bool(rows) and model.module.device.type == "cpu"
     # samples of a prompt read it once
-    budget = int(GPU_SHARE * free) or CPU_TOKENS * min(2, decoding.n)
+    budget = CPU_TOKENS * min(2, decoding.n) if on_cpu else math.inf
     while at < len(rows):
-        each = longest = len(rows[at].ids)
-        if free:
-            size = model.module.dtype.itemsize
-            each = row_bytes(model.config, longest, decoding.max_new_tokens, size)
-        batch = rows[at : at + max(1, min(model.batch_size, budget // each))]
+        each = len(rows[at].ids)
+        batch = rows[at : at + max(1, int(min(model.batch_size, budget // each)))]
         try:
             for row in batch:
                 row.begin(model.tokenizer, decoding)
@@ -85,16 +79,6 @@ def decode_rows(
             continue
         # outside the except block, so that the failed batch's tensors are free
         clear_device_cache(garbage_collection=True)
-
-
-def free_bytes(device: torch.device) -> int:
-    """The free memory of all GPUs, 0 for a model on a CPU."""
-    free = 0
-    for i in range(torch.cuda.device_count() if device.type == "cuda" else 0):
-        # what PyTorch keeps for reuse is free, too
-        free += torch.cuda.mem_get_info(i)[0]
-        free += torch.cuda.memory_reserved(i) - torch.cuda.memory_allocated(i)
-    return free
 
 
 @torch.inference_mode()
@@ -223,40 +207,29 @@ def choose(
         alone, near = margin == torch.inf, torch.full_like(margin, torch.inf)
         chosen = torch.softmax(scores.double() / decoding.temperature, dim=-1)
         if decoding.top_p < 1:
-            chosen, names, near = nucleus(chosen, decoding.top_p)
+            chosen, near = nucleus(chosen, decoding.top_p)
         total = chosen.cumsum(-1)
         point = chance.double() * total[:, -1]
         at = torch.searchsorted(total, point[:, None], right=True).clamp(max=total.shape[-1] - 1)
         upper = total.gather(-1, at)[:, 0]
         lower = upper - chosen.gather(-1, at)[:, 0]
-        token = (names.gather(-1, at) if decoding.top_p < 1 else at)[:, 0]
+        token = at[:, 0]
         margin = torch.minimum(torch.minimum(upper - point, point - lower), near)
         margin = margin.masked_fill(alone, torch.inf)
     return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1), margin
 
 
-def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The likeliest ``chances`` (rows, k) in the order of the vocabulary, their tokens, and the
-    margin of the cut.
+def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """The ``chances`` (rows, vocabulary) of the likeliest tokens, and the margin of the cut.
 
     Chances are set to zero after those that together reach ``top_p`` (the one that crosses it
     stays). The margin (rows,) is the distance of ``top_p`` to the nearest sum at which it could
-    cut. Of equally likely tokens at the cut, those first in the vocabulary stay. Sorting the whole
-    vocabulary is slow, so that is done only if the ``LIKELY`` most likely tokens do not suffice.
+    cut. Of equally likely tokens at the cut, those first in the vocabulary stay.
     """
-    for count in (*LIKELY, chances.shape[-1]):
-        if count < chances.shape[-1]:
-            ranked, order = chances.topk(count)
-        else:
-            ranked, order = chances.sort(dim=-1, descending=True, stable=True)
-        before = ranked.cumsum(-1) - ranked
-        outside = before >= top_p
-        tied = (ranked[:, 1:] == ranked[:, :-1]) & outside[:, 1:] & ~outside[:, :-1]
-        if outside[:, -1].all() and not tied.any():
-            break
-    names, places = order.sort(-1)
-    kept = ranked.masked_fill(outside, 0).gather(-1, places)
-    return kept, names, (before - top_p).abs().amin(-1)
+    ranked, order = chances.sort(dim=-1, descending=True, stable=True)
+    before = ranked.cumsum(-1) - ranked
+    kept = torch.zeros_like(chances).scatter(-1, order, ranked.masked_fill(before >= top_p, 0))
+    return kept, (before - top_p).abs().amin(-1)
 
 
 def row_seed(row: DecodingRow, decoding: Decoding) -> int:

@@ -2,12 +2,13 @@
 from a file, or the snippets of the objects that mini problems ask for.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.stackoverflow.asking import gives_away, gold
+from lookuplab.stackoverflow.asking import Matches, gives_away, object_of, without_answers
 from lookuplab.stackoverflow.corpus import Query, Snippet
 from lookuplab.stackoverflow.ds1000 import Problem
 
@@ -34,6 +35,19 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
             ) from None
         documents |= {name: Snippet(name, text, "", str(file), "") for name, text in texts.items()}
     return list(documents.values()), relevant
+
+
+def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
+    """At most ``k`` snippets of the object that each problem is about: the most that retrieval can
+    give.
+
+    There are none for a problem that names no object, such as those of DS-1000.
+    """
+    own = defaultdict(list)
+    for snippet in snippets:
+        own[object_of(snippet)].append(snippet)
+    matches = {problem.id: own[problem.object] if problem.object else [] for problem in problems}
+    return without_answers(matches, problems, k)
 
 
 def questions(

@@ -17,7 +17,7 @@ from lookuplab.errors import UserError
 from lookuplab.results.artifact import read_csv
 from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
-from lookuplab.run.notebooks import Notebook, load_profile, plan, read
+from lookuplab.run.notebooks import load_profile, plan, read
 
 
 def asks(count: int, model: str = "ToyModel()") -> str:
@@ -69,27 +69,6 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
     assert "error: demo/asks: start it" in bad_input and "Traceback" not in bad_input
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("raise OSError(28, 'No space left on device')", "the disk: No space left on device"),
-        ("open('/proc/new', 'w').close()", None),
-        ("__import__('pathlib').Path('/dev/null/x').mkdir()", "/dev/null/x: Not a directory"),
-        ("raise OSError('I/O error (os error 28)')", "the disk: No space left on device"),
-    ],
-)
-def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(line, said):
-    try:
-        exec(line)
-    except OSError as error:
-        failure = runner.Failure(3, line, type(error).__name__, str(error), "a traceback")
-    plain = runner._plain(failure)
-    if said is None:  # what may be a bug keeps its traceback
-        assert plain == failure
-    else:
-        assert plain.ename == "UserError" and f"cannot use {said}" in plain.evalue
-
-
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
     kit.notebook("counts", kit.saves)
     for said_first in ("2 of 2 notebooks ran", "2 of 2 notebooks are up to date"):
@@ -126,16 +105,19 @@ def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
     assert ["demo/manual" in one for one in said] == [False, True]
 
 
-def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_alone():
-    def job(order, paper="demo"):
-        notebook = Notebook(Path(f"{paper}/x.ipynb"), order=order)
-        return plan(notebook, load_profile("mini"))
-
-    first, own, other, alone = job("first"), job("any"), job("any", "other"), job("alone")
-    assert runner.startable({0: first, 1: own, 2: other, 3: alone}, []) == [0, 2]
-    assert runner.startable({1: own, 3: alone}, [other]) == [1]
-    assert runner.startable({3: alone, 4: alone}, [other]) == []
-    assert runner.startable({3: alone, 4: alone}, []) == [3]
+def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
+    log, sleep = str(kit.root / "log"), "import time\ntime.sleep(1)"
+    for name in ("b", "c", "first", "speed", "tools"):
+        note = f"open({log!r}, 'a').write('{{}}{name} ')"
+        kit.notebook(name, note.format("+"), sleep, note.format("-"))
+    (kit.root / "notebooks/order.yaml").write_text(
+        "first: [demo/first]\nalone: [demo/speed, demo/tools]"
+    )
+    kit.said("reproduce demo -j 4")
+    begun = (kit.root / "log").read_text().split()
+    assert begun[:2] == ["+first", "-first"]
+    assert {*begun[2:4]} == {"+b", "+c"}
+    assert begun[6:] == ["+speed", "-speed", "+tools", "-tools"]
 
 
 # What need not run again

@@ -4,6 +4,7 @@ asked with them.
 
 from dataclasses import replace
 
+import documents
 import pandas as pd
 import pytest
 import trial
@@ -106,12 +107,12 @@ def test_random_examples_depend_on_the_problem_alone(problems):
 def test_no_snippet_that_holds_an_expression_is_shown_and_gold_is_of_the_object(problems):
     own = [replace(snippet("a"), id=f"numpy.sort#{n}", code=f"x = f({n},  1)") for n in range(3)]
     about = replace(problems[0], object="numpy.sort", expressions=("f(1, 1)",))
-    found = asking.gold([snippet("b"), *own], [about], 5)
+    found = documents.gold([snippet("b"), *own], [about], 5)
     assert found == {about.id: [own[0], own[2]]}
     other, nameless = replace(problems[1], object="numpy.dot"), replace(problems[2], object="")
     shown = found | {other.id: own, nameless.id: [snippet("b")]}
     assert [*trial.hits(shown, [about, other, nameless], 1).values()] == ["hit", "miss", ""]
-    assert asking.gold([snippet("b")], [nameless], 5) == {nameless.id: []}
+    assert documents.gold([snippet("b")], [nameless], 5) == {nameless.id: []}
 
 
 def test_what_the_budget_cut_is_counted_once_per_prompt():

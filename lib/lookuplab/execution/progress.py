@@ -1,18 +1,13 @@
-"""Nobody waits without a word: in a terminal one line that changes, elsewhere a line every ten
-seconds.
-"""
+"""Nobody waits without a word: a line every ten seconds."""
 
-import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
 LINE_SECONDS = 10.0
-BAR_SECONDS = 0.5  # between two changes of the line in a terminal
-CLEAR = "\r\x1b[K"  # go to the beginning of a terminal's line and empty it
 T = TypeVar("T")
 
 
@@ -21,7 +16,7 @@ class Progress(AbstractContextManager["Progress"]):
     about 2 min left``.
 
     total: how many of ``unit`` are to be done, None if nobody knows. found: how many more needed no
-    work. note: what else there is to say, asked for each line.
+    work.
     """
 
     def __init__(
@@ -30,10 +25,9 @@ class Progress(AbstractContextManager["Progress"]):
         total: int | None,
         unit: str = "",
         found: int = 0,
-        note: Callable[[], str] | None = None,
         quiet: bool = False,
     ):
-        self.what, self.total, self.unit, self.found, self.note = what, total, unit, found, note
+        self.what, self.total, self.unit, self.found = what, total, unit, found
         self.done, self.began, self.ended = 0, time.monotonic(), threading.Event()
         self.thread = None
         if not quiet and total != 0:
@@ -53,29 +47,21 @@ class Progress(AbstractContextManager["Progress"]):
             parts += [f"{self.found:,} found"] if self.found else []
             if 0 < self.done < self.total:
                 parts.append(f"about {span(took * (self.total - self.done) / self.done)} left")
-        parts += [note] if self.note and (note := self.note()) else []
         return f"{self.what}: {', '.join(parts)}"
 
     def _tell(self) -> None:
-        in_terminal = sys.stderr.isatty()
-        while not self.ended.wait(BAR_SECONDS if in_terminal else LINE_SECONDS):
-            if in_terminal:
-                line = self.line()[: shutil.get_terminal_size().columns - 1]
-                print(CLEAR + line, end="", file=sys.stderr, flush=True)
-            else:
-                say(self.line())
+        while not self.ended.wait(LINE_SECONDS):
+            say(self.line())
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
         if self.thread:
             self.thread.join()
-            if sys.stderr.isatty():
-                print(CLEAR, end="", file=sys.stderr, flush=True)
 
 
 def say(line: str) -> None:
-    """Print a line to stderr at once, in a terminal in the place of the changing one."""
-    print((CLEAR if sys.stderr.isatty() else "") + line, file=sys.stderr, flush=True)
+    """Print a line to stderr at once."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:

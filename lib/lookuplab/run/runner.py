@@ -1,7 +1,7 @@
 """Executes jobs: each notebook by papermill in a process of its own (``execute``), several at once.
 
-``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` decides which may
-start. A notebook's process ends with the process that waits for it, however that ends.
+``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` all of them. A
+notebook's process ends with the process that waits for it, however that ends.
 """
 
 import json
@@ -9,21 +9,18 @@ import os
 import re
 import socket
 import sys
-import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from subprocess import PIPE, Popen
-from typing import Any
 
 import psutil
 
 from lookuplab import paths
-from lookuplab.errors import UserError, explained
+from lookuplab.errors import UserError
 from lookuplab.execution.progress import Progress, say
-from lookuplab.execution.spread import SHARE_VARIABLE
+from lookuplab.execution.spread import SHARE_VARIABLE, spread
 from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
@@ -60,10 +57,11 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
         job.beside(suffix).unlink(missing_ok=True)
     told = json.dumps([str(job.notebook.path), str(job.output), job.parameters])
     command = [sys.executable, "-P", "-m", "lookuplab.run.execute", told]
+    ran_with = fingerprint(job)
     with job.beside(".log").open("wb") as log:
         process = Popen(
             command,
-            env=environment(job, threads),
+            env=environment(job, job.profile.threads or threads),
             stdin=PIPE,  # it ends when this closes
             stdout=log,
             stderr=log,
@@ -74,20 +72,11 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     with suppress(OSError):
         failure = json.loads(job.beside(".failure").read_text("utf-8"))
         job.beside(".failure").unlink()
-        return failure and _plain(Failure(*failure))
+        if not failure:
+            job.beside(".ran").write_text(_record(job, ran_with), "utf-8")
+        return failure and Failure(*failure)
     message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
     return Failure(0, "", "ProcessDied", message, "")
-
-
-def _plain(failure: Failure) -> Failure:
-    """A full disk or an unusable path in a cell is bad input, too: one line, no traceback."""
-    text = failure.evalue
-    if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
-        file = re.search(r": b?'(.*)'$", text)
-        error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
-        if line := explained(error):
-            return failure._replace(ename="UserError", evalue=line)
-    return failure
 
 
 def environment(job: Job, threads: int) -> dict[str, str]:
@@ -160,66 +149,37 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
 
 
 def run_jobs(
-    jobs: Sequence[Job],
-    parallel: int = 1,
-    cluster: Cluster | None = None,
+    jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
 ) -> list[Failure | None]:
     """Run all jobs, with progress; a failure stops no other job. Results are in the order of
     ``jobs``.
 
-    A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others
-    and one by one. Launched processes all run the same jobs, one by one, up to the first failure.
+    The ``first`` ones of all papers come first; ``alone`` jobs come last, one by one. Launched
+    processes all run the same jobs, one by one, up to the first failure: the others wait for what
+    the failed one would answer.
     """
     is_launched = rank_and_count()[1] > 1
     parallel = 1 if is_launched else parallel
     threads, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
-    pool = cluster or ThreadPoolExecutor(parallel)
-    waiting = dict(enumerate(jobs))
-    running: dict[Future[Any], tuple[int, str, float]] = {}
+    first, alone = (
+        [job for job in jobs if job.notebook.order == one] for one in ("first", "alone")
+    )
+    others = [job for job in jobs if job.notebook.order not in ("first", "alone")]
+    phases = [first, others, *([job] for job in alone)]
+    if is_launched:
+        phases = [[job] for phase in phases for job in phase]
     results: dict[int, Failure | None] = {}
-
-    def note() -> str:
-        return "; ".join(_last_words(jobs[at]) for at, *_ in list(running.values()))
-
-    with Progress("notebooks", len(jobs), note=note) as progress:
-        while waiting or running:
-            # no more at once than run at once, so that a notebook's seconds are its own; a cluster
-            # has its own queue
-            free = len(waiting) if cluster else parallel - len(running)
-            for at in startable(waiting, [jobs[at] for at, *_ in running.values()])[:free]:
-                job = waiting.pop(at)
-                future = pool.submit(run_one, job, job.profile.threads or threads, host)
-                running[future] = at, fingerprint(job), time.monotonic()
-                del future  # Dask would recompute a result that is still referenced
-            done = wait(running, 0.5, FIRST_COMPLETED).done
-            while done:
-                at, ran_with, began = running.pop(future := done.pop())
-                results[at] = failure = cluster.result(future) if cluster else future.result()
-                if not failure:
-                    record = _record(jobs[at], ran_with)
-                    jobs[at].beside(".ran").write_text(record, "utf-8")
-                elif is_launched:  # the other processes wait for what this one would answer
-                    results |= dict.fromkeys(waiting, NOT_RUN)
-                    waiting.clear()
+    with Progress("notebooks", len(jobs)) as progress:
+        for phase in phases:
+            if is_launched and any(results.values()):
+                results |= {id(job): NOT_RUN for job in phase}
+                continue
+            run = partial(run_one, threads=threads, host=host)
+            for job, failure in spread(run, phase, parallel, cluster):
+                results[id(job)] = failure
                 progress.update()
-                took = time.monotonic() - began
-                say(f"{'failed' if failure else 'done'} {jobs[at].title} {took:.1f} s")
-                del future
-    return [results[at] for at in range(len(jobs))]
-
-
-def startable(waiting: dict[int, Job], running: Sequence[Job]) -> list[int]:
-    """Which waiting jobs may start beside the running ones."""
-    filling = {
-        job.notebook.paper for job in (*waiting.values(), *running) if job.notebook.order == "first"
-    }
-    ready = [
-        at
-        for at, job in waiting.items()
-        if job.notebook.order == "first"
-        or (job.notebook.order != "alone" and job.notebook.paper not in filling)
-    ]
-    return ready if ready or running else list(waiting)[:1]  # only jobs that measure time are left
+                say(f"{'failed' if failure else 'done'} {job.title}")
+    return [results[id(job)] for job in jobs]
 
 
 def cores() -> int:
@@ -230,15 +190,6 @@ def cores() -> int:
 def default_jobs() -> int:
     """As many notebooks at once as there are cores, and memory for: each may take two gigabytes."""
     return int(max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000)))
-
-
-def _last_words(job: Job) -> str:
-    """The notebook's name and the last line of its log."""
-    with suppress(OSError), job.beside(".log").open("rb") as log:
-        log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
-        lines = re.split(r"[\r\n]", log.read().decode(errors="replace").strip())
-        return f"{job.notebook.name}: {lines[-1].strip(' -')[-80:]}"
-    return job.notebook.name
 
 
 def uses(jobs: Iterable[Job]) -> dict[str, int]:

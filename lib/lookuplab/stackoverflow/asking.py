@@ -9,7 +9,6 @@ problem loses its beginning, because its end says where the answer goes.
 
 import random
 from bisect import bisect
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -223,19 +222,6 @@ def gives_away(snippet: Snippet, problem: Problem) -> bool:
 @cache
 def _without_spaces(code: str) -> str:
     return "".join(code.split())
-
-
-def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
-    """At most ``k`` snippets of the object that each problem is about: the most that retrieval can
-    give.
-
-    There are none for a problem that names no object, such as those of DS-1000.
-    """
-    own = defaultdict(list)
-    for snippet in snippets:
-        own[object_of(snippet)].append(snippet)
-    matches = {problem.id: own[problem.object] if problem.object else [] for problem in problems}
-    return without_answers(matches, problems, k)
 
 
 def object_of(snippet: Snippet) -> str:

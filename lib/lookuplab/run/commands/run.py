@@ -4,12 +4,14 @@ under a profile.
 
 import io
 import os
+import signal
 import sys
 import textwrap
 import time
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
+from typing import NoReturn
 
 import click
 
@@ -406,12 +408,9 @@ def execute(
             for job in due
         ]
     began = time.monotonic()
-    try:
-        with joined(scheduler, jobs) as cluster:
-            results = run_jobs(due, jobs, cluster)
-    except KeyboardInterrupt:
-        click.echo("\ninterrupted; generated answers are kept: repeat the command", err=True)
-        os._exit(130)  # whatever still runs ends with this process
+    signal.signal(signal.SIGINT, _interrupted)
+    with joined(scheduler, jobs) as cluster:
+        results = run_jobs(due, jobs, cluster)
     failures = [(job, failure) for job, failure in zip(due, results, strict=True) if failure]
     for job, failure in failures:
         click.echo(_told(job, failure), err=True)
@@ -422,6 +421,12 @@ def execute(
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
+
+
+def _interrupted(*_: object) -> NoReturn:
+    """What still runs ends with this process, which no thread may hold up."""
+    click.echo("\ninterrupted; generated answers are kept: repeat the command", err=True)
+    os._exit(130)
 
 
 def _told(job: Job, failure: Failure) -> str:

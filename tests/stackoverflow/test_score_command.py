@@ -55,7 +55,7 @@ def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
     result = graded([GOOD, GOOD | {"problem_id": 2}, {"problem_id": 3, "solution": one[1]}])
     passed = [json.loads(line)["passed"] for line in result.stdout.splitlines()]
     assert passed == [True, None, None], result.output
-    assert "not judged: 2 of 3 answers; problems and reasons (" in result.stderr
+    assert "not judged: 2 of 3 answers; problems and reasons:" in result.stderr
     assert "2: not judged: the reference fails here, too: AssertionError:" in result.stderr
     assert "3: not judged: the reference fails here, too: not judged: passes only" in result.stderr
 

@@ -24,7 +24,6 @@ from lookuplab.scoring.rates import (
     row,
 )
 from lookuplab.toolgen.similarity import bleu
-from lookuplab.toolgen.tables import ratio
 
 RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 5, 1 / 10, 0])  # reciprocal; 0 for what is not found
 FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # how often
@@ -32,6 +31,12 @@ FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # how often
 # those of the mini models without and with the tool
 MATCHES = ((0.30, 0.12, 0.05, 0.03), (0.33, 0.14, 0.06, 0.035))
 LENGTHS = (0.84, 0.70)
+
+
+def ratio(sums: Array) -> Array:
+    """The last but one over the last of (..., k); NaN if the last is 0."""
+    part, whole = sums[..., -2], sums[..., -1]
+    return part / np.where(whole > 0, whole, np.nan)
 
 
 def edit_similarities(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:

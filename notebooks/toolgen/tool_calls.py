@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pandas as pd
+from table_rows import METRICS, Metric, metric_rows, repository_rows
 
 from lookuplab.models import Completion
 from lookuplab.scoring.calibration import auroc_interval
@@ -19,7 +20,6 @@ from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import Generations
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
-from lookuplab.toolgen.tables import METRICS, Metric, metric_rows, repository_rows
 from lookuplab.toolgen.tool_use import Question, ToolUse
 
 Row = dict[str, Any]

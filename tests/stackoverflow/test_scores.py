@@ -5,6 +5,7 @@ is from right.
 import near_misses as nearness
 import pandas as pd
 import pytest
+import scores
 import written_problems as written
 from further_rows import greatest
 from rapidfuzz.distance import Levenshtein
@@ -12,7 +13,6 @@ from rapidfuzz.distance import Levenshtein
 from lookuplab.benchmark import judged
 from lookuplab.benchmark import written as given
 from lookuplab.errors import UserError
-from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.asking import Ds1000Bench
 from lookuplab.stackoverflow.ds1000 import load_problems
 from lookuplab.stackoverflow.grader import Grader

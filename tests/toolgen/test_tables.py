@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from section_v import ending_rows, gain_rows
+from table_rows import repository_rows, similarity_rows
 from tool_calls import threshold_rows
 
 from lookuplab.scoring.rates import rate
-from lookuplab.toolgen.tables import repository_rows, similarity_rows
 
 WANTED = [
     "    x = a.b\n    return x",

@@ -7,9 +7,11 @@ Generated functions are judged in their repositories, by several workers and nev
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
 from lookuplab.benchmark import Benchmark, judged, written
@@ -19,6 +21,7 @@ from lookuplab.models import Completion, Prompt
 from lookuplab.models.loading import load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import hashed
+from lookuplab.scoring.rates import Array, Rate, averages, jackknife, of_share, row
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
@@ -46,9 +49,17 @@ from lookuplab.toolgen.insertion import (
 from lookuplab.toolgen.marking import marked_records
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.similarity import Compared, blanked, package_text
+from lookuplab.toolgen.similarity import (
+    COLUMNS,
+    Compared,
+    blanked,
+    bleu,
+    bleu_counts,
+    code_bleu,
+    code_bleu_counts,
+    package_text,
+)
 from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, messages_of, verdict
-from lookuplab.toolgen.tables import columns_of
 
 LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
 
@@ -174,6 +185,7 @@ class ToolGen(Benchmark[Original]):
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     kind: str = "decoder"
     decoding = FUNCTION_DECODING
+    measures = ("passed", "empty", *COLUMNS)
 
     def for_model(self, model: Any) -> Self:
         if isinstance(model, ToolModel):
@@ -204,7 +216,7 @@ class ToolGen(Benchmark[Original]):
         ``insertion.is_empty``); ``dependencies`` and
         ``covered``, counts (the package's from the marks); ``passed``, ``messages`` (pylint's, see
         ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why
-        pylint gave no answer (``passed`` is None then); and the columns of ``tables.METRICS``.
+        pylint gave no answer (``passed`` is None then); and ``similarity.COLUMNS``.
         """
         digests = {root: repository_digest(root) for root in {task.root for task, _ in pairs}}
         marks, cases = self._marks(pairs), []
@@ -264,7 +276,8 @@ class ToolGen(Benchmark[Original]):
             counts |= package_coverage(marks, location.signature, text)
         elif uses is not None:
             counts = {"dependencies": len(uses), "covered": covered(uses, body)}
-        columns = columns_of(Compared(body, location.body, text, original, self.rules))
+        compared = Compared(body, location.body, text, original, self.rules)
+        columns = {name: of(compared) for name, of in COLUMNS.items()}
         texts = {"predicted": text, "wanted": original, "empty": is_empty(body)}
         return {**texts, **columns, **counts}
 
@@ -292,6 +305,27 @@ def judged_all(
     starts = range(0, len(frame), len(functions))
     parts = [frame[at:][: len(functions)].reset_index(drop=True) for at in starts]
     return dict(zip(predictions, parts, strict=True))
+
+
+def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[str, Any]]:
+    """Rows (``scoring.rates.row``) of what is no mean over the functions of a judged frame:
+    coverage of all their dependencies, BLEU-4 of the words between blanks, and CodeBLEU.
+    """
+    texts = [*zip(frame.predicted, frame.wanted, strict=True)]
+    uses = np.nan_to_num(frame[["covered", "dependencies"]].to_numpy(float))
+    words = [bleu_counts(text.split(), wanted.split()) for text, wanted in texts]
+    code = [code_bleu_counts(text, wanted, rules) for text, wanted in texts]
+
+    def number(of: Callable[[Array], Array], counts: list[Any]) -> Rate:
+        sums = partial(np.tensordot, b=np.array(counts), axes=1)
+        return jackknife(lambda weights: of(sums(weights)), frame.cluster, of_share)[0]
+
+    numbers = {
+        "depcov_percent": averages(uses[:, :1], frame.cluster, uses[:, 1:], of_share)[0].percent(),
+        "bleu4": number(bleu, words),
+        "codebleu": number(code_bleu, code),
+    }
+    return [row("", "all", name, one) for name, one in numbers.items() if one.value == one.value]
 
 
 def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:

@@ -402,3 +402,11 @@ def _common_share(parts: Callable[[str], list[str]], compared: Compared) -> floa
 # prefix match, the same over all tokens.
 identifier_sequence = partial(_common_share, identifiers)
 common_tokens = partial(_common_share, _code)
+# Each is a column of a judged function, 0 to 1 or None
+COLUMNS: dict[str, Callable[[Compared], float | None]] = {
+    "edit_similarity": edit_similarity,
+    "exact_match": is_exact_match,
+    "next_identifier": next_identifier,
+    "identifier_sequence": identifier_sequence,
+    "prefix": common_tokens,
+}

@@ -20,7 +20,7 @@ from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, command
 from lookuplab.stackoverflow import grader
-from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, load_problems
+from lookuplab.stackoverflow.ds1000 import load_problems
 from lookuplab.toolgen.rules import rules_of
 
 if TYPE_CHECKING:
@@ -264,18 +264,16 @@ def toolgen(
         variant: Metrics as the paper defines them, or as the authors' package computes them.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.toolgen import tables
-    from lookuplab.toolgen.evaluation import ToolGen
+    from lookuplab.benchmark import rate_rows
+    from lookuplab.toolgen.evaluation import ToolGen, corpus_rows
+    from lookuplab.toolgen.similarity import COLUMNS
 
     rules = rules_of(variant)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
         bench = ToolGen([], rules, machines=cluster, strict=False)
         records, frame = judged_file(bench, file, output, function_of, samples=False)
-    frames = {("", "base"): frame}
-    rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
-    rows += tables.empty_rows(frames)
-    fields = [one.source for one in tables.METRICS if one.each]
-    fields += ["dependencies", "covered", "passed", "lost", "messages"]
+    rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
+    fields = [*COLUMNS, "dependencies", "covered", "passed", "lost", "messages"]
     write("id", records, frame[fields], output, rows, digits=3)
 
 
@@ -323,10 +321,9 @@ def ds1000(
     completion store, so an interrupted run resumes where it stopped.
 
     For each answer, in input order, writes problem_id, sample, passed (null if it is not judged)
-    and error. The table shows pass@1 (mean over problems) by library and by kind of perturbation,
-    how far perturbed problems are below those that they were made from, and, if problems differ in
-    their number of samples, passed (the average pass rate, mean over answers). Intervals are
-    clustered by origin problem.
+    and error. The table shows DS-1000's measure, the average pass rate over answers, by library
+    (pass@1, if all problems have the same number of samples). Intervals are clustered by origin
+    problem.
 
     \b
     Examples:
@@ -345,7 +342,6 @@ def ds1000(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows
-    from lookuplab.stackoverflow import scores
     from lookuplab.stackoverflow.asking import Ds1000Bench
 
     tasks = load_problems(problems)
@@ -354,11 +350,7 @@ def ds1000(
     with joined(scheduler, runs.workers) as runs.cluster:
         read = of_tasks(bench, "problem_id", "solution")
         records, frame = judged_file(bench, file, output, read)
-    solved = scores.solved(tasks, frame, [1])
-    parts = [*solved.library.unique(), *PERTURBATIONS, "all"]
-    rows = scores.rows({("", "problems"): solved}, parts=parts)
-    if solved.samples.nunique() > 1:  # else this mean is pass@1
-        rows += rate_rows(frame, bench.measures, bench.by)
+    rows = rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}"]
     lost = frame[frame.passed.isna()]
     if len(lost):

@@ -95,11 +95,10 @@ class Metric:
     ``name``: in percent if it ends in ``_percent``. ``group``: the metrics that a notebook shows
     together (``names``); those of the groups in SIMILARITY are Table II's, the others Table III's.
 
-    A metric is either the mean of a number of each function, or a function of sums over functions:
+    A metric is either the mean of a column, or a function of sums over functions:
 
-    - ``each`` computes the number from a function and its original: from 0 to 1, or None. It
-      becomes a ``column`` of the judged frame, by default named like the metric. Without ``each``,
-      the column is one that the judgement already has.
+    - ``column`` is one of the judged frame (``evaluation.ToolGen.judge_all``), with a number from
+      0 to 1, or None, for each function; by default it is named like the metric.
     - ``counts`` names the property of ``Corpus`` with the counts of each function, (n, k), and
       ``value`` maps their sums, (..., k) -> (...). If it is ``ratio``, the last count is the number
       that the metric is a mean over.
@@ -110,7 +109,6 @@ class Metric:
 
     name: str
     group: str
-    each: Callable[[similarity.Compared], float | None] | None = None
     column: str = ""
     counts: str = ""
     value: Callable[[Array], Array] = ratio
@@ -147,14 +145,14 @@ METRICS = (
         Score(f"codebleu_{name}", "codebleu", counts="code", value=_component(at))
         for at, name in enumerate(similarity.COMPONENTS)
     ),
-    Score("editsim_percent", "texts", similarity.edit_similarity, "edit_similarity", relative=True),
-    Metric("exact_match_percent", "texts", similarity.is_exact_match),
+    Score("editsim_percent", "texts", "edit_similarity", relative=True),
+    Metric("exact_match_percent", "texts"),
     Metric("depcov_percent", "repository", counts="coverage", relative=True),
     Metric("depcov_per_function_percent", "repository", counts="coverages"),
     Metric("succrate_percent", "repository", column="passed", relative=True),
-    Metric("next_identifier_percent", "identifiers", similarity.next_identifier),
-    Score("identifier_sequence_percent", "identifiers", similarity.identifier_sequence),
-    Score("prefix_percent", "identifiers", similarity.common_tokens),
+    Metric("next_identifier_percent", "identifiers"),
+    Score("identifier_sequence_percent", "identifiers"),
+    Score("prefix_percent", "identifiers"),
 )
 SIMILARITY = ("scores", "bleu4", "codebleu", "texts")  # the groups of Table II
 
@@ -163,11 +161,6 @@ def names(*groups: str, changes: bool = False) -> list[str]:
     """The metrics of these groups, or their changes from the base, in the order of METRICS."""
     chosen = [metric for metric in METRICS if metric.group in groups]
     return [_change_name(metric) if changes else metric.name for metric in chosen]
-
-
-def columns_of(compared: similarity.Compared) -> dict[str, float | None]:
-    """The columns of METRICS in the row of one judged function."""
-    return {metric.source: metric.each(compared) for metric in METRICS if metric.each}
 
 
 def similarity_rows(

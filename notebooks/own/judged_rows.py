@@ -1,6 +1,6 @@
-"""Judged functions of a repository as rows: coverage, success, and what the tool changes."""
+"""A repository's functions as rows: names that Jedi offers; coverage, success, their changes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from lookuplab.scoring.rates import (
 )
 from lookuplab.toolgen.success import CHECKS
 
+Record = dict[str, Any]  # a function of a marked corpus
 USES = ["covered", "dependencies"]
 
 
@@ -57,6 +58,16 @@ def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, A
             [change] = jackknife(partial(_covered_more, counts), base.cluster, of_change)
             rows.append(row(*at, "depcov_change_points", change.percent()))
     return rows
+
+
+def offered_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The share of the names at which the tool was asked that it offers; clusters are files."""
+    known = [record for record in records if not record["failures"] and record["asked"]]
+    marks, asked = ([[record[name]] for record in known] for name in ("marks", "asked"))
+    if not known:
+        return []
+    [share] = averages(marks, [record["file"] for record in known], asked, of_share)
+    return [row("", "offered/all", "offered_percent", share.percent())]
 
 
 def _covered_more(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -9,9 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from lookuplab.scoring.rates import average, bare_row, row
-from lookuplab.toolgen.marking import MEANS
+from lookuplab.scoring.rates import average, bare_row, rate, row
+from lookuplab.toolgen.functions import Function
+from lookuplab.toolgen.marking import MEANS, RECEIVERS, candidates
+from lookuplab.toolgen.rules import rules_of
+from lookuplab.toolgen.tokens import Token
 
+# What stands around a name
+CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
 Record = dict[str, Any]  # a function of a marked corpus
 Row = dict[str, Any]
 
@@ -58,3 +63,47 @@ def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
         row("", "evaluation/package", "marks_per_function", mean),
         row("", "evaluation/package - paper", "marks_per_function_change", more),
     ]
+
+
+def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
+    """One row for each token at which the tool was asked: id, repository, line, column, name,
+    context (one of CONTEXTS), offered.
+
+    Functions with a failed call are left out, because it is not known what the tool would have
+    offered.
+    """
+    rows = []
+    for function, record in zip(functions, records, strict=True):
+        contexts = name_contexts(function)
+        for token in candidates(function, rules_of(record["variant"])):
+            if not record["failures"]:
+                is_offered = [token.line, token.column] in record["positions"]
+                own = function.id, function.repository, *token, contexts[token], is_offered
+                rows.append(own)
+    return pd.DataFrame(rows, columns="id repository line column name context offered".split())
+
+
+def offered_rows(asked: pd.DataFrame) -> list[Row]:
+    """The share of identifiers that the tool offers, overall and by context."""
+    rows = []
+    for name in ("all", *CONTEXTS):
+        part = asked if name == "all" else asked[asked.context == name]
+        if len(part):
+            share = rate(part.offered, part.repository).percent()
+            rows.append(row("", f"evaluation/{name}", "offered_percent", share))
+    return rows
+
+
+def name_contexts(function: Function) -> dict[Token, str]:
+    """The context of each token of a function, one of CONTEXTS; before ``=`` is a name that is
+    bound, or an argument's.
+    """
+    texts = ["", "", *(token.text for token in function.tokens), ""]
+    contexts = {}
+    for at, token in enumerate(function.tokens):
+        owner, dot, _, behind = texts[at : at + 4]
+        if dot == ".":
+            contexts[token] = "behind self." if owner in RECEIVERS else "behind another dot"
+        else:
+            contexts[token] = "before =" if behind == "=" else "elsewhere"
+    return contexts

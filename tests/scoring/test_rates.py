@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scores import pass_at_k
 from statsmodels.stats.proportion import proportion_confint
 
 from lookuplab.errors import UserError
@@ -19,7 +20,6 @@ from lookuplab.scoring.rates import (
     of_change,
     of_score_change,
     paired_difference,
-    pass_at_k,
     rate,
     wilson,
 )

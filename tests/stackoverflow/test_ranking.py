@@ -7,17 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from documents import questions
+from quality import MEASURES, measured, quality_rows
 from ties import undecided
 
 from lookuplab.errors import UserError
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow import ds1000, ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Query, Snippet
-from lookuplab.stackoverflow.ranking import (
-    MEASURES,
-    measured,
-    quality_rows,
-)
 
 SNIPPETS = [
     Snippet("a", "Sort an array in place.", "np.sort(values)", "mine", "MIT"),

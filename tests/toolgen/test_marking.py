@@ -10,14 +10,14 @@ from unittest.mock import patch
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from marked import by_repository, statistics_rows
+from marked import by_repository, name_contexts, offered_rows, queries, statistics_rows
 
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.jedi_worker import ToolAnswer
-from lookuplab.toolgen.marking import augmented, find_marks, marked_records, name_contexts
+from lookuplab.toolgen.marking import augmented, find_marks, marked_records
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 
 
@@ -203,11 +203,11 @@ def test_each_question_is_a_row_with_its_place_and_offered_iff_it_was_marked(tmp
     assert at("behind another dot") == ["foo", "bar"]
     assert at("before =") == ["times", "größe", "]", "times", "a"]
     [record] = records = marked_records([book], workers=1, store=":memory:")
-    frame = marking.queries([book], records)
+    frame = queries([book], records)
     assert len(frame) == record["asked"] and frame.offered.sum() == record["marks"]
-    rows = {row["condition"]: row["value"] for row in marking.offered_rows(frame)}
+    rows = {row["condition"]: row["value"] for row in offered_rows(frame)}
     assert rows["evaluation/behind self."] == 100 and rows["evaluation/behind another dot"] == 0
-    assert marking.queries([book], [{**record, "failures": {"timed out": 1}}]).empty
+    assert queries([book], [{**record, "failures": {"timed out": 1}}]).empty
 
 
 def test_the_statistics_are_the_papers_five_numbers():

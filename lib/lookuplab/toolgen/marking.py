@@ -29,18 +29,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
-from lookuplab.scoring.rates import rate, row
 from lookuplab.toolgen.analysers import answer_all, judgement_key, repository_digest
 from lookuplab.toolgen.functions import Function, without_comments
 from lookuplab.toolgen.jedi_tool import LOST, TOOL_VERSION, JediTool, cut_off, is_dunder
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
-from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token
 
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
@@ -63,8 +60,6 @@ SKIPPED = frozenset(keyword.kwlist) | set(
     UnicodeEncodeError UnicodeError UnicodeTranslateError ValueError ZeroDivisionError
     """.split()
 )
-# What stands around a name
-CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
 MEANS = {
     "docstring_tokens": "docstring_tokens",
     "function_tokens": "function_tokens",
@@ -72,7 +67,6 @@ MEANS = {
 }
 Record = dict[str, Any]  # a function of a marked corpus
 Marking = dict[str, Any]  # what ``find_marks`` found in one function
-Row = dict[str, Any]  # see ``scoring.rates.row``
 
 
 class Marks(AnswerStore):
@@ -234,47 +228,3 @@ def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[
 def code_hash(source: str) -> str:
     """The first sixteen hexadecimal digits of a function's sha256."""
     return hashed(source)[:16]
-
-
-def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
-    """One row for each token at which the tool was asked: id, repository, line, column, name,
-    context (one of CONTEXTS), offered.
-
-    Functions with a failed call are left out, because it is not known what the tool would have
-    offered.
-    """
-    rows = []
-    for function, record in zip(functions, records, strict=True):
-        contexts = name_contexts(function)
-        for token in candidates(function, rules_of(record["variant"])):
-            if not record["failures"]:
-                is_offered = [token.line, token.column] in record["positions"]
-                own = function.id, function.repository, *token, contexts[token], is_offered
-                rows.append(own)
-    return pd.DataFrame(rows, columns="id repository line column name context offered".split())
-
-
-def offered_rows(queries: pd.DataFrame) -> list[Row]:
-    """The share of identifiers that the tool offers, overall and by context."""
-    rows = []
-    for name in ("all", *CONTEXTS):
-        part = queries if name == "all" else queries[queries.context == name]
-        if len(part):
-            share = rate(part.offered, part.repository).percent()
-            rows.append(row("", f"evaluation/{name}", "offered_percent", share))
-    return rows
-
-
-def name_contexts(function: Function) -> dict[Token, str]:
-    """The context of each token of a function, one of CONTEXTS; before ``=`` is a name that is
-    bound, or an argument's.
-    """
-    texts = ["", "", *(token.text for token in function.tokens), ""]
-    contexts = {}
-    for at, token in enumerate(function.tokens):
-        owner, dot, _, behind = texts[at : at + 4]
-        if dot == ".":
-            contexts[token] = "behind self." if owner in RECEIVERS else "behind another dot"
-        else:
-            contexts[token] = "before =" if behind == "=" else "elsewhere"
-    return contexts

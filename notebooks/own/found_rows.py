@@ -1,0 +1,25 @@
+"""How well rankers of an own corpus find the snippets that answer its questions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lookuplab.retrieval.metrics import reciprocal_rank, success_at
+from lookuplab.retrieval.rankers import Ranker
+from lookuplab.scoring.rates import rate, row
+from lookuplab.stackoverflow.corpus import Query
+
+MEASURES = {"mrr_at_20": (reciprocal_rank, 20), "success_at_3": (success_at, 3)}
+
+
+def found_rows(
+    rankers: Mapping[str, Ranker], queries: Sequence[Query], corpus: str
+) -> list[dict[str, Any]]:
+    """The mean of each measure and ranker over the queries, each a cluster of its own."""
+    texts = {query.id: query.text for query in queries}
+    relevant = {query.id: query.relevant for query in queries}
+    rows = []
+    for name, ranker in rankers.items():
+        found = ranker.rank(texts, 20)
+        for measure, (of, depth) in MEASURES.items():
+            rows.append(row(corpus, name, measure, rate(of(found, relevant, depth), [*texts])))
+    return rows

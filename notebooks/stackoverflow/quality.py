@@ -1,0 +1,66 @@
+"""How well the paper's rankers find what answers a question (paper, Section 4.4)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+
+import pandas as pd
+
+from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
+from lookuplab.retrieval.rankers import Ranker
+from lookuplab.scoring.rates import of_change, of_score_change, paired_difference, rate, row
+from lookuplab.stackoverflow.corpus import Query
+
+DEPTH = 20
+# Each with its depth, and the interval of its change. The paper's "recall@3" is success_at_3:
+# whether any relevant snippet is among the first three.
+MEASURES = {
+    "mrr_at_20": (reciprocal_rank, 20, of_score_change),
+    "success_at_1": (success_at, 1, of_change),
+    "success_at_3": (success_at, 3, of_change),
+    "recall_at_3": (recall_at, 3, of_change),
+    "recall_at_10": (recall_at, 10, of_change),
+    "ndcg_at_10": (ndcg_at, 10, of_score_change),
+}
+
+
+def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
+    """One row per ranker and query: columns ranker, query and the MEASURES, each from 0 to 1."""
+    texts, relevant = (
+        {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant")
+    )
+    depth, parts = DEPTH + max((len(query.hidden) for query in queries), default=0), []
+    for name, ranker in rankers.items():
+        found = ranker.rank(texts, depth)
+        for query in queries:
+            shown = [document for document in found[query.id] if document not in query.hidden]
+            found[query.id] = shown[:DEPTH]
+        values = {key: 1.0 * of(found, relevant, k) for key, (of, k, _) in MEASURES.items()}
+        parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def quality_rows(
+    values: pd.DataFrame,
+    model: str,
+    pairs: Iterable[tuple[str, str]] = (),
+    clusters: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """The mean of each measure and ranker with its 95% interval over queries, as an artifact's
+    rows.
+
+    For pairs of rankers also the first minus the second, query by query: metric
+    ``<measure>_change``, condition ``FIRST
+    - SECOND``. ``values`` come from ``measured``; ``model`` names the corpus in the artifact's
+      column of that name.
+    ``clusters``: query -> its cluster (such as the origin of a perturbed problem); without it,
+    queries are independent.
+    """
+    table = values.pivot(index="query", columns="ranker")
+    groups, found = table.index.map(clusters or str), []
+    for name, measure in product(values.ranker.unique(), MEASURES):
+        found.append(row(model, name, measure, rate(table[measure, name], groups)))
+    for (one, other), measure in product(dict.fromkeys(pairs) if len(values) else (), MEASURES):
+        kind = MEASURES[measure][2]
+        less = paired_difference(table[measure, other], table[measure, one], groups, kind)
+        found.append(row(model, f"{one} - {other}", f"{measure}_change", less))
+    return pd.DataFrame(found)

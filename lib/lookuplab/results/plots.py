@@ -144,7 +144,7 @@ def dots_with_intervals(
     rows = _rows(frame, metric)
     heads, palette = _present(policies, rows["head"]), looks(_present(classes, rows["class"]))
     named = policies if isinstance(policies, Mapping) else {}
-    labels = [_wrapped(named.get(name, name.replace("_", " ")), 30) for name in heads]
+    labels = [_wrapped(named.get(name, name.replace("_", " ")), 32) for name in heads]
     height = 1.3 + len(heads) * max(0.32, 0.2 * len(palette))
     figure, cells = _panels(rows, panels, xlabel, "", height)
     keys, title = _keys(rows, "class", palette, title)

@@ -1,15 +1,36 @@
-"""What these notebooks ask a model, for the estimate of ``--dry-run`` (``lookuplab.run.estimate``).
+"""What these notebooks ask a model, for the estimate of ``--dry-run`` (``lookuplab.run.estimate``),
+and random snippets, the control in which nothing is looked up.
 
 Nothing is ranked: random snippets stand for those that will be found, and no problem is left out
 because its reference fails here.
 """
 
-from collections.abc import Iterator, Mapping
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lookuplab.stackoverflow import corpus, ds1000
-from lookuplab.stackoverflow.asking import DS1000_DECODING, TRIMS, Ds1000Bench, at_random
+from lookuplab.stackoverflow.asking import (
+    DS1000_DECODING,
+    SPARE,
+    TRIMS,
+    Ds1000Bench,
+    Matches,
+    without_answers,
+)
+from lookuplab.stackoverflow.corpus import Snippet
+from lookuplab.stackoverflow.ds1000 import Problem
+
+
+def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
+    """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in
+    which nothing is looked up.
+    """
+    ordered = sorted(snippets, key=lambda snippet: snippet.id)
+    size = min(k + SPARE, len(ordered))
+    drawn = {problem.id: random.Random(problem.id).sample(ordered, size) for problem in problems}
+    return without_answers(drawn, problems, k)
 
 
 def asks(notebook: str, values: Mapping[str, Any]) -> Iterator[tuple[Ds1000Bench, None]]:

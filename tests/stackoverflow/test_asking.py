@@ -2,6 +2,7 @@
 asked with them.
 """
 
+import runpy
 from dataclasses import replace
 
 import documents
@@ -13,6 +14,7 @@ from further_rows import trim_rows
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import trimmed_prompt
@@ -99,8 +101,9 @@ def test_a_budget_without_room_is_one_clear_line(tokenizer):
 
 def test_random_examples_depend_on_the_problem_alone(problems):
     many = [snippet(letter) for letter in "abcdefgh"]
-    drawn = asking.at_random(many, problems, 2)
-    assert drawn == asking.at_random(many[::-1], problems[::-1], 2)
+    at_random = runpy.run_path(str(paths.NOTEBOOKS / "stackoverflow" / "asks.py"))["at_random"]
+    drawn = at_random(many, problems, 2)
+    assert drawn == at_random(many[::-1], problems[::-1], 2)
     assert all(len(set(found)) == 2 for found in drawn.values())
 
 

@@ -7,7 +7,6 @@ things open. Here the lowest-ranked example is cut first; a description or code 
 problem loses its beginning, because its end says where the answer goes.
 """
 
-import random
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -227,13 +226,3 @@ def _without_spaces(code: str) -> str:
 def object_of(snippet: Snippet) -> str:
     """The documented object of a snippet of the mini corpus."""
     return snippet.id.rpartition("#")[0]
-
-
-def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
-    """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in
-    which nothing is looked up.
-    """
-    ordered = sorted(snippets, key=lambda snippet: snippet.id)
-    size = min(k + SPARE, len(ordered))
-    drawn = {problem.id: random.Random(problem.id).sample(ordered, size) for problem in problems}
-    return without_answers(drawn, problems, k)

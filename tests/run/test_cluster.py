@@ -113,7 +113,6 @@ def test_a_sweep_through_a_killed_worker_equals_the_serial_one_byte_for_byte(kit
         (kit.root / "started.wait").unlink()
         _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
-    assert said.count("the worker tcp://127.0.0.1:") == 1 and "is lost; 1 of its tasks run" in said
     assert table.read_bytes() == serial
     ran = "".join(sorted(started(kit, 4)))
     assert ran in ("1223", "1233"), "only the lost one ran again"

@@ -18,7 +18,6 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
-from lookuplab.execution.progress import say
 from lookuplab.results import provenance
 
 CONNECT_SECONDS = 10  # a scheduler across a network answers within one
@@ -104,19 +103,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
                 "and check address and firewall, or use --scheduler local"
             ) from None
         with client:
-            client.subscribe_topic("all", _tell_a_loss)
             yield Cluster(client, scheduler)
-            if client.status == "running":
-                client.unsubscribe_topic("all")  # else it would be told of its own end
-
-
-def _tell_a_loss(event: tuple[float, Any]) -> None:
-    """Say which worker has died, so that nobody wonders why work takes longer."""
-    told = event[1]
-    if isinstance(told, dict) and told.get("action") == "remove-worker" and not told["expected"]:
-        lost = len(told["processing-tasks"]) + len(told["lost-computed-tasks"])
-        again = f"; {lost} of its tasks run again elsewhere" if lost else ""
-        say(f"the worker {told['worker']} is lost{again}")
 
 
 @cache

@@ -95,4 +95,4 @@ def test_a_class_that_a_small_run_lacks_is_left_out():
 
 def test_each_line_has_its_own_marker():
     (axes,) = plots.curves(CURVE, "valid_percent", "precision").axes
-    assert {line.get_marker() for line in axes.lines} == set("osD")  # D: the paper's
+    assert {line.get_marker() for line in axes.lines} == set("osD.")  # D: the paper's

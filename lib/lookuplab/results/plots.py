@@ -56,7 +56,7 @@ PAPER_STYLE: Style = {
     "linestyle": "none",
     "markerfacecolor": "white",
     "markeredgecolor": DARK,
-    "markersize": 6,
+    "markersize": 5.5,
 }
 INTERVAL: Style = {"marker": "|", "markersize": 9, "markeredgewidth": 1.5}
 DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2, "markerfacecolor": "white"}
@@ -111,10 +111,8 @@ def grouped_bars(
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
         drawn = axes.bar(x, ours.value, width * 0.92, color=look["color"])
         if top is None:
-            axes.bar_label(drawn, fmt="{:,.3g}", padding=2, fontsize=9)
-        axes.errorbar(
-            x, ours.value, _whiskers(ours), fmt="none", ecolor=DARK, elinewidth=1, capsize=2.5
-        )
+            axes.bar_label(drawn, fmt="{:,.3g}", padding=2)
+        axes.errorbar(x, ours.value, _whiskers(ours), fmt="none", ecolor=DARK, capsize=2.5)
         axes.plot(x, ours.paper_value, **PAPER_STYLE, zorder=5)
     ticks = [_wrapped(name, 66 // len(names)) for name in names]
     axes.set_xticks(range(len(names)), ticks)
@@ -157,7 +155,7 @@ def dots_with_intervals(
             axes.errorbar(
                 ours.value, y, xerr=_whiskers(ours), ls="none", **look, markersize=5, capsize=2
             )
-            axes.plot(ours.paper_value, y, **PAPER_STYLE | {"markersize": 4.5}, zorder=5)
+            axes.plot(ours.paper_value, y, **PAPER_STYLE, zorder=5)
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.45, -0.55)
         axes.grid(axis="x")
@@ -177,6 +175,7 @@ def curves(
     lines: str = "class",
     panels: str | None = "model",
     classes: Sequence[str] = (),
+    points: str | None = None,
     marks: Mapping[str, Mark] | None = None,
     title: str = "",
     xlabel: str = "",
@@ -188,9 +187,10 @@ def curves(
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
     column; ``panels`` is a column with one panel per value; ``classes`` selects and orders the
-    classes. In ``marks``, {label: x} is a vertical line and {label: (from, to)} a grey span.
+    classes. ``points`` is a second metric, drawn as dots (a sampled estimate). In ``marks``,
+    {label: x} is a vertical line and {label: (from, to)} a grey span.
     """
-    rows = _rows(frame, metric)
+    rows = _rows(frame, metric, points)
     varied = rows["head"].str.rpartition("_")
     check_choice("x", x, varied[0].unique())
     rows = rows.assign(at=pd.to_numeric(varied[2].where(varied[0] == x)))
@@ -198,17 +198,21 @@ def curves(
     rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
     palette = looks(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, xlabel, ylabel)
-    keys, title = _keys(rows, lines, palette, title, linestyle="-")
+    keys, title = _keys(rows[rows.metric == metric], lines, palette, title, linestyle="-")
     if rows["at"].isna().any():
         keys["base"] = {"color": GREY, **DASHES}
+    if points:
+        keys["sampled"] = {"color": GREY, "marker": ".", "linestyle": "none"}
     for axes, here in cells:
         for name, look in palette.items():
             of_line = here[here[lines] == name].sort_values("at", kind="stable")
-            base = of_line[of_line["at"].isna()]
-            ours, colour = of_line.drop(base.index), look["color"]
+            sampled = of_line[of_line.metric == points]
+            base = of_line[of_line["at"].isna() & (of_line.metric == metric)]
+            ours, colour = of_line.drop([*sampled.index, *base.index]), look["color"]
             axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.15, lw=0)
             every = max(1, len(ours) // 8)  # more markers would hide the line
             axes.plot(ours["at"], ours.value, **look, markersize=5, markevery=every)
+            axes.plot(sampled["at"], sampled.value, ".", color=colour, markersize=4, zorder=4)
             for level in base.value:  # its marker at the right end
                 axes.axhline(level, **look, **DASHES, markevery=[1], clip_on=False, zorder=1.5)
             # several diamonds may share an x: the line's marker is within
@@ -292,16 +296,17 @@ def _panels(
     return figure, list(zip(used, cells.values(), strict=True))
 
 
-def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The rows of a metric, with all DRAWN_NUMBERS and, from conditions ``<head>/<class>``,
+def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
+    """The rows of some metrics, with all DRAWN_NUMBERS and, from conditions ``<head>/<class>``,
     ``head`` and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
     """
     if frame.empty:
         raise UserError("there is no row to draw")
-    check_choice("the metric", metric, frame.metric.unique())
-    rows = frame[frame.metric == metric]
+    for metric in filter(None, metrics):
+        check_choice("the metric", metric, frame.metric.unique())
+    rows = frame[frame.metric.isin(metrics)]
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *DRAWN_NUMBERS])))
     parts = rows.condition.str.partition("/")
     return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})
@@ -328,9 +333,9 @@ def _draw_keys(
     if rows.ci_low.notna().any():
         styles["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
     if rows.paper_value.notna().any():
-        is_named = rows.model.str.contains("◇").any()
-        styles["paper (the ◇ model)" if is_named else "paper"] = PAPER_STYLE
-    columns = max(1, 80 // (7 + max(map(len, styles), default=0)))
+        label = "paper (the ◇ model)" if any("◇" in model for model in rows.model) else "paper"
+        styles[label] = PAPER_STYLE
+    columns = max(1, 80 // (7 + max(map(len, [*styles, ""]))))
     figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(styles) // columns))
     figure.legend(
         handles=[Line2D([], [], label=label, **style) for label, style in styles.items()],
@@ -349,11 +354,11 @@ def _draw_marks(axes: Axes, marks: Mapping[str, Mark] | None) -> dict[str, Style
     dashes = cycle([":", "-.", (0, (6, 2))])
     for label, place in (marks or {}).items():
         if isinstance(place, tuple):
-            axes.axvspan(*place, color="#bbbbbb", alpha=0.3, linewidth=0, zorder=0)
-            keys[label] = {"color": "#dddddd", "linewidth": 7}
+            axes.axvspan(*place, color="#bbbbbb", alpha=0.3)
+            keys[label] = {"color": PALE, "linewidth": 7}
         else:
-            keys[label] = {"color": GREY, "linestyle": next(dashes), "linewidth": 1.2}
-            axes.axvline(place, **keys[label], zorder=1)
+            keys[label] = {"color": GREY, "linestyle": next(dashes)}
+            axes.axvline(place, **keys[label])
     return keys
 
 
@@ -368,7 +373,7 @@ def _keys(
 
     A label is the name and the n of its rows; if all names share one n, it is below the title.
     """
-    first, told = next(iter(palette)), {}
+    told = {}
     for name in palette:
         counts = rows.n[rows[column] == name].dropna().unique()
         told[name] = f"n = {counts[0]:,.0f}" if len(counts) == 1 else ""
@@ -382,7 +387,7 @@ def _keys(
         for name, look in palette.items()
         if [*palette] != ["all"]
     }
-    below = with_n("API frequency" * (first == "high"), told[first] * is_shared)
+    below = with_n("API frequency" * ("high" in palette), told[name] * is_shared)
     return keys, f"{_wrapped(title, 78)}\n{below}".strip()
 
 

@@ -14,11 +14,12 @@ import nbformat
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
-from lookuplab.run.notebooks import Notebook, Profile, all_notebooks
-from lookuplab.run.report import Run, claims_page, page
+from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile, profile_names
+from lookuplab.run.report import Run, claims_page, heading, page, results_page, sentence
 
 # widgets work only in JupyterLab
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
+_PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
 # what lessons keep from students, and what is shown instead
 _FOR_TEACHERS = {
     r"(?ms)^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION(\n|$)": r"\1...\2",
@@ -33,6 +34,8 @@ _DOCUMENTS = [
     "CONTRIBUTING",
     "CHANGELOG",
 ]
+# The first and the last of docs/ in the navigation
+_FIRST, _LAST = ["docs/kit", "docs/own", "docs/glossary"], ["docs/citing"]
 
 
 def build(profile: Profile, output: Path) -> Path:
@@ -58,26 +61,54 @@ def write_sources(profile: Profile, sources: Path) -> None:
     """Write everything that the site shows, each file at its place in the repository."""
     run = Run(profile)
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
-    for name in run.names:
+    more = [
+        load_profile(name)
+        for name in profile_names()
+        if name != profile.name and any((run.figures / name).glob("*/*.csv"))
+    ]
+    for name in [profile.name, *(other.name for other in more)]:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
     for name in ("CITATION.cff", *(f"{document}.md" for document in _DOCUMENTS)):
         shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
     for notebook in all_notebooks():
         write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
-    docs = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
+    docs = {f"docs/{file.stem}" for file in (sources / "docs").glob("*.md")}
+    docs = [*_FIRST, *sorted(docs.difference(_FIRST, _LAST)), *_DOCUMENTS, *_LAST]
     folders = {folder: f"notebooks/{folder}/README" for folder in run.notebooks}
-    readme = run.illustrated(paths.ROOT / "README.md")
+    others = {f"RESULTS-{other.name}": results_page(other) for other in more}
+    front = page("site_index.md.j2", pages=[*folders.values()], more=[*others], docs=docs)
     pages = {
-        "index": page(
-            "site_index.md.j2", readme=readme, pages=[*folders.values()], docs=docs + _DOCUMENTS
-        ),
-        "RESULTS": page("site_results.md.j2", run=run),
-        "CLAIMS": claims_page(run.judged[profile.name], profile),
+        "index": illustrated(run, front),
+        "RESULTS": page("results.md.j2", run=run),
+        "CLAIMS": claims_page([*run.verdicts.values()], profile),
+        **others,
     }
     for folder, name in folders.items():
-        pages[name] = page("site_paper.md.j2", run=run, folder=folder)
+        file = paths.NOTEBOOKS / folder / "README.md"
+        text = file.read_text("utf-8") if file.is_file() else f"# {heading(folder)}\n"
+        story = illustrated(run, text)
+        pages[name] = page("site_paper.md.j2", run=run, folder=folder, story=story)
     for name, text in pages.items():
         (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
+
+
+def illustrated(run: Run, text: str) -> str:
+    """A page of the repository with the run's pictures, the result below each, and the verdict
+    after each claim.
+    """
+
+    def picture(match: re.Match[str]) -> str:
+        words, up, id = match.groups()
+        if not run.place(id).with_suffix(".svg").is_file():
+            return ""
+        result = run.told(id) or sentence(run.place(id))
+        return f"![{words}]({up}figures/{run.profile.name}/{id}.svg)\n\n{result}"
+
+    def verdict(match: re.Match[str]) -> str:
+        judged = run.verdicts.get(match[1])
+        return f"{match[0]} **{judged.direction}**" if judged else match[0]
+
+    return re.sub("`([a-z0-9-]+)`", verdict, _PICTURE.sub(picture, text))
 
 
 def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:

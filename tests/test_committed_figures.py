@@ -65,7 +65,12 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
 
 @pytest.mark.usefixtures("figures")  # skips where git has none
 @pytest.mark.parametrize(
-    ("page", "command"), [("CLAIMS.md", ["claims", "--markdown"]), ("RESULTS.md", ["results"])]
+    ("page", "command"),
+    [
+        ("CLAIMS.md", ["claims", "--markdown"]),
+        ("RESULTS.md", ["results"]),
+        ("RESULTS-gemma.md", ["results", "--profile", "gemma"]),
+    ],
 )
 def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command):
     for name, content in verify.committed("").items():  # of all profiles
@@ -75,7 +80,7 @@ def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
     told = CliRunner().invoke(cli, command, catch_exceptions=False).output
     assert told == (paths.ROOT / page).read_text(encoding="utf-8"), (
-        f"lookuplab {command[0]} > {page}"
+        f"lookuplab {' '.join(command)} > {page}"
     )
 
 

@@ -13,7 +13,6 @@ from filelock import FileLock
 from lessons import hidden
 
 from lookuplab import paths
-from lookuplab.results import claims
 from lookuplab.results.paper import titles
 from lookuplab.run import notebooks, report
 
@@ -59,20 +58,26 @@ def pages(shared) -> dict[str, Page]:
 
 
 @cache
-def judged() -> list[claims.JudgedClaim]:
-    return claims.judge_run(claims.load(), paths.FIGURES / "mini")
+def mini() -> report.Run:
+    return report.Run(notebooks.load_profile("mini"))
 
 
-def test_a_paper_s_story_has_a_result_below_each_picture_and_a_verdict_behind_each_claim(pages):
-    verdicts = {one.claim.id: one.direction for one in judged()}
-    for paper in titles():
-        story = (paths.NOTEBOOKS / paper / "README.md").read_text(encoding="utf-8")
-        text = pages[f"notebooks/{paper}/README.html"].text
-        pictures = re.findall(r"figures/(mini/.+)\.png", story)
-        named = re.findall("`([a-z]+-[a-z0-9-]+)`", story)
-        assert len(pictures) >= 6 and len(named) >= 4
-        assert all(text.count(report.sentence(paths.FIGURES / one)) >= 2 for one in pictures)
-        assert all(f"{name} {verdicts[name]}" in text for name in named)
+def squeezed(text: str) -> str:
+    """Without spaces: every token of a page is a word of its own."""
+    return "".join(text.replace("**", "").split())
+
+
+@pytest.mark.parametrize("folder", [*titles(), ""])
+def test_a_story_has_a_result_below_each_picture_and_a_verdict_behind_each_claim(pages, folder):
+    file = paths.NOTEBOOKS / folder / "README.md" if folder else report.PAGES / "site_index.md.j2"
+    story = file.read_text(encoding="utf-8")
+    page = pages[f"notebooks/{folder}/README.html" if folder else "index.html"]
+    pictures, run = re.findall(r"figures/mini/(.+)\.png", story), mini()
+    named = re.findall("`([a-z]+-[a-z0-9-]+)`", story)
+    assert len(pictures) >= 6 and len(named) >= 4
+    told = (run.told(one) or report.sentence(run.place(one)) for one in pictures)
+    assert all(squeezed(one) in squeezed(page.text) for one in told)
+    assert all(f"{name} {run.verdicts[name].direction}" in page.text for name in named)
 
 
 def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(pages):
@@ -82,7 +87,7 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
         drawn = any(place.endswith(f"/{file.stem}.svg") for place in page.loaded)
         assert drawn == file.with_suffix(".svg").exists()
         assert report.sentence(file) in page.text
-        for one in judged():
+        for one in mini().verdicts.values():
             if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
                 assert f": {one.claim.statement} ( {one.claim.id} )" in page.text
 
@@ -104,11 +109,7 @@ def test_every_link_leads_to_a_file_every_picture_has_words_and_nothing_is_loade
 
 def test_lessons_show_neither_solutions_nor_hidden_tests(pages):
     for lesson in notebooks.all_notebooks("course"):
-        # every token is a word of its own
-        page, parts = (
-            "".join(pages[f"notebooks/{lesson.id}.html"].text.split()),
-            hidden(lesson.path),
-        )
+        page, parts = squeezed(pages[f"notebooks/{lesson.id}.html"].text), hidden(lesson.path)
         assert len(parts) > 6 and not [part for part in parts if part in page]
 
 
@@ -133,3 +134,49 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch)
 def test_a_written_page_links_to_what_is_there(file):
     for place in re.findall(r"\]\(([^)#\s]+)", file.read_text(encoding="utf-8")):
         assert place.startswith("https://") or (file.parent / place).exists(), place
+
+
+# RESULTS.md: seen in five minutes
+
+
+def test_the_readme_fits_100_lines_and_the_unfolded_results_4000_words():
+    lines = (paths.ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 100 and max(map(len, lines)) <= 120
+    results = (paths.ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    assert len(re.sub("(?s)<details>.*?</details>", "", results).split()) <= 4000
+    assert len(mini().words["table"]) <= 14
+
+
+def test_each_notebook_says_its_result_in_30_words_with_two_numbers_at_most():
+    run = mini()
+    sections = [section for folder in run.notebooks for section in run.sections(folder)]
+    assert all(any(shown.told for shown in section.artifacts) for section in sections)
+    for said in map(run.told, run.words["sentences"]):
+        assert len(said.split()) <= 30 and len(re.findall(r"(?<![@\w])\d[\d.]*", said)) <= 2, said
+
+
+def test_the_words_of_the_results_have_no_number_but_those_of_tables():
+    text = (paths.PAPER / "results.yaml").read_text(encoding="utf-8")
+    words = re.sub(
+        r"#.*|^ *((claim|rests|own):.*|[\w/-]+:)|\{.*?\}|pass@\d|BM25", "", text, flags=re.M
+    )
+    assert not re.search(r"\d", words)
+
+
+def test_the_words_of_the_results_fit_the_verdicts():
+    run = mini()
+    for paper in run.words["papers"].values():
+        assert {id: run.verdicts[id].direction for id in paper["rests"]} == paper["rests"]
+    failing = {id for id, one in run.verdicts.items() if one.direction == "fails"}
+    assert failing == run.words["fails"].keys()
+
+
+def test_claims_that_fail_come_first_checks_last_and_seconds_are_those_of_the_results():
+    results, page = (
+        (paths.ROOT / name).read_text(encoding="utf-8") for name in ("RESULTS.md", "CLAIMS.md")
+    )
+    rows = [line for line in page.splitlines() if "`lookuplab run" in line]
+    order = [row.count("**fails**") - row.count("(check)") for row in rows]
+    assert order == sorted(order, reverse=True)
+    for name, seconds in re.findall(r"`lookuplab run (\w+)` \((\d+) s\)", page):
+        assert f"`lookuplab run {notebooks.find(name).id}`: {seconds} s" in results

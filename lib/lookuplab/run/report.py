@@ -8,9 +8,10 @@ import runpy
 from collections import Counter
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import nbformat
+import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lookuplab import paths
@@ -20,13 +21,13 @@ from lookuplab.results.claims import JudgedClaim
 from lookuplab.results.paper import titles
 from lookuplab.run.notebooks import Notebook, Profile, all_notebooks
 
-_PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
+PAGES = Path(__file__).with_name("pages")
 
 
-def link(heading: str) -> str:
+def link(heading: str, words: str = "") -> str:
     """A link to a heading on the same page, with the anchor that GitHub generates."""
     anchor = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-    return f"[{heading}](#{anchor})"
+    return f"[{words or heading}](#{anchor})"
 
 
 def page(template: str, **values: object) -> str:
@@ -42,119 +43,118 @@ def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
 
 
 def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
-    """The page CLAIMS.md: every claim with both verdicts, paper by paper, and the command that
-    makes its artifact again, with the seconds that it took.
+    """The page CLAIMS.md: every claim with both verdicts, those that fail first, and the command
+    that makes its artifact again, with the seconds that it took.
     """
-    folder = profile.figures / profile.name
-    seconds = {
-        artifact: wall_seconds(folder / id for id in notebook.artifacts)
-        for notebook in all_notebooks()
-        for artifact in notebook.artifacts
-    }
     return page(
         "claims.md.j2",
-        profile=profile,
+        run=Run(profile),
         judgements=judgements,
         titles=titles(),
-        artifact_seconds=seconds,
     )
 
 
 def results_page(profile: Profile) -> str:
-    """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper
-    by paper.
+    """The page RESULTS.md: what came out, on one screen, and each notebook's picture with its
+    result in a sentence, paper by paper.
     """
     return page("results.md.j2", run=Run(profile))
 
 
 class ShownArtifact(NamedTuple):
-    """An artifact of one run; ``place`` is the path of its files without suffix."""
+    """An artifact of a run; ``place`` is the path of its files without suffix, ``told`` its result
+    in one sentence, or "".
+    """
 
-    run: str
     id: str
     place: Path
+    told: str
 
 
 class Section(NamedTuple):
-    """What a page says of one notebook: its artifacts, and the verdicts on each claim by run."""
+    """What a page says of one notebook: its artifacts, and the verdicts on their claims."""
 
     notebook: Notebook
     artifacts: list[ShownArtifact]
-    judgements: list[list[tuple[str, JudgedClaim]]]
+    judgements: list[JudgedClaim]
 
 
 class Run:
-    """A profile's last run, and the other runs in the same figures folder.
+    """A profile's last run.
 
-    ``names`` are those of the runs, the profile's own first; ``judged`` maps each run to the
-    verdicts on all claims; ``notebooks`` maps each folder, those of papers first, to its notebooks.
+    ``verdicts`` maps a claim's id to its verdict; ``notebooks`` maps each folder, those of papers
+    first, to its notebooks. ``words`` are those of data/paper/results.yaml, which fit the mini
+    models alone.
     """
 
     def __init__(self, profile: Profile):
         self.profile, self.figures = profile, profile.figures
-        folders = sorted({file.parents[1] for file in self.figures.rglob("*.csv")})
-        others = [folder.relative_to(self.figures).as_posix() for folder in folders]
-        self.names = list(dict.fromkeys([profile.name, *others]))
-        stated = claims.load()
-        self.judged = {name: claims.judge_run(stated, self.figures / name) for name in self.names}
-        judged = {claim.artifact_id for claim in stated}
+        judgements = claims.judge_run(claims.load(), self.figures / profile.name)
+        self.verdicts = {judged.claim.id: judged for judged in judgements}
+        words = yaml.safe_load((paths.PAPER / "results.yaml").read_text("utf-8"))
+        self.words: dict[str, Any] = words if profile.name == "mini" else {}
+        concerned = {judged.claim.artifact_id for judged in judgements}
 
         def position(notebook: Notebook) -> tuple[bool, bool]:
-            return notebook.order != "first", judged.isdisjoint(notebook.artifacts)
+            return notebook.order != "first", concerned.isdisjoint(notebook.artifacts)
 
         self.notebooks: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
         for notebook in sorted(all_notebooks(), key=position):
             self.notebooks.setdefault(notebook.paper, []).append(notebook)
 
+    def place(self, id: str) -> Path:
+        """The path of an artifact's files without suffix."""
+        return self.figures / self.profile.name / id
+
+    def told(self, id: str) -> str:
+        """An artifact's result in one sentence; "" if there are no words for it."""
+        words = self.words.get("sentences", {}).get(id)
+        return page("told.md.j2", words=words, run=self, place=self.place(id)) if words else ""
+
+    def seconds(self, notebook: Notebook) -> float:
+        """How long the notebook took."""
+        return wall_seconds(map(self.place, notebook.artifacts))
+
     def judgements(self, folder: str) -> list[JudgedClaim]:
-        """The verdicts of the profile's own run on a paper's claims."""
-        return [judged for judged in self.judged[self.profile.name] if judged.claim.paper == folder]
+        """The verdicts on a paper's claims."""
+        return [judged for judged in self.verdicts.values() if judged.claim.paper == folder]
 
     def sections(self, folder: str) -> list[Section]:
-        """Of each of the folder's notebooks that have an artifact in one of the runs."""
+        """Of each of the folder's notebooks that have an artifact."""
         sections = map(self._section, self.notebooks[folder])
         return [section for section in sections if section.artifacts]
 
-    def story(self, folder: str) -> str:
-        """The folder's own page; without one, a heading with its name."""
-        file = paths.NOTEBOOKS / folder / "README.md"
-        return self.illustrated(file) if file.is_file() else f"# {folder.capitalize()}\n"
-
     def _section(self, notebook: Notebook) -> Section:
+        places = {id: self.place(id) for id in notebook.artifacts}
         artifacts = [
-            ShownArtifact(name, id, self.figures / name / id)
-            for id in notebook.artifacts
-            for name in self.names
-            if (self.figures / name / f"{id}.csv").is_file()
+            ShownArtifact(id, place, self.told(id))
+            for id, place in places.items()
+            if place.with_suffix(".csv").is_file()
         ]
-        there = {(shown.run, shown.id) for shown in artifacts}
-        by_claim: dict[str, list[tuple[str, JudgedClaim]]] = {}
-        for name, judgements in self.judged.items():
-            for judged in judgements:
-                if (name, judged.claim.artifact_id) in there:
-                    by_claim.setdefault(judged.claim.id, []).append((name, judged))
-        return Section(notebook, artifacts, [*by_claim.values()])
+        judgements = [one for one in self.verdicts.values() if one.claim.artifact_id in places]
+        return Section(notebook, artifacts, [one for one in judgements if one.is_run])
 
-    def illustrated(self, file: Path) -> str:
-        """A page of the repository with this run's pictures, the result below each, and the verdict
-        after each claim.
-        """
-        name = self.profile.name
 
-        def picture(match: re.Match[str]) -> str:
-            words, up, id = match.groups()
-            if not (self.figures / name / f"{id}.svg").is_file():
-                return ""
-            result = sentence(self.figures / name / id)
-            return f"![{words}]({up}figures/{name}/{id}.svg)\n\n{result}"
+def heading(folder: str) -> str:
+    """The title of a folder's own page; without one, its name."""
+    file = paths.NOTEBOOKS / folder / "README.md"
+    return file.read_text("utf-8").split("\n")[0][2:] if file.is_file() else folder.capitalize()
 
-        def verdict(match: re.Match[str]) -> str:
-            direction = directions.get(match[1])
-            return f"{match[0]} **{direction}**" if direction else match[0]
 
-        directions = {judged.claim.id: judged.direction for judged in self.judged[name]}
-        text = _PICTURE.sub(picture, file.read_text("utf-8"))
-        return re.sub("`([a-z0-9-]+)`", verdict, text)
+def filled(text: str, place: Path, column: str = "value") -> str:
+    """A text with an artifact's numbers in the place of ``{model|condition|metric}``, with one
+    decimal or as a format behind a colon says; ``{sum|metric}`` is that of all rows. Raises
+    KeyError for a number that does not exist.
+    """
+    rows = read_csv(place.with_suffix(".csv"))
+    cells = rows.set_index(["model", "condition", "metric"])[column]
+
+    def number(match: re.Match[str]) -> str:
+        *cell, metric = match[1].split("|")
+        value = cells[*cell, metric] if cell[1:] else cells.xs(metric, level=2).agg(cell[0])
+        return format(value, match[2] or ".1f")
+
+    return re.sub(r"\{([^:}]+):?([^}]*)\}", number, text)
 
 
 def opening(notebook: Notebook) -> tuple[str, str]:
@@ -175,7 +175,7 @@ def sentence(place: Path) -> str:
 
 
 TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).with_name("pages")),
+    loader=FileSystemLoader(PAGES),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -190,9 +190,10 @@ TEMPLATES.globals |= {
     "ROLES": claims.ROLES,
     "DIRECTIONS": claims.DIRECTIONS,
     "SIZES": claims.SIZES,
+    "filled": filled,
+    "heading": heading,
     "opening": opening,
     "sentence": sentence,
     "read_csv": read_csv,
     "read_record": read_record,
-    "wall_seconds": wall_seconds,
 }

@@ -114,20 +114,19 @@ def test_lessons_show_neither_solutions_nor_hidden_tests(pages):
 
 
 def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch):
-    notebook = notebooks.find("table1_base_models")
     monkeypatch.setattr(paths, "RUNS", tmp_path)
-    document = nbformat.read(notebook.path, as_version=4)
-    cell = next(cell for cell in document.cells if cell.cell_type == "code")
-    widget = {website._WIDGET: {}, "text/plain": "IntSlider(value=3)"}
-    cell.outputs = [
-        nbformat.v4.new_output("stream", text="what it printed"),
-        nbformat.v4.new_output("display_data", data=widget),
+    shown = [
+        {"text/plain": "it printed"},
+        {website._WIDGET: {}, "text/plain": "IntSlider(value=3)"},
     ]
+    outputs = [nbformat.v4.new_output("display_data", data=data) for data in shown]
+    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
+    notebook, page = notebooks.find("table1_base_models"), tmp_path / "page.ipynb"
     copy = paths.made(tmp_path / "mini" / notebook.paper) / f"{notebook.name}.ipynb"
     nbformat.write(document, copy)
-    website.write_notebook(notebook, notebooks.load_profile("mini"), tmp_path / "page.ipynb")
-    text = (tmp_path / "page.ipynb").read_text(encoding="utf-8")
-    assert "what it printed" in text and "IntSlider" not in text and "Not run here" not in text
+    website.write_notebook(notebook, notebooks.load_profile("mini"), page)
+    text = page.read_text(encoding="utf-8")
+    assert "it printed" in text and "IntSlider" not in text and "Not run here" not in text
 
 
 @pytest.mark.parametrize("file", WRITTEN, ids=lambda file: file.name)
@@ -139,44 +138,31 @@ def test_a_written_page_links_to_what_is_there(file):
 # RESULTS.md: seen in five minutes
 
 
-def test_the_readme_fits_100_lines_and_the_unfolded_results_4000_words():
-    lines = (paths.ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 100 and max(map(len, lines)) <= 120
-    results = (paths.ROOT / "RESULTS.md").read_text(encoding="utf-8")
+def test_readme_and_results_are_short_and_claims_has_failures_first_and_checks_last():
+    readme, results, page = (
+        (paths.ROOT / f"{name}.md").read_text("utf-8") for name in ("README", "RESULTS", "CLAIMS")
+    )
+    assert readme.count("\n") <= 100 and max(map(len, readme.splitlines())) <= 120
     assert len(re.sub("(?s)<details>.*?</details>", "", results).split()) <= 4000
-    assert len(mini().words["table"]) <= 14
+    rows = [line for line in page.splitlines() if "`lookuplab run" in line]
+    order = [row.count("**fails**") - row.count("(check)") for row in rows]
+    assert order == sorted(order, reverse=True)
 
 
-def test_each_notebook_says_its_result_in_30_words_with_two_numbers_at_most():
+def test_a_result_is_told_in_30_words_with_two_numbers_at_most():
     run = mini()
-    sections = [section for folder in run.notebooks for section in run.sections(folder)]
-    assert all(any(shown.told for shown in section.artifacts) for section in sections)
+    for folder in run.notebooks:
+        for section in run.sections(folder):
+            assert any(shown.told for shown in section.artifacts), section.notebook
     for said in map(run.told, run.words["sentences"]):
         assert len(said.split()) <= 30 and len(re.findall(r"(?<![@\w])\d[\d.]*", said)) <= 2, said
 
 
-def test_the_words_of_the_results_have_no_number_but_those_of_tables():
-    text = (paths.PAPER / "results.yaml").read_text(encoding="utf-8")
-    words = re.sub(
-        r"#.*|^ *((claim|rests|own):.*|[\w/-]+:)|\{.*?\}|pass@\d|BM25", "", text, flags=re.M
-    )
-    assert not re.search(r"\d", words)
-
-
-def test_the_words_of_the_results_fit_the_verdicts():
-    run = mini()
+def test_the_words_of_the_results_fit_the_verdicts_and_have_no_number_but_those_of_tables():
+    run, text = mini(), (paths.PAPER / "results.yaml").read_text("utf-8")
+    keys = r"#.*|^ *((claim|rests|own):.*|[\w/-]+:)"
+    assert not re.search(r"\d", re.sub(rf"(?m){keys}|\{{.*?\}}|pass@\d|BM25", "", text))
     for paper in run.words["papers"].values():
         assert {id: run.verdicts[id].direction for id in paper["rests"]} == paper["rests"]
     failing = {id for id, one in run.verdicts.items() if one.direction == "fails"}
-    assert failing == run.words["fails"].keys()
-
-
-def test_claims_that_fail_come_first_checks_last_and_seconds_are_those_of_the_results():
-    results, page = (
-        (paths.ROOT / name).read_text(encoding="utf-8") for name in ("RESULTS.md", "CLAIMS.md")
-    )
-    rows = [line for line in page.splitlines() if "`lookuplab run" in line]
-    order = [row.count("**fails**") - row.count("(check)") for row in rows]
-    assert order == sorted(order, reverse=True)
-    for name, seconds in re.findall(r"`lookuplab run (\w+)` \((\d+) s\)", page):
-        assert f"`lookuplab run {notebooks.find(name).id}`: {seconds} s" in results
+    assert failing == run.words["fails"].keys() and len(run.words["table"]) <= 14

@@ -55,7 +55,9 @@ def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, A
         rows.append(row(*at, "succrate_change_points", change.percent()))
         counts = np.stack([side[USES].fillna(0).to_numpy(float) for side in sides], axis=1)
         if counts[..., 1].sum(axis=0).all():
-            [change] = jackknife(partial(_covered_more, counts), base.cluster, of_change)
+            smaller = counts[..., 1].min(axis=1, keepdims=True)
+            covered_more = partial(_covered_more, counts)
+            [change] = jackknife(covered_more, base.cluster, of_change, smaller)
             rows.append(row(*at, "depcov_change_points", change.percent()))
     return rows
 

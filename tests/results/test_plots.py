@@ -96,3 +96,8 @@ def test_a_class_that_a_small_run_lacks_is_left_out():
 def test_each_line_has_its_own_marker():
     (axes,) = plots.curves(CURVE, "valid_percent", "precision").axes
     assert {line.get_marker() for line in axes.lines} == set("osD.")  # D: the paper's
+
+
+def test_a_picture_is_as_wide_as_a_page_and_light_on_a_dark_one():
+    figure = plots.dots_with_intervals(CURVE, "valid_percent")
+    assert figure.get_figwidth() == 6.5 and figure.get_facecolor() == (1, 1, 1, 1)

@@ -8,14 +8,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 from table_rows import METRICS, Metric, metric_rows, repository_rows
 
 from lookuplab.models import Completion
 from lookuplab.scoring.calibration import auroc_interval
-from lookuplab.scoring.rates import average, bare_row, of_number, rate, row
+from lookuplab.scoring.rates import average, averages, bare_row, of_change, of_number, rate, row
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import Generations
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
@@ -24,6 +26,10 @@ from lookuplab.toolgen.tool_use import Question, ToolUse
 
 Row = dict[str, Any]
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number, change=of_number)
+EQUAL = (  # metric, its column, and the column that it is a share of
+    ("succrate_equal_calls_points", "passed", ""),
+    ("depcov_equal_calls_points", "covered", "dependencies"),
+)
 COLUMNS = "id repository probability failure names chosen offered right".split()
 Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
 
@@ -130,6 +136,51 @@ def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
     return ToolUse("mark", replace(rules, min_mark_probability=probability))
 
 
+def doubting(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
+    """Asks before names whose first token is less probable than ``threshold``; at 0 never."""
+    trigger = "doubt" if threshold else None
+    return ToolUse(trigger, replace(rules, min_mark_probability=threshold))
+
+
+def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
+    """A judged frame with the column ``calls``: how often the tool was asked for each function."""
+    return frame.assign(calls=_counts(frame.id, questions))
+
+
+def equal_calls_rows(
+    model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
+) -> list[Row]:
+    """Asking by the mark, minus asking by doubt as often, paired by function.
+
+    ``marks`` are frames with ``calls`` by condition, ``doubts`` those of several thresholds, all of
+    the same functions in the same order. Between two thresholds, doubt is taken with the higher one
+    for a share of the functions, chosen at random, so that it asks as often on average: what is
+    compared is the expectation. Intervals take this share as given. A condition that asks never, or
+    more often than any threshold, has no row.
+    """
+    rows, doubts = [], sorted(doubts, key=lambda frame: frame.calls.mean())
+    for name, frame in marks.items():
+        calls = frame.calls.mean()
+        for low, high in pairwise(doubts):
+            if not low.calls.mean() < calls <= high.calls.mean():
+                continue
+            share = (calls - low.calls.mean()) / (high.calls.mean() - low.calls.mean())
+            for metric, part, whole in EQUAL:
+                of_mark, below, above = (_parts(each, part) for each in (frame, low, high))
+                change = of_mark - (below + share * (above - below))
+                counted = np.isfinite(change)
+                wholes = _parts(frame, whole)[counted] if whole else np.ones(counted.sum())
+                [number] = averages(
+                    change[counted][:, None], frame.cluster[counted], wholes[:, None], of_change
+                )
+                rows.append(row(model, f"{name} - doubt", metric, number.percent()))
+    return rows
+
+
+def _parts(frame: pd.DataFrame, column: str) -> Any:
+    return frame[column].to_numpy(dtype=float)
+
+
 def threshold_rows(
     model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
 ) -> list[Row]:
@@ -142,7 +193,7 @@ def threshold_rows(
     """
     names = {threshold: f"gate_{threshold:g}" for threshold in frames}
     tables = {
-        (model, names[threshold]): frame.assign(calls=_counts(frame.id, questions[threshold]))
+        (model, names[threshold]): with_calls(frame, questions[threshold])
         for threshold, frame in frames.items()
     }
     base = next(iter(names.values()))

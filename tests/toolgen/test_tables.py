@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from section_v import ending_rows, gain_rows
 from table_rows import repository_rows, similarity_rows
-from tool_calls import threshold_rows
+from tool_calls import equal_calls_rows, threshold_rows
 
 from lookuplab.scoring.rates import rate
 
@@ -112,6 +112,26 @@ def test_a_gate_s_calls_and_what_changes_from_the_first_gate(frames):
     assert changes["calls_per_function_change"][:2] == (-0.5, 4)
     assert changes["editsim_change_points"][:2] == (50, 4)
     assert changes["depcov_change_points"][:2] == (50, 8)
+
+
+def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds():
+    parts = {"cluster": list("ab"), "dependencies": [2, 0]}
+    mark, never, often, always = (
+        pd.DataFrame(parts | {"calls": calls, "passed": passed, "covered": [covered, 0]})
+        for calls, passed, covered in (
+            ([0, 1], [1, 1], 1),
+            ([0, 0], [0, 1], 0),
+            ([1, 1], [1, 1], 1),
+            ([9, 9], [0, 0], 2),
+        )
+    )
+    marks = {"gate_0": mark, "gate_1": never}
+    rows = equal_calls_rows("m", marks, [always, never, often])
+    # half of the functions each: success 1/2 and 1, coverage 1/4
+    assert [(row["condition"], row["value"], row["n"]) for row in rows] == [
+        ("gate_0 - doubt", 25, 2),
+        ("gate_0 - doubt", 25, 2),
+    ]
 
 
 def test_without_any_verdict_or_dependency_those_metrics_have_no_row(frames):

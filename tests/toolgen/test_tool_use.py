@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from scripted_model import scripted
+from scripted_model import END, scripted
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
@@ -122,6 +122,20 @@ def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark
     assert (written.text, written.asked, written.marks) == ("xfoo", ["", "x"], 2)
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+@pytest.mark.parametrize(("threshold", "asked"), [(0.61, True), (0.59, False)])
+def test_in_doubt_the_tool_is_asked_before_a_name_whose_first_token_is_improbable(
+    write, threshold, asked, blank
+):
+    """Not before a keyword, inside a name or after a name, however improbable."""
+    table = {"=": {"if": 0.4}, "if": {"(": 0.4}, "(": {blank + "x": 0.6, blank + "foo": 0.1}}
+    table |= {name: {"y": 0.4, END: 0.2} for name in (blank + "x", blank + "foo")}
+    use = ToolUse("doubt", replace(PAPER_RULES, min_mark_probability=threshold))
+    written = write(table | {"y": {")": 0.4}}, use, ["foo"])
+    assert written.asked == [f"if({blank}"] * asked
+    assert written.text.startswith(f"if({blank}foo" if asked else f"if({blank}xy)")
+
+
 def test_a_name_that_is_already_complete_is_not_asked_about_twice(write):
     table = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3}}
     written = write(table, ToolUse(), ["x"])
@@ -195,7 +209,7 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        (lambda: ToolUse("dots"), "trigger is 'dots'; it must be mark, dot, None"),
+        (lambda: ToolUse("dots"), "trigger is 'dots'; it must be mark, dot, doubt, None"),
         (lambda: by(name_end_rule="frist"), "rule is 'frist'; it must be first, mean, break"),
         (lambda: by(min_mark_probability=7), "is 7; it must be a probability, or 2.0 for never"),
         (lambda: rules_of("pakage"), "variant is 'pakage'; it must be paper, package"),

@@ -136,12 +136,6 @@ def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
     return ToolUse("mark", replace(rules, min_mark_probability=probability))
 
 
-def doubting(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """Asks before names whose first token is less probable than ``threshold``; at 0 never."""
-    trigger = "doubt" if threshold else None
-    return ToolUse(trigger, replace(rules, min_mark_probability=threshold))
-
-
 def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
     """A judged frame with the column ``calls``: how often the tool was asked for each function."""
     return frame.assign(calls=_counts(frame.id, questions))

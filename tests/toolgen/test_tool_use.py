@@ -5,6 +5,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from doubt import doubting
 from scripted_model import END, scripted
 
 from lookuplab.errors import UserError
@@ -13,7 +14,7 @@ from lookuplab.toolgen.jedi_tool import behind_a_dot
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
-from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
+from lookuplab.toolgen.tool_use import ToolUse, Vocabulary
 
 ASKED = {"=": {MARK: 0.9}}  # at once
 
@@ -40,7 +41,7 @@ def write(tmp_path):
             return answer
 
         def constrain(_, before):
-            return ToolConstraint(use, vocabulary, before, ask)
+            return use.constraint(vocabulary, before, ask)
 
         decoding = Decoding(max_new_tokens=20)
         ((done,),) = model.generate([(Prompt("p", "="), 0)], decoding, constrain)
@@ -130,8 +131,7 @@ def test_in_doubt_the_tool_is_asked_before_a_name_whose_first_token_is_improbabl
     """Not before a keyword, inside a name or after a name, however improbable."""
     table = {"=": {"if": 0.4}, "if": {"(": 0.4}, "(": {blank + "x": 0.6, blank + "foo": 0.1}}
     table |= {name: {"y": 0.4, END: 0.2} for name in (blank + "x", blank + "foo")}
-    use = ToolUse("doubt", replace(PAPER_RULES, min_mark_probability=threshold))
-    written = write(table | {"y": {")": 0.4}}, use, ["foo"])
+    written = write(table | {"y": {")": 0.4}}, doubting(threshold), ["foo"])
     assert written.asked == [f"if({blank}"] * asked
     assert written.text.startswith(f"if({blank}foo" if asked else f"if({blank}xy)")
 
@@ -209,7 +209,7 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        (lambda: ToolUse("dots"), "trigger is 'dots'; it must be mark, dot, doubt, None"),
+        (lambda: ToolUse("dots"), "trigger is 'dots'; it must be mark, dot, None"),
         (lambda: by(name_end_rule="frist"), "rule is 'frist'; it must be first, mean, break"),
         (lambda: by(min_mark_probability=7), "is 7; it must be a probability, or 2.0 for never"),
         (lambda: rules_of("pakage"), "variant is 'pakage'; it must be paper, package"),

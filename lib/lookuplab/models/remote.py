@@ -246,9 +246,9 @@ class RemoteModel:
                 f"needs none, set NO_PROXY={host}"
             ) from None
 
-    def _ask(self, fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
-        """Send one request, again without what the model refuses; the reply's first choice and the
-        number of tokens read (0 if that is not told). UserError with the server's own words in one
+    def _ask(self, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Send one request, again without what the model refuses; the reply's first choice and its
+        usage in tokens ({} if that is not told). UserError with the server's own words in one
         line, the key masked.
         """
         sent = {name: value for name, value in fields.items() if name not in self._refused}
@@ -272,7 +272,7 @@ class RemoteModel:
             raise self._failed(error) from None
         match reply:
             case {"choices": [dict() as choice, *_]}:
-                return choice, (reply.get("usage") or {}).get("prompt_tokens") or 0
+                return choice, reply.get("usage") or {}
             case {"error": failure} if failure:  # so routers answer, with status 200
                 raise self._failed(failure)
         raise self._failed(
@@ -353,7 +353,8 @@ class RemoteModel:
             asked |= held_to(prompt.choices)
         if self.logprobs:
             asked["logprobs"] = True if self.chat else 1
-        choice, read = self._ask(asked | self.fields)
+        choice, usage = self._ask(asked | self.fields)
+        read = usage.get("prompt_tokens") or 0
         said = (choice.get("message") or {}).get("content") if self.chat else choice.get("text")
         if isinstance(said, list):  # of parts, some of which may be reasoning
             said = "".join(part.get("text") or "" for part in said)

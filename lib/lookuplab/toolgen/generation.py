@@ -93,7 +93,7 @@ class ToolModel:
                     ask_tool, self.tool, function, written, self.kind, self.use.rules
                 )
 
-            return ToolConstraint(self.use, self.vocabulary, before, request)
+            return self.use.constraint(self.vocabulary, before, request)
 
         with ThreadPoolExecutor(self.tool.workers) as threads:
             yield from self.model.generate(requests, decoding, constrain)

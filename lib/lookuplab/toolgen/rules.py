@@ -37,8 +37,7 @@ class Rules:
     - ``dummy``: the name after the caret in an unsaved file (see ``jedi_tool.cut_off``).
     - ``min_mark_probability``: the tool is asked only if the mark is at least this probable (0:
       wherever it is the most likely token; NEVER: nowhere). A less probable mark is not written,
-      or, with ``weak_marks``, written without asking the tool. For the trigger "doubt", it is
-      asked where a name's first token is *less* probable than this.
+      or, with ``weak_marks``, written without asking the tool.
     - ``name_end_rule``: what happens when one suggestion is complete and longer ones continue it.
       "first": the name ends there (Algorithm 3). "mean": the name goes on if the most likely next
       token of a longer one is at least as probable as the name's tokens so far on average.

@@ -36,11 +36,9 @@ class ToolUse:
     ``dataclasses.replace(PAPER_RULES, ...)``.
 
     ``trigger``: "mark" asks where the model writes the mark, "dot" after a dot that follows an
-    expression (monitor-guided decoding: no fine-tuning, any model), "doubt" before a name whose
-    first token, the most likely one, is less probable than ``rules.min_mark_probability`` (DAG++'s
-    rule inside decoding: any model), None never; a mark that is not the trigger is not written.
-    Monitor-guided decoding constrains the model until a break, so for "dot" and "doubt" the name
-    always ends by the rule "break". Raises UserError for any other trigger.
+    expression (monitor-guided decoding: no fine-tuning, any model), None never; a mark that is not
+    the trigger is not written. Monitor-guided decoding constrains the model until a break, so for
+    "dot" the name always ends by the rule "break". Raises UserError for any other trigger.
 
     ``rules`` also decide how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
     (``pairs.prompt_text``), and what is offered: by the package's whatever Jedi would insert,
@@ -48,12 +46,12 @@ class ToolUse:
     ``marking.SKIPPED``.
     """
 
-    trigger: Literal["mark", "dot", "doubt"] | None = "mark"
+    trigger: Literal["mark", "dot"] | None = "mark"
     rules: Rules = PAPER_RULES
 
     def __post_init__(self) -> None:
-        check_choice("trigger", self.trigger, ("mark", "dot", "doubt", None))
-        if self.trigger in ("dot", "doubt"):
+        check_choice("trigger", self.trigger, ("mark", "dot", None))
+        if self.trigger == "dot":
             rules = replace(self.rules, name_end_rule="break", boundary=True)
             object.__setattr__(self, "rules", rules)
 
@@ -72,6 +70,10 @@ class ToolUse:
         if not rules.boundary:
             parts["boundary"] = False
         return ", ".join(f"{name} {value}" for name, value in parts.items())
+
+    def constraint(self, *of_row: Any) -> "ToolConstraint":
+        """That of one row, made of what ToolConstraint takes after the use."""
+        return ToolConstraint(self, *of_row)
 
 
 def role_of(name: str) -> tuple[str, str]:
@@ -164,8 +166,6 @@ class ToolConstraint:
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         self._collect()
         rules, mark, margin = self.use.rules, self.vocabulary.mark, math.inf
-        if self.use.trigger == "doubt" and self.node is None and not self.unanswered:
-            margin = self._doubt(logits)
         if self.node is not None:
             tokens, may_end = self._choices(self.node)
             if tokens and may_end and rules.name_end_rule == "mean":
@@ -207,27 +207,11 @@ class ToolConstraint:
         elif trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token)):
             self._ask()
 
-    def _doubt(self, logits: "torch.Tensor") -> float:
-        """Ask if the most likely token begins a name and is improbable; how far from the threshold
-        its probability is, inf if it begins none (or a word of SKIPPED).
-        """
-        piece, threshold = self.vocabulary.piece, self.use.rules.min_mark_probability
-        likely = int(logits.argmax())
-        word = re.match(r"( ?)([^\W\d]\w*)", piece(likely))
-        last = "".join(map(piece, self.tokens[-1:] or self.before[-1:]))
-        if not (word and last) or word[2] in SKIPPED or not (word[1] or re.search(r"\W\Z", last)):
-            return math.inf
-        probability = _probability(logits, [likely])
-        if probability < threshold:
-            self._ask(word[1])
-            self._collect(word[1])
-        return abs(probability - threshold)
-
-    def _ask(self, blank: str = "") -> None:
-        """Ask after the last token and ``blank``, if a name can follow there."""
+    def _ask(self) -> None:
+        """Ask after the last token, if a name can follow there."""
         tail = list(self.before[-TAIL:])
         start, whole = decoded(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
-        text = whole[len(start) :] + blank  # the function so far, without marks
+        text = whole[len(start) :]  # the function so far, without marks
         if self.use.trigger == "dot" and not behind_a_dot(text):
             return
         self.unanswered = text.endswith(UNFINISHED)  # inside a character
@@ -235,8 +219,8 @@ class ToolConstraint:
             self.questions.append(Question(len(self.tokens) - 1, re.split(r"\W", text)[-1]))
             self.pending = self.ask(text)
 
-    def _collect(self, blank: str = "") -> None:
-        """If an answer is pending, wait for it and enter its trie: names, each behind ``blank``."""
+    def _collect(self) -> None:
+        """If an answer is pending, wait for it and enter its trie."""
         if self.pending is None:
             return
         question, rules, answer = self.questions[-1], self.use.rules, self.pending.result()
@@ -248,9 +232,7 @@ class ToolConstraint:
             inserted = [text.strip() for text in answer.inserted if text.strip()]
             if not SKIPPED.issuperset(inserted):
                 question.offered = tuple(question.begun + text for text in inserted)
-        names = [blank + name for name in question.offered]
-        last = (*self.before[-1:], *self.tokens)[-1]
-        paths, closed = self.vocabulary.spellings(last, names, question.begun)
+        paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)
         self.node = Trie.of(paths, closed if rules.boundary else ()) if paths else None
         if self.node is not None and not rules.boundary and not self._choices(self.node)[0]:
             self.node = None  # the name that was begun is complete

@@ -1,0 +1,353 @@
+"""CloudAPIBench as a conversation with a served model that may look documentation up.
+
+The model gets one tool, ``lookup(query)``, over the kit's index of operations. It may call it
+``max_calls`` times at most and then writes the API call, which is judged as everywhere else. The
+endpoint must be OpenAI-compatible and take ``tools``.
+
+Each turn is an answer in the completion store: its key has the whole conversation so far, so what
+was asked once is never asked again, and a kill loses only the turns in flight. What a server sends
+is not trusted. A call with another name, or whose arguments are not ``{"query": "some text"}``,
+gets an error message for an answer and counts as a call; it is sent back with its name, if that is
+a name, and without its arguments. Calls beyond the last one allowed are left out. Then, the model
+is asked with ``tool_choice: none``; if it calls all the same, what it wrote beside is its answer.
+Ids of calls are ours.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from pandas import DataFrame
+
+from lookuplab.benchmark import judged
+from lookuplab.cloudapi.bench import CloudApiBench, Documents
+from lookuplab.cloudapi.dag import Passes, api_ranker, retrieved_documents
+from lookuplab.cloudapi.policies import (
+    Numbers,
+    Rows,
+    class_rows,
+    outcome,
+    sampled_hits,
+    triggered,
+)
+from lookuplab.cloudapi.prompts import docstring
+from lookuplab.cloudapi.specs import texts_of
+from lookuplab.cloudapi.tasks import ApiTask
+from lookuplab.errors import UserError
+from lookuplab.models import Completion, Decoding, Prompt, complete
+from lookuplab.models.completions import visible
+from lookuplab.models.names import is_remote, split_options
+from lookuplab.models.remote import HALVES, RemoteModel
+from lookuplab.models.store import canonical
+from lookuplab.models.tokens import UNFINISHED
+from lookuplab.retrieval.rankers import identifier_words
+
+VERSION = 1  # increase it whenever the same conversation would be asked, or read, in another way
+LOOKUP = {
+    "type": "function",
+    "function": {
+        "name": "lookup",
+        "description": "Search the reference documentation of cloud APIs. Returns the API methods "
+        "that fit best, with their arguments.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "query": {
+                    "type": "string",
+                    "description": "what to look for: a service, a method's name, words",
+                }
+            },
+            "required": ["query"],
+        },
+    },
+}
+REFUSAL = 'error: the only tool is lookup, and its arguments are {"query": "some text"}'
+LONGEST = 1_000  # characters of a query
+MOST = 100  # calls in one turn
+CALLING = ("tool_calls", "function_call")  # how servers call the end of a turn that calls a tool
+POLICIES = ("base", "dag", "dag_index_lookup")  # those that need no log-probabilities
+# Which documents a query gets
+Lookup = Callable[[ApiTask, str], Sequence[str]]
+
+
+class Turns(RemoteModel):
+    """The next turn of a conversation. A prompt's text is ``{"messages", "tools"}`` as JSON, where
+    ``tools`` is auto, none or null (no tools); an answer's is ``{"text", "calls"}``, each call
+    ``[name, arguments]``, as the server sent them. ``record`` is the number of tokens written.
+    """
+
+    def __init__(self, name: str) -> None:
+        place, options = split_options(name)
+        if not is_remote(place):
+            raise UserError(f"{name}: give an endpoint, http://HOST:PORT/v1#MODEL or openai:MODEL")
+        try:
+            super().__init__(place, **options | {"chat": True, "logprobs": False})
+        except TypeError as error:
+            raise UserError(f"model {name}: {error} (options: docs/own.md)") from None
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return super().identity | {"tools": canonical([LOOKUP, VERSION])}
+
+    def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:
+        asked = json.loads(prompt.text)
+        fields = {
+            "model": self.name,
+            "messages": asked["messages"],
+            "max_tokens": decoding.max_new_tokens + self.thinking_tokens,
+            "temperature": 0.0,
+        }
+        if asked["tools"]:
+            fields |= {"tools": [LOOKUP], "tool_choice": asked["tools"]}
+        choice, usage = self._ask(fields | self.fields)
+        message = choice.get("message") or {}
+        text, calls = said(message.get("content")), (message.get("tool_calls") or [])[:MOST]
+        calls = [sent(call["function"]) for call in calls]
+        reason = choice.get("finish_reason")
+        finish = "stop" if reason in CALLING else self._finish(reason, text or "call" * len(calls))
+        read, new = (count(usage.get(f"{kind}_tokens")) for kind in ("prompt", "completion"))
+        reply = canonical({"text": text, "calls": calls})
+        return Completion(prompt.id, sample, reply, (), (), None, finish, read, record=new)
+
+
+def said(content: Any) -> str:
+    """A text, which may come in parts; half a character cannot be stored."""
+    if isinstance(content, list):
+        content = "".join(part.get("text") or "" for part in content)
+    return HALVES.sub(UNFINISHED, content or "")
+
+
+def sent(function: dict[str, Any]) -> list[str]:
+    """A call's name and arguments as texts, which they need not be."""
+    both = function.get("name"), function.get("arguments")
+    texts = (one if isinstance(one, str) else canonical(one) for one in both)
+    return [said(text)[: 4 * LONGEST] for text in texts]
+
+
+def count(number: object) -> int:
+    """A number of tokens, 0 for anything else."""
+    return number if isinstance(number, int) else 0
+
+
+def query_of(name: str, arguments: str) -> str | None:
+    """What a call looks up; None for another tool, and for arguments that are not its."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    query = given.get("query") if isinstance(given, dict) else None
+    if name != "lookup" or not isinstance(query, str) or not query.strip():
+        return None
+    return said(query).strip()[:LONGEST]
+
+
+@dataclass
+class Talk:
+    """The conversation about one task. ``calls`` are the queries, None for an error; ``over`` once
+    there is an answer, ``text``. ``endless``: the model called though it could not.
+    """
+
+    task: ApiTask
+    messages: list[dict[str, Any]]
+    max_calls: int
+    calls: list[str | None] = field(default_factory=list)
+    text: str = ""
+    finish_reason: str = ""
+    over: bool = False
+    endless: bool = False
+    turns: int = 0
+    read: int = 0
+    new: int = 0
+
+    def prompt(self) -> Prompt:
+        may = "auto" if len(self.calls) < self.max_calls else "none"
+        asked = {"messages": self.messages, "tools": may if self.max_calls else None}
+        return Prompt(self.task.id, canonical(asked))
+
+    def take(self, turn: Completion, show: Callable[[str], str]) -> None:
+        """Read a turn: an answer, or calls, each of which is answered by what ``show`` gives."""
+        reply, made = json.loads(turn.text), []
+        self.turns, self.read = self.turns + 1, self.read + turn.prompt_tokens
+        self.new += count(turn.record)
+        calls = reply["calls"][: self.max_calls - len(self.calls)]
+        if not calls:
+            self.over, self.endless = True, bool(reply["calls"])
+            self.text, self.finish_reason = reply["text"], turn.finish_reason
+            return
+        answers = []
+        for name, arguments in calls:
+            query, id = query_of(name, arguments), f"lookup{len(self.calls):03}"
+            self.calls.append(query)
+            name = name if re.fullmatch(r"[\w-]{1,64}", name, re.ASCII) else "lookup"
+            again = canonical({} if query is None else {"query": query})
+            function = {"name": name, "arguments": again}
+            made.append({"id": id, "type": "function", "function": function})
+            told = REFUSAL if query is None else show(query)
+            answers.append({"role": "tool", "tool_call_id": id, "content": told})
+        spoken = visible(reply["text"])
+        self.messages += [{"role": "assistant", "content": spoken, "tool_calls": made}, *answers]
+
+
+def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) -> Lookup:
+    """What the tool finds: k documents of BM25 for the words of a query.
+
+    ``hits``: task id -> whether the tool finds the right document, whatever is asked; then a task's
+    documents are those of ``dag.retrieved_documents`` for a hit or a miss. None: BM25 as it is.
+    """
+    ranker = api_ranker(bench.index)
+
+    def found(task: ApiTask, query: str) -> Sequence[str]:
+        words = re.findall(r"\w+", query)
+        terms = [
+            term for word in words for term in (word.lower(), *identifier_words(word, "joined"))
+        ]
+        ranked = [api for api, _ in ranker.top(" ".join(terms), k + len(task.targets))]
+        top, others = ranked[:k], [api for api in ranked if api not in task.targets]
+        if hits is None:
+            return top
+        if not hits[task.id]:
+            return others[:k]
+        return top if top != others[:k] else [*top[:-1], task.target]
+
+    return found
+
+
+def conversations(
+    model: Turns, bench: CloudApiBench, find: Lookup | None, max_calls: int, **options: Any
+) -> DataFrame:
+    """The frame of ``benchmark.judged`` after a conversation about each task, in their order.
+
+    Also ``calls``, ``errors`` (calls without a query), ``cut`` (all calls were used up),
+    ``endless``, ``empty`` (no visible answer), ``turns``, ``prompt_tokens`` and ``new_tokens`` over
+    all turns, and ``queries``. Without ``find``, there is no tool. ``options`` are those of
+    ``models.complete``.
+    """
+    if max_calls < 1 and find:
+        raise UserError(f"max_calls is {max_calls}: give at least 1")
+    bench = bench.for_model(model)
+    texts, talks = texts_of(bench.design, bench.index), []
+    for task in bench.tasks:
+        prompt = bench.prompt(task)
+        given = ("system", prompt.system), ("user", prompt.text)
+        messages = [{"role": role, "content": content} for role, content in given]
+        talks.append(Talk(task, messages, max_calls if find else 0))
+    decoding = Decoding(bench.max_new_tokens)
+    while asking := [talk for talk in talks if not talk.over]:
+        prompts = [talk.prompt() for talk in asking]
+        for talk, turn in zip(asking, complete(model, prompts, decoding, **options), strict=True):
+
+            def show(query: str, task: ApiTask = talk.task) -> str:
+                specs = [bench.index.by_id[api] for api in find(task, query)] if find else []
+                return docstring(specs, bench.design, texts)
+
+            talk.take(turn, show)
+    pairs = [(talk.task, answered(talk)) for talk in talks]
+    frame = judged(bench, pairs).assign(
+        calls=[len(talk.calls) for talk in talks],
+        errors=[talk.calls.count(None) for talk in talks],
+        cut=[0 < talk.max_calls <= len(talk.calls) for talk in talks],
+        endless=[talk.endless for talk in talks],
+        empty=[not visible(talk.text).strip() for talk in talks],
+        turns=[talk.turns for talk in talks],
+        new_tokens=[talk.new for talk in talks],
+        queries=[talk.calls for talk in talks],
+    )
+    frame.insert(0, "model", model.name)
+    return frame
+
+
+def answered(talk: Talk) -> Completion:
+    """The answer that is judged."""
+    written = talk.text, (), (), None, talk.finish_reason
+    return Completion(talk.task.id, 0, *written, talk.read)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``passes`` as ``dag.passes`` gives them, of single turns; the ``agent``'s frame; ``hits``:
+    (tasks,) booleans, whether the tool finds the right document, as for every policy.
+    """
+
+    passes: Passes
+    agent: DataFrame
+    hits: np.ndarray
+
+
+def ask(
+    model: Turns,
+    bench: CloudApiBench,
+    precision: float | None,
+    max_calls: int,
+    k: int = 1,
+    seed: int = 0,
+    **options: Any,
+) -> Asked:
+    """Each task without documentation, with the right and with wrong documentation, and as a
+    conversation. ``precision`` in percent, by ``policies.sampled_hits``; None: BM25 as it is.
+    """
+
+    def one_turn(documents: Documents | None) -> DataFrame:
+        return conversations(model, replace(bench, documents=documents), None, 0, **options)
+
+    first = one_turn(None)
+    shown = retrieved_documents(bench.tasks, first, k, index=bench.index)
+    both = one_turn(shown.hit), one_turn(shown.miss)
+    if precision is None:
+        hits, find = shown.found, lookup(bench, k)
+    else:
+        hits = sampled_hits(first, precision, seed)
+        find = lookup(bench, k, dict(zip(first.id, map(bool, hits), strict=True)))
+    agent = conversations(model, bench, find, max_calls, **options)
+    return Asked(Passes(k, first, *both, shown.found), agent, hits)
+
+
+def agent_rows(asked: Asked) -> Rows:
+    """The policies' table with the conversation in it.
+
+    Conditions are base, dag, dag_index_lookup, ``asked`` (the tasks about which the model asked,
+    with documentation above the prompt, as the policies show it) and ``agent``, each by class; with
+    ``valid_percent``, ``valid_change_points`` from base, ``triggered_percent``, ``turns_per_task``
+    and ``tokens_per_task`` (read and written). Of the agent also ``valid_above_random_points``,
+    from documentation for as many tasks chosen at random, ``calls_per_task``, and the shares of
+    tasks with an error, whose calls were used up, that called without end, and that are empty.
+    """
+    p, agent, hits = asked.passes, asked.agent, asked.hits
+    called = agent.calls.to_numpy() > 0
+    masks = {policy: triggered(p.first, policy) for policy in POLICIES} | {"asked": called}
+    rows: Rows = []
+    for name, mask in masks.items():
+        valid = outcome(p, mask, hits)
+        costs: Numbers = {
+            f"{what}_per_task": of(p.first) + np.where(mask, outcome(p, True, hits, of), 0)
+            for what, of in (("turns", itemgetter("turns")), ("tokens", tokens))
+        }
+        numbers: Numbers = {
+            "valid_percent": valid,
+            "valid_change_points": valid - p.first.valid,
+            "triggered_percent": mask,
+        }
+        rows += class_rows(p.first, name, {**numbers, **costs})
+    always, share = outcome(p, True, hits), called.mean()
+    valid = agent.valid.to_numpy(dtype=float)
+    numbers = {
+        "valid_percent": valid,
+        "valid_change_points": valid - p.first.valid,
+        "valid_above_random_points": valid - (p.first.valid + share * (always - p.first.valid)),
+        "triggered_percent": called,
+        "calls_per_task": agent.calls,
+        "turns_per_task": agent.turns,
+        "tokens_per_task": tokens(agent),
+        "error_percent": agent.errors > 0,
+    }
+    numbers |= {f"{name}_percent": agent[name] for name in ("cut", "endless", "empty")}
+    return rows + class_rows(p.first, "agent", numbers)
+
+
+def tokens(frame: DataFrame) -> Any:
+    """(tasks,) tokens read and written; NaN where a server does not tell."""
+    total = frame.prompt_tokens + frame.new_tokens
+    return total.where(total > 0)

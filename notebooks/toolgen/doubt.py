@@ -1,0 +1,95 @@
+"""DAG++'s rule inside decoding: ask the completion tool where the model is unsure, without a mark
+and without fine-tuning.
+
+The tool is asked before a name if the most likely next token begins one and is improbable. Then the
+model chooses among the tool's names, and a break follows, as in monitor-guided decoding.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lookuplab.errors import UserError
+from lookuplab.models.constraint import Trie
+from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
+from lookuplab.toolgen.jedi_tool import suggestions
+from lookuplab.toolgen.marking import SKIPPED
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
+from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse
+
+if TYPE_CHECKING:
+    import torch
+
+NAME = re.compile(r"( ?)\b([^\W\d]\w*)")  # the beginning of a name behind the end of a text
+
+
+@dataclass(frozen=True)
+class Doubt(ToolUse):
+    """The tool is asked before names (none of SKIPPED) whose first token is less probable than
+    ``below``; 0 asks never. A mark is never written.
+    """
+
+    below: float = 0.0
+
+    def __str__(self) -> str:
+        return f"doubt below {float(self.below)}, {super().__str__()}"
+
+    def constraint(self, *of_row: Any) -> ToolConstraint:
+        return InDoubt(self, *of_row)
+
+
+def doubting(below: float, rules: Rules = PAPER_RULES) -> ToolUse:
+    """The rule with this threshold; at 0 plain generation, which may be stored already."""
+    if not 0 <= below <= 1:
+        raise UserError(f"a doubt of {below}: give a probability, from 0 to 1")
+    ends = replace(rules, name_end_rule="break", boundary=True)
+    return Doubt(None, ends, below) if below else ToolUse(None, rules)
+
+
+class InDoubt(ToolConstraint):
+    """The constraint of one row; ``use`` is a Doubt."""
+
+    def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
+        margin = math.inf
+        if self.node is None and not self.unanswered:
+            margin = self._doubted(logits)
+        restricted = super().restrict(logits)
+        if restricted is None:
+            return None if margin == math.inf else (logits, margin)
+        return restricted[0], min(restricted[1], margin)
+
+    def _doubted(self, logits: "torch.Tensor") -> float:
+        """Ask if the most likely token begins a name and is improbable; how far its probability is
+        from the threshold, inf if it begins none.
+        """
+        piece, likely = self.vocabulary.piece, int(logits.argmax())
+        last = [*self.before, *self.tokens][-1:]
+        before = "".join(map(piece, last))
+        name = NAME.match(before + piece(likely), len(before))
+        if not (name and before) or name[2] in SKIPPED:
+            return math.inf
+        doubt = self.use.below - (logits[likely] - logits.logsumexp(-1)).exp().item()  # type: ignore[attr-defined]
+        if doubt > 0:
+            self._ask_before(last[0], name[1])
+        return abs(doubt)
+
+    def _ask_before(self, last: int, blank: str) -> None:
+        """Ask behind the last token and a blank, and enter the trie of the names, with the blank
+        before each.
+        """
+        tail: Sequence[int] = list(self.before[-TAIL:])
+        start, whole = decoded(self.vocabulary.tokenizer, [[*tail], [*tail, *self.tokens]])
+        text = whole[len(start) :] + blank
+        self.unanswered = True
+        if text.endswith(UNFINISHED):  # inside a character
+            return
+        answer = self.ask(text).result()
+        question = Question(len(self.tokens) - 1, "", suggestions(answer), answer.failure)
+        self.questions.append(question)
+        names = [blank + name for name in question.offered]
+        paths, closed = self.vocabulary.spellings(last, names, "")
+        if paths:
+            self.node, self.unanswered = Trie.of(paths, closed), False
+        self.name_probabilities = ()

@@ -3,9 +3,9 @@
 
 It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list
 of (status, headers) that are sent before anything is answered, ``reply`` a (status, headers, body)
-in place of every answer. Like vLLM's server, it takes tokens as prompts, echoes them and holds
-answers to a grammar (of which it reads the names), but for what is ``ignored``. It counts what a
-test wants to know.
+in place of every answer, ``script`` a function from a request to the message of a chat. Like vLLM's
+server, it takes tokens as prompts, echoes them and holds answers to a grammar (of which it reads
+the names), but for what is ``ignored``. It counts what a test wants to know.
 """
 
 import json
@@ -52,7 +52,7 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.failures, self.bodies, self.most_at_once, self.in_flight = [], [], 0, set()
         self.seconds, self.gives_logprobs = 0.0, True
         self.wants_key = self.like_llama_cpp = False
-        self.reply = None
+        self.reply = self.script = None
         self.refused, self.ignored = (), ()  # parameters that it does not accept, or does not read
         self.is_dead = False
 
@@ -132,6 +132,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def response(self, body):
+        if self.server.script:
+            choice = {"finish_reason": "stop", "message": self.server.script(body)}
+            return {"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
         (ids, done), chat = self.server.answer(body), "messages" in body
         text, finish = done.text, "stop" if done.finish_reason == "eos" else "length"
         for stop in body.get("stop") or ():

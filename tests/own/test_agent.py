@@ -1,0 +1,91 @@
+"""Conversations with a scripted server: what becomes of a task, whatever the model does."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from agent import REFUSAL, Turns, ask, conversations, lookup
+from tiny_endpoint import TinyEndpoint
+
+from lookuplab.cloudapi.bench import CloudApiBench
+from lookuplab.cloudapi.tasks import load_tasks
+from lookuplab.errors import UserError
+from lookuplab.run.notebooks import find, load_profile
+
+BENCH = CloudApiBench(load_tasks("data/public/cloudapi/tasks.jsonl", 3))
+QUERY = "lookup", '{"query": "put method"}'
+WRONG = [("search", QUERY[1]), ("lookup", "{"), ("lookup", '{"q": 1}'), ("a b", {"query": "x"})]
+
+
+@pytest.fixture
+def endpoint():
+    with TinyEndpoint(None) as server:
+        yield server
+
+
+def calling(*calls, text=None):
+    calls = [{"function": {"name": name, "arguments": given}} for name, given in calls]
+    return {"content": text, "tool_calls": calls}
+
+
+def reads(body):
+    """Looks up, and then calls what it has read of."""
+    last = body["messages"][-1]["content"]
+    if "API name: " in last:
+        return {"content": f"`{last.split('API name: ')[1].split()[0]}(x=1)`"}
+    return calling(QUERY) if body.get("tool_choice") == "auto" else {"content": "`no()`"}
+
+
+def test_precision_decides_what_is_found_and_a_second_run_asks_nothing(endpoint, tmp_path):
+    endpoint.script, model = reads, Turns(f"{endpoint.url}#tiny")
+    for precision, right in ((100, 3), (0, 0), (100, 3)):
+        asked = ask(model, BENCH, precision, 2, store=tmp_path / "s.sqlite", progress=False)
+        assert [*asked.agent.calls, *asked.agent.turns] == [1, 1, 1, 2, 2, 2]
+        named = zip(asked.agent.name, BENCH.tasks, strict=True)
+        assert sum(name in task.target for name, task in named) == right
+    # each task alone, with either document, and two turns at either precision
+    assert len(endpoint.bodies) == 3 * (3 + 1 + 2)
+
+
+@pytest.mark.parametrize(
+    ("message", "columns"),
+    [
+        ({"content": "`f()`"}, "calls 0 turns 1 read 9"),
+        ({"content": [{"text": "\ud800"}], "tool_calls": None}, "calls 0 turns 1 read 9"),
+        ({"content": " "}, "calls 0 turns 1 empty 1 read 9"),
+        (calling(QUERY), "calls 2 turns 3 cut 1 endless 1 empty 1 read 27"),
+        (calling(*[QUERY] * 9, text="`f()`"), "calls 2 turns 2 cut 1 endless 1 read 18"),
+        *((calling(each), "calls 2 turns 3 cut 1 endless 1 empty 1 errors 2") for each in WRONG),
+    ],
+)
+def test_whatever_the_model_does_has_an_outcome(endpoint, message, columns):
+    bench, model = replace(BENCH, tasks=BENCH.tasks[:1]), Turns(f"{endpoint.url}#tiny")
+    endpoint.script = lambda _: message
+    frame = conversations(model, bench, lookup(bench, 1), 2, store=False, progress=False)
+    [row] = frame.rename(columns={"prompt_tokens": "read"}).to_dict("records")
+    words = columns.split()
+    stated = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    told = {name: row[name] for name in ("errors", "cut", "endless", "empty", *stated)}
+    assert told == {"errors": 0, "cut": 0, "endless": 0, "empty": 0} | stated
+    last = endpoint.bodies[-1]
+    assert last["tool_choice"] == ("none" if row["cut"] else "auto")
+    answers = [one["content"] for one in last["messages"] if one["role"] == "tool"]
+    assert len(answers) == row["calls"] and answers.count(REFUSAL) == row["errors"]
+
+
+def test_a_server_without_tools_says_so_in_one_line(endpoint):
+    endpoint.refused = ["tools"]
+    with pytest.raises(UserError, match="'tools' is not supported"):
+        conversations(Turns(f"{endpoint.url}#tiny"), BENCH, lookup(BENCH, 1), 1, store=False)
+
+
+def test_the_notebook_s_table_has_the_agent_beside_the_policies(endpoint, tmp_path, executed):
+    endpoint.script = reads
+    given = {"own_models": f"{endpoint.url}#tiny", "limit": "3", "precision": "100"}
+    executed(find("own/agent"), replace(load_profile("smoke"), given=given))
+    [file] = tmp_path.rglob("agent.csv")
+    rows = pd.read_csv(file).set_index(["condition", "metric"]).value
+    found = {name: rows[f"{name}/all", "triggered_percent"] for name in ("base", "agent", "dag")}
+    assert found == {"base": 0, "agent": 100, "dag": 100}
+    # first and second turn, 9 tokens read and 2 written in each
+    assert rows["agent/all", "tokens_per_task"] == rows["dag/all", "tokens_per_task"] == 22

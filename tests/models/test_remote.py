@@ -2,12 +2,13 @@
 log-probabilities.
 """
 
-import json
 import logging
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 from tiny_architectures import save_chat
 from tiny_endpoint import KEY, TinyEndpoint
 
@@ -175,87 +176,30 @@ def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoi
     assert all(body["logprobs"] == 1 for body in endpoint.bodies)
 
 
-def reply(finish="stop", logprobs=None, **said):
-    """A completion's text, or a chat message's content."""
-    said = said if "text" in said else {"message": said}
-    choice = {"finish_reason": finish, "logprobs": logprobs, **said}
-    return 200, (), json.dumps({"choices": [choice]}).encode()
+REPLIES = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text("utf-8"))
 
 
-def listed(*pieces):
-    return {"tokens": pieces, "token_logprobs": [-0.1] * len(pieces)}
+def reply(body, status=200, headers=(), **told):
+    """What the endpoint sends, and what is told of it."""
+    return (status, [*dict(headers).items()], body.encode()), told
 
 
-def content(*pieces):
-    return {"content": [{"token": piece, "logprob": -1} for piece in pieces]}
-
-
-OUT = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "f()"}]
-
-
-@pytest.mark.parametrize(
-    ("given", "pieces", "finish"),
-    [
-        (reply("stop", listed("f", "()", "</s>"), text="f()"), ("f", "()"), "stop"),
-        (reply("stop", listed("f(", "é)"), text="f(é)"), ("f(", "é)"), "stop"),
-        # a stop string that was cut out of a token leaves the token whole
-        (reply("stop", listed("f", "()\n", "\n"), text="f("), ("f", "()\n"), "stop"),
-        # characters of several pieces, as OpenAI and as vLLM show them
-        (
-            reply(logprobs=listed("f ", r"bytes:\xe2\x80", r"bytes:\x9c", "x"), text="f “x"),
-            ("f ", "", "", "“x"),
-            "stop",
-        ),
-        (
-            reply(logprobs=listed("f", " \ufffd", "\ufffd", "</s>"), text="f 名"),
-            ("f", "", " 名"),
-            "stop",
-        ),
-        (reply(logprobs=listed("x", "\ud83d"), text="x\ud83d"), ("x", "\ufffd"), "stop"),
-        (reply(logprobs=content("f", "()"), content=OUT), ("f", "()"), "stop"),
-        (reply(content=None, reasoning_content="It is ..."), (), "stop"),
-    ],
-    ids=str,
-)
-def test_what_other_servers_reply_is_read_as_meant(endpoint, given, pieces, finish):
-    chat = b"message" in given[2]
-    endpoint.reply = given
+@pytest.mark.parametrize("given", REPLIES["read"], ids=str)
+def test_what_other_servers_reply_is_read_as_meant(endpoint, given):
+    """A stop string that was cut out of a token leaves the token whole; characters of several
+    pieces come as OpenAI and as vLLM show them.
+    """
+    endpoint.reply, told = reply(**given)
+    chat = "message" in given["body"]
     (done,) = ask(endpoint, PROMPTS[:1], replace(SHORT, stop=("@",)), chat=chat)
-    assert (done.text, done.tokens, done.finish_reason) == ("".join(pieces), pieces, finish)
+    assert done.text == "".join(done.tokens)
+    assert told == {"pieces": [*done.tokens], "finish": done.finish_reason}
 
 
-PAGE = b"<html><head><style>p {}</style></head><body><h1>Sign\nin</h1></body></html>"
-HTML = [("content-type", "text/html")]
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (reply("content_filter", content=""), "did not finish.*'content_filter', 0 char"),
-        (reply(None, content="get_ses"), "did not finish.*None"),
-        (reply("tool_calls", content=None, tool_calls=[{}]), "did not finish.*'tool_calls'"),
-        (reply("length", content=None), "spent all its tokens before it answered.*thinking=false"),
-        (reply("length", content="◁think▷\nIt is "), "spent all its tokens before"),
-        (reply(logprobs=content("\u2581get", "_x"), content="get_x"), "not spell.*logprobs=false"),
-        (reply(logprobs=content("get"), content="get_x"), "do not spell its text"),
-        (reply(logprobs={"content": [{"token": "x", "logprob": None}]}, content="x"), "no log-"),
-        ((200, (), b'{"choices": null, "error": {"message": "is busy"}}'), "is busy'}$"),
-        ((200, (), b'{"choices": [], "usage": {}}'), "no answer of an OpenAI-compatible endpoint"),
-        ((200, (), b'{"choices": [{"in'), r"a reply that is no JSON: {.choices.: \[{.in"),
-        (reply(content=5), "a reply of an unknown form"),
-        (reply(logprobs=[1], content="x"), "a reply of an unknown form"),
-        ((200, HTML, PAGE), "no JSON: Sign in; check the address"),
-        ((502, HTML, PAGE), r"502 Bad Gateway: Sign in \(after 5 retries"),
-        ((403, (), b'{"detail": "not for you"}'), "403 .*not for you.*taken from OPENAI_API_KEY"),
-        ((404, HTML, PAGE), "404 Not Found: Sign in; check the address"),
-        ((302, [("location", "/login")], b""), "no answer of an OpenAI-compatible.*/v1"),
-        ((429, [("retry-after", "0.01")], b"slow down"), r"429 .*slow down \(after 5 retries"),
-    ],
-    ids=str,
-)
-def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_path, given, words):
-    endpoint.reply = given
-    with pytest.raises(UserError, match=words) as raised:
+@pytest.mark.parametrize("given", REPLIES["refused"], ids=str)
+def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_path, given):
+    endpoint.reply, told = reply(**given)
+    with pytest.raises(UserError, match=told["words"]) as raised:
         ask(endpoint, PROMPTS[:1], chat=True, store=tmp_path / "s.sqlite")
     assert "\n" not in str(raised.value)
     before, endpoint.reply = len(endpoint.bodies), None

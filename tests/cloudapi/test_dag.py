@@ -7,9 +7,11 @@ import math
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pandas
 import pytest
+import yaml
 from asks import random_documents
 
 from lookuplab.benchmark import evaluate
@@ -24,6 +26,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import Completion
 from lookuplab.retrieval.rankers import identifier_words
 
+CALLS = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text("utf-8"))
 NAMES = "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object"
 OTHER = ApiSpec("aws", "ec2", "ec2", "run_instances", ())
 INDEX = ApiIndex([*(ApiSpec("aws", "s3", "s3", name, ()) for name in NAMES.split()), OTHER])
@@ -182,16 +185,6 @@ def test_figure_8_has_a_confidence_of_021():
     assert confidence(figure_8) == pytest.approx(found)
 
 
-@pytest.mark.parametrize(
-    ("text", "probabilities", "code", "least"),
-    [
-        ("lis|t(|)", (0.9, 0.2, 0.1), None, 0.2),  # ends the name and opens the call
-        ("|list||(|)", (0.01, 0.9, 0.02, 0.5, 1), None, 0.9),  # spells nothing
-        ("list| |(|)", (0.9, 0.1, 0.1, 1), None, 0.9),  # a blank before the parenthesis
-        ("lis|t|\n", (0.7, 0.6, 0.1), None, 0.6),  # a name without a call
-        ("\n|#", (0.9, 0.9), None, 0),  # nothing named
-        ("Use `|list|()|`:\n```\n|list|()", (0.1, 0.2, 0.2, 0.1, 0.8, 0.3), "list()", 0.8),  # chat
-    ],
-)
+@pytest.mark.parametrize(("text", "probabilities", "code", "least"), CALLS["confidence"])
 def test_the_confidence_is_that_of_the_names_tokens(text, probabilities, code, least):
     assert confidence(completion(text, probabilities), code)["minimum"] == pytest.approx(least)

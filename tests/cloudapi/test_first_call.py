@@ -1,58 +1,26 @@
 """The first call after ``client.``: where it ends, and when there can be none."""
 
 import ast
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi.first_call import FirstCall, call_extent, strip_backticks
 
-COMPLETE = [  # the call, then what follows it
-    ('put_object(Bucket="b")', "\nprint(x)"),
-    ('get_paginator("x")', '.paginate(Bucket="b")'),
-    ("meta.events.register(1)", "(2)"),
-    ('f(x="a) # (not a comment)")', "; g()"),
-    ("f(  # see docs (required :)\n    a=1,  # ')'\n)", ".result()"),
-    ("f \\\r\n\t(a=1,\r\n# c\r\nb=2)", "\r\n"),
-    ("f (a=1)", ""),
-    ('f(a="""x)\n"" y" \\""" (""", b=1)', ")"),
-    ("f(a='''it''s)''', b='')", ")"),
-    (r"""f(a=r'a\(b' "c)" 'd\'(e', b=rb"\")")""", ")"),
-    (r"""f(a="\\", b=')')""", ")"),
-    ("f(a='x\\\r\n)', b=1)", ")"),
-    ("""f(a=f"{p}-{fmt('x', n=(1))}-{{lit)}}")""", ")"),
-    ('f(a=F"", b=Rb"")', "]"),
-    ("f(a=名前, b=“q”)", ")"),
-    ("f(x=[f(y) for y in (1, 2)] if z else {1: (2,)})", "]"),
-    ("Größe.über()", ""),
-]
-IMPOSSIBLE = [
-    "\n f(x)",
-    "f\n(x)",
-    "f.\ng(x)",
-    "f\\ \n(x)",
-    'f["x"](y)',
-    "f = g(x)",
-    "f if g(x) else 1",
-    "# f(x)",
-    ".f(x)",
-    "3f(x)",
-    "(x)",
-    "f(a=[1)",
-    "f(a='x\n')",
-    "```python\nf(x)",
-]
+CALLS = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text("utf-8"))
 UNFINISHED = ["", "f.g", "f \\\n", "f(", "f(a='", 'f(a=")"', 'f(a=""")"")', "f(#)", "f(a=''"]
 
 
 def test_the_call_ends_at_its_own_parenthesis():
-    for call, rest in COMPLETE:
+    for call, rest in CALLS["complete"]:
         assert call_extent(call + rest).end == len(call), call
 
 
 def test_impossible_and_unfinished_calls_are_told_apart():
-    for text in IMPOSSIBLE:
+    for text in CALLS["impossible"]:
         assert call_extent(text).impossible and call_extent(text).end is None, text
     for text in UNFINISHED:
         assert not call_extent(text).over, text
@@ -90,31 +58,6 @@ def test_python_agrees_where_the_call_ends(content, quotes):
         assert text[: call_extent(text).end] == ast.get_source_segment(text, call)
 
 
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        ("```\nf(a=1)\n```\nThis calls f.", "f(a=1)"),
-        ("Here you are:\n```py\nf(\n    a=1,\n)\n```", "f(\n    a=1,\n)"),
-        ("```python\nf(a=1", "f(a=1"),
-        ("```f(a=1)```", "f(a=1)"),
-        (" `f(a=1)` is the call", "f(a=1)"),
-        ("`f(a=1)\n", "f(a=1)"),
-        ("Call `f(a=1)`:\n```\nf(a=1)\n```", "f(a=1)"),
-        ("```python\n    f(a=1)\n    ```", "    f(a=1)"),
-        ("f(a='`')", "f(a='`')"),
-        ("f(a=1)\n", "f(a=1)\n"),
-        ("<think>\n```\ng()\n```\n</think>\n\n```\nf(a=1)\n```", "f(a=1)"),
-        ("<think>maybe `g()`</think>\nIt is `f(a=1)`.", "f(a=1)"),
-        ("<think>g()</think>f(a=1)", "f(a=1)"),
-        ("<think>\n`g()` or", ""),
-        ("<thinking>`g()`</thinking>`f(a=1)`", "f(a=1)"),
-        ("◁think▷`g()`◁/think▷`f(a=1)`", "f(a=1)"),
-        ("[THINK]`g()`[/THINK]f(a=x[think])", "f(a=x[think])"),
-        ("<|channel|>analysis<|message|>`g()`<|channel|>final<|message|>`f(a=1)`", "f(a=1)"),
-        ("<seed:think>`g()`", ""),
-        ("First\n```\ng()\n```\nbut better:\n```\nf(a=1)\n```", "f(a=1)"),
-        ("You want `f(a=1)` here", "f(a=1)"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "code"), CALLS["between_backticks"])
 def test_the_code_between_backticks_after_any_reasoning(answer, code):
     assert strip_backticks(answer) == code

@@ -2,8 +2,11 @@
 program.
 """
 
+from pathlib import Path
+
 import pytest
 import written_problems as written
+import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -15,6 +18,7 @@ from lookuplab.stackoverflow.ds1000 import (
     solution_of,
 )
 
+SOLUTIONS = yaml.safe_load(Path(__file__).with_name("solutions.yaml").read_text("utf-8"))
 DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"
 real = pytest.mark.skipif(
     not DEV.exists(), reason="needs a copy of DS-1000, which may not be part of the repository"
@@ -66,23 +70,7 @@ def test_a_file_without_a_problem_of_these_libraries_is_refused(written_file):
         select(written_file(written.record(library="Matplotlib")))
 
 
-@pytest.mark.parametrize(
-    ("text", "official", "repaired"),
-    [
-        ("x = 1\n</code>\nmore", "x = 1\n", "x = 1\n"),
-        ("```python\nx = 1\n```\nthat is it", "\nx = 1\n", "x = 1\n"),
-        ("x = 1\nEND SOLUTION\ny", "x = 1", "x = 1"),
-        ("x = 1\n```python\ny", "x = 1\n\ny", "x = 1\n\ny"),
-        ("<code>\nx = 1\n```\nmore", "\nx = 1\n", "\nx = 1\n"),
-        ("```\nx = 1\n```", "", "x = 1\n"),
-        ("Here it is:\n```python\nx = 1\n```\nIt sets x.", "Here it is:\n\nx = 1\n", "x = 1\n"),
-        ("Here it is:\n```\nx = 1\n```", "Here it is:\n", "x = 1\n"),
-        ("x = 1\n# SOLUTION END\ny = 2", "x = 1\n# SOLUTION END\ny = 2", "x = 1\n"),
-        ("    return x\n```", "    return x\n", "    return x\n"),
-        ("x = 1", "x = 1", "x = 1"),
-        ("<think>```\ny\n```</think>```\nx\n```", "<think>", "x\n"),
-    ],
-)
+@pytest.mark.parametrize(("text", "official", "repaired"), SOLUTIONS)
 def test_the_official_post_processing_and_the_repaired_one(text, official, repaired):
     assert (solution_of(text), solution_of(text, "repaired")) == (official, repaired)
     with pytest.raises(UserError, match="variant is 'repared'; it must be official, repaired"):

@@ -1,12 +1,16 @@
 """The replication package's texts and coverage: hand-computed."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from lookuplab.benchmark import judged, written
 from lookuplab.toolgen.dependencies import package_coverage
 from lookuplab.toolgen.evaluation import Reference, ToolGen
 from lookuplab.toolgen.rules import PACKAGE_RULES
 
+DEPENDENCIES = yaml.safe_load(Path(__file__).with_name("dependencies.yaml").read_text("utf-8"))
 SOURCE = '''def grow(by="it's"):# more
     """Grow it. Now."""
     x = "a" + 'b'# both
@@ -33,23 +37,7 @@ def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_
     assert (frame.edit_similarity == frame.edit_similarity.round(2)).all(), "in whole percents"
 
 
-@pytest.mark.parametrize(
-    ("body", "keys"),
-    [
-        ("return self.<COMP>size + <COMP>len(1)", ["self.size", "len"]),
-        ("foo.a.<COMP>b(c)", ["a.b"]),  # the last word before the dot
-        ("return <COMP>foo(<COMP>bar(<COMP>baz))", ["foo", "baz"]),  # between two brackets
-        ("return <COMP>x + self.<COMP>x", ["self.x"]),  # a parameter
-        ("g(<COMP>key=1, <COMP>fold.read())", []),
-        ("y = 1\n    return <COMP>y", []),
-        ("if y == 1:\n        return <COMP>y", []),  # for the package an assignment
-        ("for y in <COMP>ys:\n        <COMP>y(1)", ["ys"]),
-        ("for <COMP>y in <COMP>ys: pass", ["y", "ys"]),  # the mark takes the blank along
-        ("from z import b\n    return <COMP>z", []),
-        ("with open(1) as y:\n        <COMP>y(1)", []),
-        ("return 1", []),
-    ],
-)
+@pytest.mark.parametrize(("body", "keys"), DEPENDENCIES)
 def test_marked_words_that_do_not_look_local_are_dependencies(body, keys):
     found = package_coverage(f"def f(x):\n    {body}", "def f(x):", f"def f(x): {keys}")
     assert found == {"dependencies": len(keys), "covered": len(keys)}

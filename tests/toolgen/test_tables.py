@@ -115,23 +115,13 @@ def test_a_gate_s_calls_and_what_changes_from_the_first_gate(frames):
 
 
 def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds():
-    parts = {"cluster": list("ab"), "dependencies": [2, 0]}
-    mark, never, often, always = (
-        pd.DataFrame(parts | {"calls": calls, "passed": passed, "covered": [covered, 0]})
-        for calls, passed, covered in (
-            ([0, 1], [1, 1], 1),
-            ([0, 0], [0, 1], 0),
-            ([1, 1], [1, 1], 1),
-            ([9, 9], [0, 0], 2),
-        )
-    )
-    marks = {"gate_0": mark, "gate_1": never}
-    rows = equal_calls_rows("m", marks, [always, never, often])
+    columns = ["calls", "passed", "covered", "dependencies", "cluster"]
+    mark = pd.DataFrame([(0, 1, 1, 2, "a"), (1, 1, 0, 0, "b")], columns=columns)
+    never, often = mark.assign(calls=0, passed=[0, 1], covered=0), mark.assign(calls=1)
+    rows = equal_calls_rows("m", {"gate_0": mark, "gate_1": never}, [often, never])
     # half of the functions each: success 1/2 and 1, coverage 1/4
-    assert [(row["condition"], row["value"], row["n"]) for row in rows] == [
-        ("gate_0 - doubt", 25, 2),
-        ("gate_0 - doubt", 25, 2),
-    ]
+    found = [(row["condition"], row["value"], row["n"]) for row in rows]
+    assert found == [("gate_0 - doubt", 25, 2)] * 2
 
 
 def test_without_any_verdict_or_dependency_those_metrics_have_no_row(frames):

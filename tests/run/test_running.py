@@ -90,7 +90,7 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
     monkeypatch.setenv("PWD", str(kit.root))
     monkeypatch.setenv("LOOKUPLAB_STORE", "here.sqlite")
     said = kit.said("reproduce -j 1")
-    assert "2 stored here before, 5 made anew" in said
+    assert "2 found in the store, 5 made anew" in said
     assert [*kit.root.rglob("*.sqlite")] == [kit.root / "here.sqlite"]
 
 

@@ -10,7 +10,7 @@ import json
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import pandas as pd
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.execution.progress import span
 from lookuplab.models import record
 from lookuplab.models.completions import DECODING_VERSION
 from lookuplab.models.names import mini_models, model_hash
@@ -31,7 +30,7 @@ from lookuplab.models.store import (
     elsewhere,
 )
 from lookuplab.results import provenance
-from lookuplab.run.runner import default_jobs, surroundings
+from lookuplab.run.runner import surroundings
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
 
@@ -64,9 +63,9 @@ def audit_environment(audit: record.Audit | None) -> dict[str, str]:
     return {record.AUDIT_VARIABLE: json.dumps(audit._asdict())} if audit else {}
 
 
-def complete(seconds: float) -> None:
-    """Note beside the stores of a cold run that it is complete, where, and how long it took."""
-    told = {**provenance.describe(), "seconds": round(seconds)}
+def complete(is_whole: bool) -> None:
+    """Note beside the stores of a cold run that it is complete, and whether of all papers."""
+    told = {**provenance.describe(), "whole": is_whole}
     paths.write_lines(cold() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
 
 
@@ -95,11 +94,6 @@ def about() -> dict[str, Any]:
     return json.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
-def seconds() -> float:
-    """What all rows of the record took on one core."""
-    return sum(run["seconds"] for run in about()["runs"])
-
-
 def fit() -> Iterator[str]:
     """Lines for the user: how many rows the record has, and which of them no longer fit."""
     told = about()
@@ -107,8 +101,7 @@ def fit() -> Iterator[str]:
         yield "there is no record here: every answer is made anew"
         return
     total = sum(sum(counts.values()) for counts in told["rows"].values())
-    took = span(seconds())
-    yield f"the record has {total:,} answers and judgements, which took {took} on one core"
+    yield f"the record has {total:,} answers and judgements"
     yield from outdated()
 
 
@@ -116,15 +109,21 @@ def outdated() -> Iterator[str]:
     """A line for each store of which rows no longer fit, because what they depend on has changed
     since the record was made.
     """
-    told, now = about(), conditions()
-    for store, counts in told["rows"].items():
-        was = told["conditions"][store]
-        changed = [name for name in was if was[name] != now[store].get(name)]
+    for store, counts in about()["rows"].items():
+        changed, affected = changes(store)
         if changed:
-            # a model's condition is for its own rows, any other one for the whole store
-            affected = changed if counts.keys() >= set(changed) else counts
             rows = sum(counts[kind] for kind in affected)
             yield f"{store}: {' and '.join(changed)} has changed: up to {rows:,} rows do not fit"
+
+
+def changes(store: str) -> tuple[list[str], Collection[str]]:
+    """What a store's rows depend on and is not what it was, and the kinds of rows that it may
+    concern: a model's condition is for its own rows, any other one for the whole store.
+    """
+    told, now = about(), conditions()[store]
+    was, kinds = told["conditions"][store], told["rows"][store]
+    changed = [name for name in was if was[name] != now.get(name)]
+    return changed, changed if kinds.keys() >= set(changed) else kinds
 
 
 # 2. Writing it
@@ -134,9 +133,11 @@ def write(stores: Path) -> None:
     """Write the record from the stores in a folder, those of a cold run that is complete, of all
     papers or of some.
 
-    A kind of rows (a model's completions, a kind of judgement) that the run has made replaces that
-    kind; the others stay, with the run that they come from in ``about()["runs"]``. Raises UserError
-    under another Python and for the stores of an incomplete run.
+    A kind of rows (a model's completions, a kind of judgement) that a run of all papers has made
+    replaces that kind. Of a run of some, a row replaces the one with its key: other papers may ask
+    the same model. Rows that are not made stay, with the runs that they come from in
+    ``about()["runs"]``. Raises UserError under another Python and for the stores of an incomplete
+    run.
     """
     if elsewhere():
         raise UserError(
@@ -145,22 +146,25 @@ def write(stores: Path) -> None:
     run = stores / "run.json"
     if not run.is_file():
         raise UserError(f"no complete cold run in {stores}; `lookuplab reproduce --cold` makes one")
-    counts, made = {}, set()
+    this, runs = json.loads(run.read_text("utf-8")), about().get("runs", [])
+    is_whole = this["whole"] or not runs
+    counts, made, replaced = {}, set(), set()
     for kind in STORES:
         file = stores / kind.default_path().name
         with kind(file if file.is_file() else False) as store:
             answers = store.everything()
         anew = {record.kind_of(kind.name, *answer) for answer in answers.items()}
+        gone = anew.intersection(anew if is_whole else changes(kind.name)[1])
+        old = {of: {*keys} - answers.keys() for of, keys in record.kinds(kind.name).items()}
+        kept = {of: keys for of, keys in old.items() if keys and of not in gone}
         made |= anew
-        old = record.kinds(kind.name).items()
-        kept = [key for of, keys in old if of not in anew for key in keys]
-        answers |= record.rows(kind.name, kept)
+        replaced |= anew - kept.keys()
+        answers |= record.rows(kind.name, set().union(*kept.values()))
         record.write(kind.name, answers, record.folder() / f"{kind.name}.parquet")
         counts[kind.name] = {of: len(keys) for of, keys in record.kinds(kind.name).items()}
-    earlier = [{**one, "kinds": sorted({*one["kinds"]} - made)} for one in about().get("runs", [])]
-    this = {**json.loads(run.read_text("utf-8")), "kinds": sorted(made)}
+    earlier = [{**one, "kinds": sorted({*one["kinds"]} - replaced)} for one in runs]
     told = {
-        "runs": [*(one for one in earlier if one["kinds"]), this],
+        "runs": [*(one for one in earlier if one["kinds"]), {**this, "kinds": sorted(made)}],
         "rows": counts,
         "conditions": conditions(),
     }
@@ -265,8 +269,7 @@ def finish(audit: record.Audit, code: int, every: bool = True) -> int:
         result = f"nothing was compared; the notebooks asked for {wanted:,} rows of the sample"
     result += "; not all notebooks ran" if code else ""
     failed = code or differing or lost or (not made and (wanted or every))
-    took = span(seconds() / default_jobs())
-    print(f"audit: {'FAILED: ' if failed else ''}{result}; all {rows:,} would take about {took}")
+    print(f"audit: {'FAILED: ' if failed else ''}{result}")
     if code == 0:  # complete: the next one begins anew
         statement().unlink()
     return code or int(bool(failed))

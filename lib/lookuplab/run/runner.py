@@ -34,7 +34,7 @@ _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
 # what the numbers of a store's line in ``USES_VARIABLE``'s file count
-USES = ("from the record", "stored here before", "made anew", "for the audit")
+USES = ("from the record", "found in the store", "made anew", "for the audit")
 NOT_RUN = Failure(0, "", "UserError", "not run: another notebook failed in a launched process", "")
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 

@@ -141,8 +141,8 @@ def record() -> None:
     mini figures.
 
     `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. After a
-    cold run of some papers, only the rows of the models and judgements that it made are replaced.
-    Commit the record together with the figures of the same run.
+    cold run of some papers, only the rows that it made are replaced. Commit the record together
+    with the figures of the same run.
 
     \b
     Example:

@@ -169,13 +169,12 @@ def reproduce(
             planned.append(replace(job, environment=variables))
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
-    began = time.monotonic()
     code = execute(planned, jobs, scheduler, gpu if dry_run else "", again or cold)
     if planned and not dry_run:
         if code == 0 and rank == 0:
             keep_answers(planned)
         if code == 0 and cold:
-            auditing.complete(jobs * (time.monotonic() - began))
+            auditing.complete(is_whole=not paper)
         if begun:
             code = auditing.finish(begun, code, every=again)
     sys.exit(code)

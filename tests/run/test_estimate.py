@@ -65,7 +65,7 @@ def test_a_model_that_is_elsewhere_is_estimated(monkeypatch):
     assert (
         f"622 answers to make, 0 stored; about {tokens:,} tokens in, 159,232 out at most" in local
     )
-    assert local.endswith(" h on H100")
+    assert local.endswith(" min on H100")
     assert remote.endswith(f"; about {tokens:,} tokens in, 159,232 out at most")
 
 

@@ -103,9 +103,11 @@ def _line(name: str, asked: Questions, gpu: str) -> str:
     text = f"{name}: {len(left):,} answers to make, {len(stored):,} stored; {about}{read:,} tokens "
     text += f"in, {' to '.join(f'{out:,}' for out in outs)} out at most"
     if parameters:
-        reading, writing = (parameters / 1e9 / 3600 / speed for speed in speeds[gpu])
-        hours = (f"{read * reading + out * writing:,.2f}" for out in outs)
-        text += f"; estimate: {' to '.join(hours)} h on {gpu}"
+        reading, writing = (parameters / 1e9 / speed for speed in speeds[gpu])
+        seconds = [read * reading + out * writing for out in outs]
+        unit, size = ("h", 3600) if seconds[-1] >= 3600 else ("min", 60)
+        times = (f"{one / size:,.2f}" for one in seconds)
+        text += f"; estimate: {' to '.join(times)} {unit} on {gpu}"
     return text
 
 

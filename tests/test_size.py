@@ -41,9 +41,18 @@ def test_only_code_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("folder", "most"), [("lib", 99_700), ("data/recipes", 32_700), ("tests", 98_700)]
+    ("folder", "most"),
+    [
+        ("lib", 99_700),
+        ("data/recipes", 32_700),
+        ("tests", 98_700),
+        ("data/paper", 500),
+        ("docs", 1_600),
+    ],
 )
 def test_no_folder_grows(folder, most):
-    """The aims are 95,000, 31,000 and 90,000: lower a number whenever the code allows it."""
+    """Of all Python here only what lies beside notebooks is not counted. The aims are 95,000,
+    31,000 and 90,000 for the first three: lower a number whenever the code allows it.
+    """
     texts = (file.read_text(encoding="utf-8") for file in (ROOT / folder).rglob("*.py"))
     assert sum(map(code_tokens, texts)) <= most

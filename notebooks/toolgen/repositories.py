@@ -2,8 +2,10 @@
 IV-C), at the commits that the data set states: the paper does not say at which it read them.
 """
 
+import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,12 +16,30 @@ import pandas as pd
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
 from lookuplab.paths import made
-from lookuplab.run.commands import command, echo_counts, run_module
+from lookuplab.run.commands import HELP, Group, command, echo_counts
 
 COLUMNS = ["repository_name", "func_code_url", "split_name"]
 # Git asks for no name where a repository is gone
 CLONE = """export GIT_TERMINAL_PROMPT=0; git init -q; git fetch -q --depth 1 "$0" "$1"
 git checkout -q FETCH_HEAD"""
+LICENCE_FILE = re.compile(r"(un)?licen[cs]e|copying|notice", re.IGNORECASE)
+# How the text of each begins, or what only it has; the first that fits decides.
+LICENCES = {
+    "AGPL-3.0": "^.{0,200}GNU AFFERO GENERAL PUBLIC LICENSE",
+    "LGPL-2.1": "^.{0,200}GNU LESSER GENERAL PUBLIC LICENSE.{0,40}Version 2.1",
+    "LGPL-3.0": "^.{0,200}GNU LESSER GENERAL PUBLIC LICENSE",
+    "GPL-3.0": "^.{0,200}GNU GENERAL PUBLIC LICENSE.{0,40}Version 3",
+    "GPL-2.0": "^.{0,200}GNU GENERAL PUBLIC LICENSE",
+    "MPL-2.0": "^.{0,200}Mozilla Public License.{0,40}2.0",
+    "Apache-2.0": "Apache License.{0,40}Version 2.0",
+    "PSF-2.0": "PYTHON SOFTWARE FOUNDATION LICENSE",
+    "Unlicense": "free and unencumbered software released into the public domain",
+    "BSD-3-Clause": "Redistribution and use in source and binary forms.*endorse or promote",
+    "BSD-2-Clause": "Redistribution and use in source and binary forms",
+    "ISC": "Permission to use, copy, modify,? and/?(or)? distribute",
+    "MIT": "Permission is hereby granted, free of charge",
+}
+UNKNOWN = "LicenseRef-unknown"  # read it yourself
 
 
 def listed(files: Sequence[str], split: str) -> dict[str, str]:
@@ -40,8 +60,8 @@ def listed(files: Sequence[str], split: str) -> dict[str, str]:
 
 
 def clone(address: str, commit: str, folder: Path) -> str:
-    """One commit, without its history, as ``folder``: complete or not at all. Licences stay where
-    they are.
+    """One commit, without its history, as ``folder``: complete or not at all; one without a licence
+    file as a hidden folder, which nothing reads.
 
     Returns git's last line against it, "" if it is there.
     """
@@ -51,11 +71,60 @@ def clone(address: str, commit: str, folder: Path) -> str:
     done = subprocess.run(words, cwd=made(part), capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip().rpartition("\n")[2]
-    part.rename(folder)
+    is_licensed = any(file.name.upper()[:6] != "NOTICE" for file in licence_files(part))
+    part.rename(folder if is_licensed else hidden(folder))
     return ""
 
 
+def hidden(folder: Path) -> Path:
+    """Where a repository without a licence is kept, so that it is not cloned again."""
+    return folder.with_name(f".{folder.name}")
+
+
+def licence_files(folder: Path) -> list[Path]:
+    """The licences and notices at the top of a repository, in the order of their names."""
+    return sorted(
+        file for file in folder.iterdir() if file.is_file() and LICENCE_FILE.match(file.name)
+    )
+
+
+def spdx_name(text: str) -> str:
+    """The SPDX name of a licence's text. "-only" and "-or-later" are not told apart."""
+    flat = " ".join(text.split())
+    fitting = (name for name, words in LICENCES.items() if re.search(words, flat, re.IGNORECASE))
+    return next(fitting, UNKNOWN)
+
+
 @command()
+def licences(clones: Path, *, output: Path) -> None:
+    """Copy the licence files of the repositories in CLONES into the folder of a marked corpus,
+    beside their shards, and write its index: repository, licence (SPDX), files and functions.
+
+    A publisher of the functions owes the licence of each repository.
+
+    \b
+    Example:
+      python notebooks/toolgen/repositories.py licences data/downloads/toolgen/training \\
+        -o data/downloads/toolgen/marked.jsonl.shards
+
+    Args:
+        output: The folder OUTPUT.shards that `lookuplab data mark` has written.
+    """
+    rows = []
+    for shard in sorted(output.glob("*.jsonl")):
+        files = licence_files(clones / shard.stem)
+        for file in files:
+            shutil.copy(file, made(shard.with_suffix("")) / file.name)
+        texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+        named = [name for name in map(spdx_name, texts) if name != UNKNOWN] or [UNKNOWN]
+        row = shard.stem, " AND ".join(dict.fromkeys(named)), " ".join(file.name for file in files)
+        rows.append((*row, sum(1 for _ in shard.open("rb")) - 1))
+    index = pd.DataFrame(rows, columns=["repository", "licence", "files", "functions"])
+    index.to_csv(output / "index.csv", index=False)
+    echo_counts("repositories by licence:", Counter(index.licence))
+
+
+@command("clone")
 def main(
     split: Literal["train", "valid", "test"],
     files: tuple[str, ...],
@@ -69,11 +138,12 @@ def main(
     FILES are the Parquet files of the data set (code-search-net/code_search_net on the hub), which
     name repositories and commits. Each repository becomes a folder OWNER--NAME at that commit,
     without its history; those that are there are not cloned again, so repeat the command to resume
-    it, or to try again those that failed, which are counted by reason.
+    it, or to try again those that failed, which are counted by reason. A repository without a
+    licence file is left out: it becomes a hidden folder, .OWNER--NAME.
 
     \b
     Example:
-      python notebooks/toolgen/repositories.py test python/*.parquet \\
+      python notebooks/toolgen/repositories.py clone test python/*.parquet \\
         -o data/downloads/toolgen/repositories
 
     Args:
@@ -83,10 +153,15 @@ def main(
     refused = Counter[str]()
     for name, commit in watched(listed(files, split).items(), "cloning", "repositories"):
         folder = output / name.replace("/", "--")
-        if not folder.exists() and (reason := clone(f"{host}/{name}", commit, folder)):
+        is_there = folder.exists() or hidden(folder).exists()
+        if not is_there and (reason := clone(f"{host}/{name}", commit, folder)):
             refused[reason] += 1
-    echo_counts("not cloned:" if refused else "all are there", refused)
+        refused["no licence file"] += hidden(folder).exists()
+    refused = +refused
+    echo_counts("left out:" if refused else "all are there", refused)
 
 
 if __name__ == "__main__":
-    run_module(main)
+    Group(commands={"clone": main, "licences": licences}, context_settings=HELP).main(
+        sys.argv[1:], prog_name="repositories.py"
+    )

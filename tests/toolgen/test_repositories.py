@@ -1,26 +1,56 @@
 """The repositories of CodeSearchNet, on a file of its form and local repositories."""
 
-from subprocess import check_output
+import sys
+import time
+from subprocess import Popen, check_output
 
 import pandas as pd
 from click.testing import CliRunner
-from repositories import COLUMNS, main
+from repositories import COLUMNS, licences, main
 
-COMMIT = "git init -q; git -c user.name=n -c user.email=e commit -q --allow-empty -m m"
+from lookuplab.run.cli import cli
+
+COMMIT = "git init -q; git add .; git -c user.name=n -c user.email=e commit -q --allow-empty -m m"
 HEAD = "git rev-parse HEAD"
+MIT = "Permission is hereby granted,\nfree of charge, to any person"
+CODE = "def add(a, b):\n    'Add two numbers {}.'\n    total = a + b\n    return total\n"
 
 
-def test_a_split_s_repositories_are_cloned_once_at_the_commits_of_the_data_set(tmp_path):
-    origin, clones, file = (tmp_path / name for name in ("host/o/a", "clones", "data.parquet"))
-    origin.mkdir(parents=True)
-    commit = check_output(f"{COMMIT}; {HEAD}", shell=True, cwd=origin)
-    check_output(COMMIT, shell=True, cwd=origin)
-    url = f"/blob/{commit.decode().strip()}/f.py"
-    rows = [("o/a", url, "test"), ("o/gone", url, "test"), ("o/b", url, "train")]
-    pd.DataFrame(rows, columns=COLUMNS).to_parquet(file)
-    words = "test", file, "-o", clones, "--host", origin.parents[1].as_uri()
+def run(command, *words):
+    done = CliRunner().invoke(command, [*map(str, words)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_killed_corpus_goes_on_and_each_of_its_repositories_has_a_licence(tmp_path, monkeypatch):
+    origins, clones, marked = (tmp_path / name for name in ("host/o", "clones", "m.jsonl"))
+    rows = []
+    for name, file in {"a": "COPYING", "b": "LICENSE.md", "c": "NOTICE"}.items():
+        (origins / name).mkdir(parents=True)
+        (origins / name / "f.py").write_text(CODE.format(name))
+        (origins / name / file).write_text(MIT if name == "a" else "")
+        commit = check_output(f"{COMMIT}; {HEAD}; {COMMIT}", shell=True, cwd=origins / name)
+        rows.append((f"o/{name}", f"/blob/{commit.decode().strip()}/f.py", "test"))
+    rows += [("o/gone", rows[0][1], "test"), ("o/train", rows[0][1], "train")]
+    pd.DataFrame(rows, columns=COLUMNS).to_parquet(file := tmp_path / "data.parquet")
     for _ in range(2):
-        done = CliRunner().invoke(main, [*map(str, words)])
-        assert done.exit_code == 0 and "not cloned:" in done.output, done.output
-    assert not (clones / "o--b").exists()
-    assert check_output(HEAD, shell=True, cwd=clones / "o--a") == commit
+        said = run(main, "test", file, "-o", clones, "--host", origins.parent.as_uri())
+        assert "1  no licence file" in said and said.count("  1  ") == 2
+    assert check_output(HEAD, shell=True, cwd=clones / "o--b").decode().strip() in rows[1][1]
+    assert (clones / ".o--c").is_dir() and not (clones / "o--c").exists()
+
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    words = "data", "mark", f"{clones}/*", "-j1", "-o", str(marked)
+    shards = [tmp_path / "m.jsonl.shards" / f"o--{name}.jsonl" for name in "ab"]
+    with Popen([sys.executable, "-m", "lookuplab", *words]) as process:
+        while not shards[0].exists():
+            time.sleep(0.01)
+        process.kill()
+    assert not shards[1].exists()
+    finished = shards[0].stat().st_mtime_ns
+    run(cli, *words)
+    assert finished == shards[0].stat().st_mtime_ns and len(marked.read_text().splitlines()) == 2
+    run(licences, clones, "-o", shards[0].parent)
+    index = pd.read_csv(shards[0].parent / "index.csv")
+    assert [*index.licence] == ["MIT", "LicenseRef-unknown"]
+    assert (shards[0].with_suffix("") / "COPYING").is_file()

@@ -130,6 +130,8 @@ def locate_all(names: Iterable[str]) -> list[Path]:
                 f"{name!r} names no folder: put the repositories there, one folder each"
             )
         repositories += [locate(str(folder)) for folder in folders]
+    if len({place.name for place in repositories}) < len(repositories):
+        raise UserError("two repositories have the same name, so ids collide; rename one folder")
     return repositories
 
 
@@ -176,7 +178,7 @@ def extract(
         for name, node in definitions(tree):
             try:
                 function = _function(repository, path, lines, name, node, filters)
-                key = _prompt_key(vars(function))
+                key = prompt_key(vars(function))
                 if key in seen:
                     raise LeftOut("same docstring and signature as another")
                 if count_tokens and count_tokens(function.code) > filters.max_model_tokens:
@@ -226,10 +228,10 @@ def without_comments(text: str) -> str:
 
 @functools.cache
 def _trained_on(corpus: Path) -> set[tuple[str, str]]:
-    return set(map(_prompt_key, corpus_records(corpus, ["docstring", "signature"])))
+    return set(map(prompt_key, corpus_records(corpus, ["docstring", "signature"])))
 
 
-def _prompt_key(function: Mapping[str, Any]) -> tuple[str, str]:
+def prompt_key(function: Mapping[str, Any]) -> tuple[str, str]:
     """The part of a function that a model is given: docstring and signature, with white space
     normalised.
     """

@@ -29,7 +29,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
@@ -146,8 +145,7 @@ def marked_records(
 
     Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion
     store) until the repository changes, except for functions with a question that timed out or
-    crashed. ``workers``, ``cluster`` and ``strict`` are those of ``analysers.answer_all``. Raises
-    UserError if two functions have the same id.
+    crashed. ``workers``, ``cluster`` and ``strict`` are those of ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
     versions = {"variant": str(rules), "tool": TOOL_VERSION, "marking": rules.marking}
@@ -156,8 +154,6 @@ def marked_records(
         function.id: judgement_key("marks", function.id, digests[function.root], **versions)
         for function in functions
     }
-    if len(keys) < len(functions):
-        raise UserError("two repositories have the same name, so ids collide; rename one folder")
     questions = {
         keys[function.id]: (function.root, function.file, rules, function) for function in functions
     }

@@ -10,12 +10,10 @@ import click
 
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
-from lookuplab.paths import made, write_lines
+from lookuplab.paths import json_lines, made, write_lines
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, echo_counts, with_settings
-
-SHARD = 50  # repositories whose functions are in memory at once
 
 
 @click.group(cls=Group)
@@ -103,8 +101,9 @@ def mark(
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
     Args:
-        output: JSON Lines file, one function per line. Marks are kept next to the completion store,
-            so an interrupted run resumes where it stopped.
+        output: JSON Lines file, one function per line. Each repository's functions are also kept in
+            OUTPUT.shards as soon as they are marked: a killed run that is repeated goes on with the
+            next repository.
         variant: The paper's Algorithm 1, or the replication package's version of it, with its rules
             for docstrings.
         tokenizer: A model whose tokens are counted for max_model_tokens. [default: any length]
@@ -112,8 +111,9 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
+    from lookuplab.toolgen.analysers import repository_digest
     from lookuplab.toolgen.evaluation import token_counter
-    from lookuplab.toolgen.functions import Filters, extract, locate_all
+    from lookuplab.toolgen.functions import Filters, extract, locate_all, prompt_key
     from lookuplab.toolgen.marking import marked_records
     from lookuplab.toolgen.rules import rules_of
 
@@ -122,13 +122,21 @@ def mark(
     count = token_counter(tokenizer) if tokenizer else None
     seen: set[tuple[str, str]] = set()
     left_out, lines, places = Counter[str](), [], locate_all(repositories)
-    starts = range(0, len(places), SHARD)
     with joined(scheduler) as cluster:
-        for at in watched(starts, "marking", f"times {SHARD} repositories"):
-            extracted = [extract(place, filters, seen, count) for place in places[at : at + SHARD]]
-            functions = [function for part in extracted for function in part.functions]
-            left_out.update(sum((part.left_out for part in extracted), Counter()))
-            for record in marked_records(functions, rules, jobs, cluster=cluster, strict=False):
+        for place in watched(places, "marking", "repositories"):
+            shard = output.with_name(f"{output.name}.shards") / f"{place.name}.jsonl"
+            asked = f"{filters} {tokenizer} {repository_digest(place)}"
+            head, *records = [one for _, one in json_lines(shard)] if shard.is_file() else [{}]
+            if head.get("asked") != asked:
+                part = extract(place, filters, seen, count)
+                records = marked_records(part.functions, rules, jobs, cluster=cluster, strict=False)
+                head = {"asked": asked, "left_out": part.left_out}
+                write_lines(
+                    shard, [json.dumps(one, ensure_ascii=False) for one in (head, *records)]
+                )
+            left_out.update(head["left_out"])
+            for record in records:
+                seen.add(prompt_key(record))
                 lines.append(json.dumps(record, ensure_ascii=False))
                 left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
     write_lines(output, lines)

@@ -31,13 +31,12 @@ def test_a_killed_corpus_goes_on_and_each_of_its_repositories_has_a_licence(tmp_
         (origins / name / file).write_text(MIT if name == "a" else "")
         commit = check_output(f"{COMMIT}; {HEAD}; {COMMIT}", shell=True, cwd=origins / name)
         rows.append((f"o/{name}", f"/blob/{commit.decode().strip()}/f.py", "test"))
-    rows += [("o/gone", rows[0][1], "test"), ("o/train", rows[0][1], "train")]
+    rows.append(("o/gone", rows[0][1], "test"))
     pd.DataFrame(rows, columns=COLUMNS).to_parquet(file := tmp_path / "data.parquet")
     for _ in range(2):
         said = run(main, "test", file, "-o", clones, "--host", origins.parent.as_uri())
-        assert "1  no licence file" in said and said.count("  1  ") == 2
+        assert "1  no licence file" in said
     assert check_output(HEAD, shell=True, cwd=clones / "o--b").decode().strip() in rows[1][1]
-    assert (clones / ".o--c").is_dir() and not (clones / "o--c").exists()
 
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     words = "data", "mark", f"{clones}/*", "-j1", "-o", str(marked)

@@ -143,8 +143,6 @@ def test_copies_and_sdk_sources_are_left_out_and_python_2_is_counted_by_regular_
         ("my_AWS/x.py", "", "aws"),
         ("x.py", "import boto3_wrapper", "other"),
         ("x.py", "from azure.cosmos import X\nimport boto3", "aws azure"),
-        ("azure/x.py", "", "azure"),
-        ("x.py", "s = 'azure'", "other"),
     ],
 )
 def test_source_specific_files_import_the_sdk_or_name_it_in_their_path(path, text, specific):
@@ -194,14 +192,6 @@ def test_scripts_and_the_code_cells_of_notebooks_are_read(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     found = {"a.ipynb": "pass\nimport boto3\nf.encrypt()", "b.ipynb": "", "c.py": "g()"}
     assert dict(source_files(".")) == found
-
-
-def test_a_data_set_on_the_hub_takes_options(monkeypatch):
-    calls = []
-    monkeypatch.setattr("datasets.load_dataset", lambda **options: calls.append(options) or [])
-    assert [*source_files("a/b?name=c&data_dir=data/python")] == []
-    more = {"name": "c", "data_dir": "data/python", "split": "train", "streaming": True}
-    assert calls == [{"path": "a/b"} | more]
 
 
 @pytest.mark.parametrize(

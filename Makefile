@@ -10,6 +10,7 @@ JOBS ?=  # notebooks or tests at once: by default as many as there are cores
 
 # The lessons as students get them: in the bundle, the lessons; in the full checkout, a copy that is made once and kept.
 LESSONS := $(if $(wildcard notebooks/course/bundle.py),runs/course/student,notebooks/course)
+LESSON ?= lesson0_tokens
 
 .PHONY: help reproduce lab course-lab clean
 
@@ -26,8 +27,8 @@ reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mi
 lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
 
-course-lab: $(VENV)/.installed $(LESSONS)  ## JupyterLab on the lessons without solutions
-	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=$(LESSONS)
+course-lab: $(VENV)/.installed $(LESSONS)  ## JupyterLab on a lesson without solutions: make course-lab LESSON=lesson1_hallucination
+	@JUPYTER_PREFER_ENV_PATH=1 JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/course/.jupyter" $(RUN) jupyterlab --notebook-dir=$(LESSONS) --LabApp.default_url=/lab/tree/$(LESSON).ipynb
 
 clean:  ## remove the virtual environments and what runs left behind
 	rm -rf -- .venv .venv-vllm runs

@@ -37,7 +37,7 @@ vllm: .venv-vllm/.installed  ## an environment with vLLM: .venv-vllm/bin/lookupl
 	@[ $(VLLM) = vllm ] || $(PIP_VLLM) uninstall --quiet --yes torchaudio torchcodec torchvision
 	@touch $@
 
-course: $(VENV)/.installed-course  ## the student bundle, without solutions and hidden tests: runs/course/lookuplab-course.zip
+course: $(VENV)/.installed-course  ## the student bundle, without solutions and hidden tests: runs/course/lookuplab-course.zip, at most 30 MB
 	@$(VENV)/bin/python notebooks/course/bundle.py
 
 runs/course/student: | $(VENV)/.installed-course
@@ -53,5 +53,6 @@ $(VENV)/.installed-mutants: $(VENV)/.installed-test
 	@touch $@
 
 $(VENV)/.installed-course: $(VENV)/.installed
+	@echo "installing nbgrader into $(VENV) (about a minute, once)"
 	@$(PIP) -e '.[course]'
 	@touch $@

@@ -2,7 +2,8 @@
 
 That is a copy of the kit whose lessons have neither solutions nor hidden tests: nbgrader takes them
 out. Only committed files are copied: the sources of the lessons, the tests and what runs leave
-behind stay here. Needs nbgrader and git.
+behind stay here, and so do the models, answers and pictures that no lesson needs. Needs nbgrader
+and git.
 """
 
 import os
@@ -16,8 +17,26 @@ from typing import NoReturn
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 WORK = Path(os.environ.get("LOOKUPLAB_COURSE", ROOT / "runs" / "course")).resolve()
-KIT = "CITATION.cff LICENSE Makefile constraints.txt data docs figures lib notebooks pyproject.toml"
-LEFT_OUT = ("figures/paper/", "notebooks/course/")
+KIT = (
+    "CITATION.cff CLAIMS.md LICENSE Makefile RESULTS.md constraints.txt data docs figures lib "
+    "notebooks pyproject.toml"
+)
+COURSE = "notebooks/course/"
+# what lessons need beside the student versions
+BESIDE = "check.py", "drawings.py", ".jupyter/"
+LEFT_OUT = (
+    "data/mini/models/large",
+    "data/mini/models/medium-",
+    "data/mini/models/small-",
+    "data/mini/questions/",
+    "data/mini/record/",
+    "data/mini/toolgen/gpt-base/",
+    "data/mini/toolgen/llama",
+    "data/mini/toolgen/t5",
+    "figures/gemma/",
+    "figures/mini/answers.csv.gz",
+    "figures/paper/",
+)
 
 
 def stop(why: str) -> NoReturn:
@@ -47,22 +66,31 @@ def kit() -> list[Path]:
         stop(f"only committed files go to students, and git, which knows them, is missing: {error}")
     if done.returncode:
         stop(f"only committed files go to students, and git knows none: {done.stderr.strip()}")
-    names = [name for name in done.stdout.split("\0") if name and not name.startswith(LEFT_OUT)]
+    names = [name for name in done.stdout.split("\0") if name and _is_needed(name)]
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
+def _is_needed(name: str) -> bool:
+    if name.startswith(COURSE):
+        return name.removeprefix(COURSE).startswith(BESIDE)
+    return not name.startswith(LEFT_OUT)
+
+
 def main() -> None:
+    print("1 of 2: the student versions of the lessons, by nbgrader (about a minute)", flush=True)
     lessons = release()
+    print("2 of 2: the bundle, of committed files", flush=True)
     places = {"README.md": HERE / "STUDENTS.md"}
     places |= {file.relative_to(ROOT).as_posix(): file for file in kit()}
-    places |= {f"notebooks/course/{file.name}": file for file in lessons}
+    places |= {f"{COURSE}{file.name}": file for file in lessons}
     output, partial = WORK / "lookuplab-course.zip", WORK / ".lookuplab-course.zip"
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
         for place, file in places.items():
             bundle.write(file, f"lookuplab-course/{place}")
     partial.replace(output)
     size = output.stat().st_size / 1e6
-    print(f"{output}: {len(lessons)} lessons without solutions, {size:.0f} MB")
+    print(f"{output}: {len(lessons)} notebooks without solutions, {size:.0f} MB")
+    print("give out this file and nothing else; to see it as students do: make course-lab")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from inspect import unwrap
 
 # what contains solutions to the exercises
-ANSWERS = ("lookuplab", "recipes", "sklearn", "statsmodels", "explorer")
+ANSWERS = ("lookuplab", "recipes", "sklearn", "statsmodels", "explorer", "drawings")
 
 
 @contextmanager

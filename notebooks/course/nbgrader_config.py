@@ -7,6 +7,9 @@ ignores; `LOOKUPLAB_COURSE` names another folder.
 import os
 import sys
 from pathlib import Path
+from shutil import copytree
+
+import nbgrader
 
 here = Path(__file__).resolve().parent
 work = Path(os.environ.get("LOOKUPLAB_COURSE", here.parents[1] / "runs" / "course")).resolve()
@@ -23,7 +26,18 @@ c.CourseDirectory.ignore = [
     "bundle.py",
     "nbgrader_config.py",
     ".ipynb_checkpoints",
+    ".jupyter",
     "__pycache__",
     "*.pyc",
 ]
 c.Execute.timeout = 120  # seconds a cell: twice what a lesson may need
+
+# The feedback's table of contents names the exercises: nbgrader's has "Test cell" for each of them.
+templates = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "templates"
+named = copytree(templates / "feedback", work / "templates" / "feedback", dirs_exist_ok=True)
+page = (named / "index.html.j2").read_text(encoding="utf-8")
+exercise = "{{ cell.metadata.nbgrader.grade_id.removesuffix('_check') }}"
+for name in ("Test cell", "Written response"):
+    page = page.replace(f">{name}<", f">{exercise}<")
+(named / "index.html.j2").write_text(page, encoding="utf-8")
+c.HTMLExporter.extra_template_basedirs = [str(named.parent), str(templates)]

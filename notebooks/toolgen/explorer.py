@@ -30,7 +30,7 @@ from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
 with needs("widgets"):
     from ipywidgets import VBox
 
-LIKELY, NAMES = 6, 60  # how many tokens and names a page lists
+LIKELY, NAMES = 6, 15  # how many tokens and names a page lists
 
 
 @dataclass
@@ -192,7 +192,8 @@ def page(walked: Walk, at: int) -> str:
         table(["", ""], facts.items()),
     ]
     if step.question and (names := step.question.offered):
-        listed, tree = ", ".join(names[:NAMES]), walked.tree(step.question.step)
+        more = [f"and {len(names) - NAMES} more"] if len(names) > NAMES else []
+        listed, tree = ", ".join([*names[:NAMES], *more]), walked.tree(step.question.step)
         parts.append(f"<p><b>{len(names)} suggestions:</b> {html.escape(listed)}</p>")
         parts.append(f"<pre>{html.escape(tree)}</pre>")
     return "".join(parts)

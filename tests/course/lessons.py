@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -25,7 +24,8 @@ LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
 ANSWERS = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text(encoding="utf-8"))
 
 BEGIN = """\
-import socket
+import lookuplab, pathlib, socket, sys
+sys.path.insert(0, str(pathlib.Path(lookuplab.__file__).parents[2] / "notebooks" / "course"))
 _connect = socket.socket.connect
 def _refuse(self, address):
     if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
@@ -77,9 +77,9 @@ def hidden(file: Path) -> list[str]:
 
 def run_python(*arguments: object, **variables: object) -> None:
     """Run Python in the course's folder; it must end well."""
-    environment = os.environ | {name: str(value) for name, value in variables.items()}
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=FOLDER, env=environment, capture_output=True, text=True)
+    variables = os.environ | {name: str(value) for name, value in variables.items()}
+    arguments = sys.executable, *arguments
+    done = subprocess.run(arguments, cwd=FOLDER, env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -88,7 +88,9 @@ def bundle(folder: Path) -> Path:
     run_python("bundle.py", LOOKUPLAB_COURSE=folder)
     with zipfile.ZipFile(folder / "lookuplab-course.zip") as packed:
         packed.extractall(folder)
-    return folder / "lookuplab-course"
+    unpacked = folder / "lookuplab-course"
+    (unpacked / "data/downloads").symlink_to(paths.DOWNLOADS)  # as at the installation
+    return unpacked
 
 
 def autograded(lesson: str, unpacked: Path) -> Iterator[tuple[float, float]]:
@@ -100,7 +102,7 @@ def autograded(lesson: str, unpacked: Path) -> Iterator[tuple[float, float]]:
     folder, file = unpacked.parent, f"{lesson}.ipynb"
     solved = {name: cell.source for name, cell in cells(FOLDER / file).items()}
     for student, answers in ("solved", solved), ("idle", {}):
-        notebook = nbformat.read(unpacked / "notebooks" / "course" / file, as_version=4)
+        notebook = nbformat.read(unpacked / "notebooks/course" / file, as_version=4)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
             if mark.get("solution"):
@@ -126,7 +128,6 @@ def run(lesson: str, released: Path, folder: Path) -> dict[str, set[str]]:
     notebook.cells = [nbformat.v4.new_code_cell(BEGIN), *notebook.cells, tried]
     source, output = folder / f"{lesson}_tried.ipynb", folder / f"{lesson}_out.ipynb"
     nbformat.write(notebook, source)
-    shutil.copy(FOLDER / "grading.py", folder)
     planned = read(source)
     half = {"every": "8"} if "every" in planned.parameters else {}  # half the tasks
     job = plan(planned, load_profile("mini"), half)

@@ -12,9 +12,10 @@ each = pytest.mark.parametrize("lesson", LESSONS)
 def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
     lesson, bundle, shared, tmp_path, monkeypatch
 ):
+    monkeypatch.setenv("LOOKUPLAB_HOME", str(bundle))  # with the models and data of students
     # what one lesson has asked, the next one finds
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
-    fates = run(lesson, bundle / "notebooks" / "course", tmp_path)
+    fates = run(lesson, bundle / "notebooks/course", tmp_path)
     for case in ("right", "solution again", "wrapper, not blocked"):
         assert fates.get(case, {"passes"}) == {"passes"}, case
     assert "passes" not in fates["wrong"]
@@ -29,6 +30,6 @@ def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing(bundle):
 
 @each
 def test_the_student_version_has_every_exercise_marked_up_as_nbgrader_wants_it(lesson, bundle):
-    released, file = bundle / "notebooks" / "course", f"{lesson}.ipynb"
+    released, file = bundle / "notebooks/course", f"{lesson}.ipynb"
     assert list(cells(released / file)) == list(cells(FOLDER / file))
     MetadataValidator().validate_nb(nbformat.read(FOLDER / file, as_version=4))

@@ -1,0 +1,71 @@
+"""For students: a check that says what came and what was wanted, and a place for finished
+functions, which the capstone brings together.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy
+
+from lookuplab import paths
+
+KEPT = paths.RUNS / "course" / "kept"  # a file for each function
+
+
+def check(what: str, came: Any, wanted: Any, right: bool | None = None, near: float = 1e-6) -> None:
+    """Nothing happens if ``came`` is what was ``wanted``; otherwise an AssertionError shows both.
+
+    Numbers may differ by ``near``; a tuple, a list and an array with the same values are the same.
+    If a property is checked instead of a value, ``right`` says whether it holds, and ``wanted``
+    says in words what it is.
+    """
+    __tracebackhide__ = True  # the student reads the message, not this function
+    if _same(came, wanted, near) if right is None else right:
+        return
+    hint = "   (is there a `return`?)" if came is None else ""
+    asked = _short(wanted) if right is None else wanted
+    raise AssertionError(f"{what}\n   came:   {_short(came)}{hint}\n   wanted: {asked}")
+
+
+def keep(*functions: Callable) -> None:
+    """Write the functions to ``KEPT``, for the capstone; a later version replaces an earlier."""
+    for function in functions:
+        try:
+            source = inspect.getsource(function)
+        except (OSError, TypeError):  # not written in a cell
+            continue
+        paths.write_lines(KEPT / f"{function.__name__}.py", source.rstrip().split("\n"))
+
+
+def kept() -> str:
+    """All functions that were kept, as a text to paste into a cell."""
+    files = sorted(KEPT.glob("*.py"))
+    return "\n\n".join(file.read_text(encoding="utf-8").rstrip() for file in files)
+
+
+def _same(came: Any, wanted: Any, near: float) -> bool:
+    if isinstance(wanted, str | bool | set | frozenset) or wanted is None:
+        return bool(numpy.all(came == wanted))
+    if isinstance(wanted, Mapping):
+        return (
+            isinstance(came, Mapping)
+            and set(came) == set(wanted)
+            and all(_same(came[key], value, near) for key, value in wanted.items())
+        )
+    if hasattr(wanted, "__len__"):
+        pairs = hasattr(came, "__len__") and not isinstance(came, str | set | Mapping)
+        return (
+            pairs
+            and len(came) == len(wanted)
+            and all(_same(one, other, near) for one, other in zip(came, wanted, strict=True))
+        )
+    try:
+        return bool(numpy.isclose(came, wanted, rtol=0, atol=near, equal_nan=True))
+    except (TypeError, ValueError):
+        return False
+
+
+def _short(value: Any, most: int = 300) -> str:
+    text = repr(value.tolist() if isinstance(value, numpy.ndarray | numpy.generic) else value)
+    return text if len(text) <= most else text[:most] + " ..."

@@ -1,0 +1,222 @@
+"""The drawings of the lessons. Each function returns a closed figure, which a cell shows once."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from textwrap import fill
+
+import matplotlib.pyplot as plt
+import numpy
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from lookuplab.results.plots import DARK, GREY, PALE, STYLE
+
+BLUE, ORANGE, RED = "#2171b5", "#e08214", "#b2182b"
+# token -> (what is written beside it, the tree below it)
+Tree = Mapping[str, tuple[str, "Tree"]]
+
+
+@contextmanager
+def _sheet(title: str, width: float, height: float, bare: bool = True) -> Iterator[Axes]:
+    with plt.style.context(STYLE):
+        figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
+        axes.set_title(title)
+        axes.axis("off" if bare else "on")
+        yield axes
+        plt.close(figure)
+
+
+def tree(root: Tree, chosen: Sequence[str] = (), title: str = "", start: str = "") -> Figure:
+    """A tree of tokens from left to right; the path ``chosen`` is thick."""
+    rows = sum(1 for _ in _leaves(root))
+    with _sheet(title, 7.5, max(1.6, 0.34 * rows + 0.7)) as axes:
+        _branches(axes, {start: ("", root)}, [start, *chosen], 0, [0])
+        axes.set_xlim(-0.3, _depth(root) + 0.6)
+        axes.invert_yaxis()
+    return axes.figure
+
+
+def _leaves(node: Tree) -> Iterator[str]:
+    for token, (_, below) in node.items():
+        yield from _leaves(below) if below else [token]
+
+
+def _depth(node: Tree) -> int:
+    return max((1 + _depth(below) for _, below in node.values()), default=0)
+
+
+def _branches(axes: Axes, node: Tree, path: Sequence[str], depth: int, row: list) -> list[float]:
+    """Draws the node's tokens at ``depth``; returns their heights. ``row`` holds the next one."""
+    heights = []
+    for token, (beside, below) in node.items():
+        on_path = bool(path) and path[0] == token
+        ends = _branches(axes, below, path[1:] if on_path else (), depth + 1, row)
+        at = float(numpy.mean(ends)) if ends else row[0]
+        row[0] += not ends
+        for end, (name, _) in zip(ends, below.items(), strict=True):
+            thick = on_path and len(path) > 1 and path[1] == name
+            colour, width = (BLUE, 3) if thick else ("#bbbbbb", 1)
+            axes.plot([depth, depth + 1], [at, end], color=colour, linewidth=width, zorder=1)
+        box = {"boxstyle": "round", "facecolor": "#d6e6f4" if on_path else "white"}
+        box |= {"edgecolor": BLUE if on_path else "#bbbbbb", "linewidth": 2 if on_path else 1}
+        text = f"{token}  {beside}".rstrip()
+        axes.text(depth, at, text, bbox=box, ha="center", va="center", fontsize=9, zorder=2)
+        heights.append(at)
+    return heights
+
+
+def steps(texts: Sequence[str], back: str = "", title: str = "") -> Figure:
+    """Boxes with arrows between them; ``back`` names the arrow from the last box to the second."""
+    with _sheet(title, 7.5, 1.9 if back else 1.3) as axes:
+        for at, text in enumerate(texts):
+            box = {"boxstyle": "round,pad=0.5", "facecolor": "#eef4fa", "edgecolor": BLUE}
+            axes.text(at, 0, fill(text, 16), bbox=box, ha="center", va="center", fontsize=9)
+            if at:
+                place, arrow = (at - 0.36, 0), {"arrowstyle": "->", "color": DARK, "linewidth": 1.5}
+                axes.annotate("", place, (at - 0.64, 0), arrowprops=arrow)
+        if back:
+            arrow = {"arrowstyle": "->", "color": ORANGE, "linewidth": 1.5}
+            arrow |= {"connectionstyle": "arc3,rad=-0.25"}
+            axes.annotate("", (1, -0.45), (len(texts) - 1, -0.45), arrowprops=arrow)
+            axes.text(len(texts) / 2, -1.25, back, color=ORANGE, ha="center", va="top", fontsize=9)
+        axes.set(xlim=(-0.55, len(texts) - 0.45), ylim=(-1.6 if back else -0.8, 0.8))
+    return axes.figure
+
+
+def intervals(
+    rows: Sequence[tuple[str, float, float, float]],
+    bound: float,
+    title: str = "",
+    xlabel: str = "",
+    verdicts: Mapping[str, str] | None = None,
+) -> Figure:
+    """(name, low, value, high) as dots with intervals against a bound, beside them the verdict: by
+    default whether the claim "greater than the bound" holds.
+    """
+    names = [name for name, *_ in rows]
+    with _sheet(title, 7.5, 0.36 * len(rows) + 1.1, bare=False) as axes:
+        axes.axvline(bound, color=DARK, linestyle=(0, (5, 3)))
+        for at, (name, low, value, high) in enumerate(rows):
+            found = "holds" if low > bound else "fails" if high < bound else "not decided"
+            colour, marker = {"holds": (BLUE, "o"), "fails": (RED, "s")}.get(found, (GREY, "D"))
+            axes.plot([low, high], [at, at], color=colour, linewidth=2)
+            axes.plot(value, at, marker, color=colour)
+            said = (verdicts or {}).get(name, found)
+            axes.annotate(said, (1.01, at), xycoords=axes.get_yaxis_transform(), va="center")
+        axes.set(yticks=range(len(names)), yticklabels=names, xlabel=xlabel)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+    return axes.figure
+
+
+def pairs(before: Sequence[bool], after: Sequence[bool], title: str = "", most: int = 40) -> Figure:
+    """The first tasks, one column each: filled where the answer is valid, framed where the two
+    conditions differ.
+    """
+    shown = list(zip(before, after, strict=True))[:most]
+    with _sheet(title, 7.5, 1.5) as axes:
+        for at, task in enumerate(shown):
+            for line, valid in enumerate(task):
+                square = plt.Rectangle((at, -line), 0.8, 0.8, edgecolor=GREY)
+                square.set(facecolor=BLUE if valid else "white")
+                axes.add_patch(square)
+            if task[0] != task[1]:
+                frame = (at - 0.12, -1.12), 1.04, 2.04
+                axes.add_patch(plt.Rectangle(*frame, fill=False, edgecolor=ORANGE, linewidth=2))
+        for line, name in enumerate(("before", "after")):
+            axes.text(-0.6, 0.4 - line, name, ha="right", va="center")
+        axes.set(xlim=(-5, most + 0.5), ylim=(-1.4, 1.2), aspect="equal")
+    return axes.figure
+
+
+def fourfold(before: Sequence[bool], after: Sequence[bool], title: str = "") -> Figure:
+    """The paired table; the two cells that tell which condition is better are coloured."""
+    first, second = numpy.asarray(before, dtype=bool), numpy.asarray(after, dtype=bool)
+    with _sheet(title, 5, 2.2) as axes:
+        was_valid = ("valid before", first), ("invalid before", ~first)
+        is_valid = ("valid after", second), ("invalid after", ~second)
+        for column, (head, now) in enumerate(is_valid):
+            axes.text(column + 0.5, 2.1, head, ha="center", va="bottom")
+            for row, (side, was) in enumerate(was_valid):
+                colour = PALE if row == column else "#fbdcb8"
+                axes.add_patch(plt.Rectangle((column, 1 - row), 1, 1, facecolor=colour))
+                name = ("", "lost", "gained")[(row != column) * (1 + row)]
+                text = f"{name} {(was & now).sum()}".strip()
+                axes.text(column + 0.5, 1.5 - row, text, ha="center", va="center", fontsize=12)
+                axes.text(-0.05, 1.5 - row, side, ha="right", va="center")
+        axes.set(xlim=(-0.9, 2.1), ylim=(-0.1, 2.6))
+    return axes.figure
+
+
+def simulated(
+    worlds: Mapping[str, Sequence[float]],
+    seen: float | Sequence[float],
+    title: str = "",
+    xlabel: str = "",
+    mark: str = "seen",
+) -> Figure:
+    """How often each value came in each simulated world; a dashed line, with the name ``mark``, at
+    each value that was ``seen``.
+    """
+    every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
+    whole = bool(numpy.all(every == every.round()))
+    edges = numpy.arange(every.min() - 0.5, every.max() + 1.5) if whole else 40
+    edges = edges if whole else numpy.histogram_bin_edges(every, edges)
+    looks = [{"color": BLUE, "alpha": 0.75}, {"color": ORANGE, "alpha": 0.55, "hatch": "//"}]
+    with _sheet(title, 7.5, 3, bare=False) as axes:
+        for (name, values), look in zip(worlds.items(), looks, strict=False):
+            axes.hist(values, bins=edges, label=name, **look)
+        for at, place in enumerate(numpy.atleast_1d(seen)):
+            label = "" if at else mark
+            axes.axvline(place, color=DARK, linestyle=(0, (5, 3)), label=label)
+        axes.set(xlabel=xlabel, ylabel="how often")
+        if whole:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return axes.figure
+
+
+def continuations(
+    names: Iterable[str], start: str, widths: Sequence[int] = (3, 2, 2)
+) -> tuple[Tree, list[str]]:
+    """What follows the word ``start`` in a list of names, with how probable each next word is after
+    the word before it; and the most probable path.
+    """
+    counts: dict[str, Counter[str]] = {}
+    for name in names:
+        words = [*re.findall("_?[^_]+", name), "("]
+        for word, after in pairwise(words):
+            counts.setdefault(word, Counter())[after] += 1
+
+    def below(word: str, wide: Sequence[int]) -> Tree:
+        after = counts.get(word, Counter())
+        best = after.most_common(wide[0]) if wide else ()
+        return {one: (f"{n / after.total():.2f}", below(one, wide[1:])) for one, n in best}
+
+    root = node = below(start, widths)
+    path: list[str] = []
+    while node:
+        path.append(next(iter(node)))
+        node = node[path[-1]][1]
+    return root, path
+
+
+def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
+    """The names that an editor offered after step ``at`` of a walk, as a tree of tokens with the
+    unconstrained model's probability of each first token; and the path that was written. At most
+    ``most`` names, the most likely ones.
+    """
+    likely, piece = walked.probabilities[at + 1], walked.vocabulary.piece
+    names = sorted(walked.spelled(at), key=lambda name: -float(likely[name[0]]))
+    written = [step.token for step in walked.steps[at + 1 :]]
+    done = next((name for name in names if list(name) == written[: len(name)]), ())
+    root: Tree = {}
+    for name in [done, *(one for one in names if one != done)][:most]:
+        node = root
+        for depth, token in enumerate(name):
+            beside = f"{float(likely[token]):.2f}" if depth == 0 else ""
+            node = node.setdefault(piece(token), (beside, {}))[1]
+    return root, [piece(token) for token in done]

@@ -20,12 +20,14 @@ def check(what: str, came: Any, wanted: Any, right: bool | None = None, near: fl
     If a property is checked instead of a value, ``right`` says whether it holds, and ``wanted``
     says in words what it is.
     """
-    __tracebackhide__ = True  # the student reads the message, not this function
     if _same(came, wanted, near) if right is None else right:
         return
     hint = "   (is there a `return`?)" if came is None else ""
     asked = _short(wanted) if right is None else wanted
-    raise AssertionError(f"{what}\n   came:   {_short(came)}{hint}\n   wanted: {asked}")
+    error = AssertionError(f"{what}\n   came:   {_short(came)}{hint}\n   wanted: {asked}")
+    # IPython shows this in place of the traceback, which would be about this function
+    error._render_traceback_ = lambda: ["Not yet right.", *str(error).split("\n")]
+    raise error
 
 
 def keep(*functions: Callable) -> None:

@@ -74,7 +74,15 @@ def steps(texts: Sequence[str], back: str = "", title: str = "") -> Figure:
     with _sheet(title, 7.5, 1.9 if back else 1.3) as axes:
         for at, text in enumerate(texts):
             box = {"boxstyle": "round,pad=0.5", "facecolor": "#eef4fa", "edgecolor": BLUE}
-            axes.text(at, 0, fill(text, 16), bbox=box, ha="center", va="center", fontsize=9)
+            axes.text(
+                at,
+                0,
+                fill(text, 16 if len(texts) < 5 else 12),
+                bbox=box,
+                ha="center",
+                va="center",
+                fontsize=9,
+            )
             if at:
                 place, arrow = (at - 0.36, 0), {"arrowstyle": "->", "color": DARK, "linewidth": 1.5}
                 axes.annotate("", place, (at - 0.64, 0), arrowprops=arrow)

@@ -118,11 +118,13 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
     return rows_of(first, rests | defined)
 
 
-def curve(passes: Passes, thresholds: ArrayLike, hits: Hits) -> np.ndarray:
+def curve(
+    passes: Passes, thresholds: ArrayLike, hits: Hits, policy: str = "dag_confidence"
+) -> np.ndarray:
     """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below
-    each threshold.
+    each threshold of a policy.
     """
-    return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)
+    return outcome(passes, triggered(passes.first, policy, thresholds), hits)
 
 
 def best(means: np.ndarray) -> np.ndarray:

@@ -44,25 +44,16 @@ def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
     return [one for api in apis[1::2] for one in [t for t in tasks if t.target == api][:2]]
 
 
-def corpus() -> Iterator[list[str]]:
-    """(size, arm, id, what is read, what is written) for the arms *errors* and *frequency*.
-
-    Each API that is not tested has up to four prompts, half of them the benchmark's, the others
-    the corpus's. The right call begins with the mark where the base model fails, or for as many of
-    the rarest APIs; and then it is written once more, below documentation.
+def taught(further: Iterable[ApiTask]) -> dict[ApiTask, str]:
+    """The prompts that teach, with the right call of each: up to four for each API that is not
+    tested, half of them the benchmark's, the others the corpus's.
     """
-    from lookuplab.benchmark import evaluate
-    from lookuplab.cloudapi.bench import CloudApiBench
-    from lookuplab.cloudapi.dag import retrieved_documents
     from lookuplab.cloudapi.prompts import task_prompt
-    from lookuplab.cloudapi.specs import ApiIndex, load_index
-    from lookuplab.cloudapi.tasks import load_tasks
-    from lookuplab.models import load
-    from recipes.mini.corpus import DEVELOPMENT_TASKS, FURTHER, call, reserved, usage, wording
+    from lookuplab.cloudapi.specs import load_index
+    from recipes.mini.corpus import call, reserved, usage, wording
 
-    further, index = load_tasks(FURTHER), load_index()
-    tests, calls = tested(further), dict[ApiTask, str]()
-    apis, answers = {task.target: task for task in further}, {*chain(*(t.targets for t in tests))}
+    tests, apis = tested(further), {task.target: task for task in further}
+    index, answers, calls = load_index(), {*chain(*(task.targets for task in tests))}, {}
     for api in sorted(apis.keys() - answers):
         spec = index.by_id[api]
         for number in range(4):
@@ -75,6 +66,25 @@ def corpus() -> Iterator[list[str]]:
             if said not in after and not reserved(text):
                 task = replace(apis[api], id=f"{api}@{number}", prompt=f"{before}.")
                 calls[task] = name[1:] + after
+    return calls
+
+
+def corpus() -> Iterator[list[str]]:
+    """(size, arm, id, what is read, what is written) for the arms *errors* and *frequency*.
+
+    The right call begins with the mark where the base model fails, or for as many of the rarest
+    APIs; and then it is written once more, below documentation.
+    """
+    from lookuplab.benchmark import evaluate
+    from lookuplab.cloudapi.bench import CloudApiBench
+    from lookuplab.cloudapi.dag import retrieved_documents
+    from lookuplab.cloudapi.specs import ApiIndex, load_index
+    from lookuplab.cloudapi.tasks import load_tasks
+    from lookuplab.models import load
+    from recipes.mini.corpus import DEVELOPMENT_TASKS, FURTHER, reserved
+
+    further, index = load_tasks(FURTHER), load_index()
+    tests, calls = tested(further), taught(further)
     held_out = {task.target for task in (*tests, *load_tasks(DEVELOPMENT_TASKS))}
     names = {index.by_id[api].name for api in held_out}
     known = ApiIndex(spec for spec in index.specs if spec.name not in names)

@@ -43,13 +43,15 @@ def triggered(
 
     *base* never does, *dag* always; *dag_index_lookup* does if the invoked "API name" is not "in
     the API index" (Section 4.1); *dag_confidence* if its confidence is below the threshold (4.2),
-    with shape (tasks, m) for m thresholds; *dag_plus_plus* if either holds (4.3). ``exists`` is the
-    column that says whether the name is known:
+    with shape (tasks, m) for m thresholds; *dag_plus_plus* if either holds (4.3); *asked*, not in
+    the paper, if the probability of *not* asking is below the threshold: 1 minus the column
+    ``asked``, the probability of the mark that a model was taught (data/mini/ASKING.md).
+    ``exists`` is the column that says whether the name is known:
     ``exists_anywhere`` in the index, as in the paper, or ``exists`` among the methods of the
     prompt's client, which is stricter. Raises UserError for a threshold outside 0 to 1, and if
     there is no confidence.
     """
-    check_choice("policy", policy, POLICIES)
+    check_choice("policy", policy, (*POLICIES, "asked"))
     check_choice("exists", exists, ("exists", "exists_anywhere"))
     if not np.size(threshold):
         raise UserError("there is no threshold: give at least one, from 0 to 1")
@@ -64,8 +66,9 @@ def triggered(
     absent: np.ndarray = ~first[exists].to_numpy(dtype=bool)
     if policy == "dag_index_lookup":
         return absent
-    unsure: np.ndarray = np.less.outer(first.minimum.to_numpy(), threshold)
-    return unsure if policy == "dag_confidence" else (absent | unsure.T).T
+    sure = 1 - first.asked if policy == "asked" else first.minimum
+    unsure: np.ndarray = np.less.outer(sure.to_numpy(), threshold)
+    return (absent | unsure.T).T if policy == "dag_plus_plus" else unsure
 
 
 def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:

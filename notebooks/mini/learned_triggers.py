@@ -1,0 +1,291 @@
+"""When to look up, learned and triggered: the rows of learned_lookup (data/mini/ASKING.md).
+
+The models of one size answer the same tasks in the same three passes: the base model and, by *arm*,
+those that learned to write a mark before an API's name. Rows are those of the base model, and
+conditions name the arm. ``share_25/errors asked`` is the arm *errors* with documentation for a
+quarter of the tasks, those with the highest probability of the mark.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pandas import DataFrame, Series, cut
+from triggers import aurc_interval, best, curve, ece_interval, folds, lowest
+
+from lookuplab.benchmark import evaluate
+from lookuplab.cloudapi.bench import CloudApiBench
+from lookuplab.cloudapi.dag import Passes, passes, retrieved_documents
+from lookuplab.cloudapi.policies import (
+    Hits,
+    Rows,
+    by_class,
+    class_rows,
+    outcome,
+    rows_of,
+    triggered,
+)
+from lookuplab.models import Model, complete, score
+from lookuplab.scoring.calibration import auroc_interval
+from lookuplab.toolgen.pairs import MARK
+
+BANDS = {"0": 0, "1-3": 3, "4-10": 10, "11-30": 30, "31-100": 100, "101-300": 300, "301-600": 600}
+RULES = {"dag_index_lookup": 0.8, "dag_plus_plus": 0.8, "asked": 0.5}  # policy -> threshold
+COMPARED = [("errors asked", "errors confidence"), ("errors asked", "base confidence")]
+COMPARED += [("errors asked", "frequency asked"), ("errors asked", "errors random")]
+COMPARED += [("errors confidence", "base confidence"), ("unmarked confidence", "base confidence")]
+COMPARED += [(new.replace("errors", "errors-seed1"), old) for new, old in COMPARED[1:3]]
+COMPARED += [("errors-seed1 asked", "errors-seed1 confidence")]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A model's passes. ``shown``: (tasks,) the name in the wrong document; ``queries``: the pass
+    with BM25's first document by the words of the comment, and by those of answer and comment.
+
+    The first pass of a model that learned the mark has the columns ``asked``, the mark's
+    probability before the first token, and ``asks``, whether the greedy answer begins with it.
+    """
+
+    passes: Passes
+    shown: Sequence[str]
+    queries: Mapping[str, Passes]
+
+    @property
+    def first(self) -> DataFrame:
+        return self.passes.first
+
+
+def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answered:
+    """Answer all tasks without documentation, with the right and with a wrong document."""
+    p = passes(model, bench)
+    documents = retrieved_documents(bench.tasks, p.first)
+    shown = [bench.index.by_id[documents.miss[task.id][0]].name for task in bench.tasks]
+    if marked:
+        prompts = [bench.prompt(task) for task in bench.tasks]
+        marks = score(model, [(prompt, MARK) for prompt in prompts])
+        greedy = complete(model, prompts, bench.decoding)
+        asks = [
+            one.token_ids[:1] == mark.token_ids for one, mark in zip(greedy, marks, strict=True)
+        ]
+        asked = np.exp([sum(mark.token_logprobs or ()) for mark in marks])
+        p = replace(p, first=p.first.assign(asked=asked, asks=asks))
+    found, comments = {}, Series([task.comment for task in bench.tasks])
+    if queries:
+        both = p.first.name.fillna("").to_numpy() + " " + comments
+        for name, words in {"comment": comments, "both": both}.items():
+            top = retrieved_documents(bench.tasks, p.first.assign(name=words.to_numpy()))
+            first = {
+                task.id: (top.hit if is_found else top.miss)[task.id]
+                for task, is_found in zip(bench.tasks, top.found, strict=True)
+            }
+            documented = evaluate(model, replace(bench, documents=first))
+            found[name] = replace(p, hit=documented, miss=documented, retrieved=top.found)
+    return Answered(p, shown, found)
+
+
+def orders(p: Passes, counts: Sequence[int], hits: Hits) -> dict[str, np.ndarray]:
+    """(tasks,) scores by name, the task that is to be looked up first has the lowest."""
+    gain = outcome(p, True, hits) - p.first.valid
+    found = {
+        "confidence": p.first["minimum"],
+        "frequency": counts,
+        "random": np.zeros(len(gain)),
+        "oracle": -gain,
+    }
+    if "asked" in p.first:
+        found["asked"] = -p.first.asked
+    return {name: np.asarray(order, dtype=float) for name, order in found.items()}
+
+
+def looked_up(
+    p: Passes, arm: str, counts: Sequence[int], shares: Sequence[float], hits: Hits
+) -> dict[str, np.ndarray]:
+    """``<arm> <order>`` -> (tasks, shares) probabilities of a valid call."""
+    base, documented = p.first.valid.to_numpy(dtype=float), outcome(p, True, hits)
+    gain = (documented - base)[:, None]
+    return {
+        f"{arm} {name}": (base[:, None] + lowest(order, shares) * gain).clip(0, 1)
+        for name, order in orders(p, counts, hits).items()
+    }
+
+
+def share_rows(
+    arms: Mapping[str, Answered],
+    counts: Sequence[int],
+    shares: Sequence[float],
+    hits: Mapping[str, float | None],
+    compared: Sequence[float] = (),
+) -> Rows:
+    """Valid calls against the share of tasks with documentation: ``share_25/<arm> <order>``.
+
+    hits: metric -> the retriever's precision, None for BM25 left to itself. At the ``compared``
+    shares also the paired differences of ``COMPARED``, over all tasks and by class, as
+    ``<metric without percent>change_points``, and ``tokens_per_task``, read and written.
+    """
+    rows, first = [], next(iter(arms.values())).first
+    classes = {"": np.full(len(first), True)} | by_class(first)
+    del classes["all"]
+    for metric, precision in hits.items():
+        values: dict[str, np.ndarray] = {}
+        for arm, answered in arms.items():
+            p = answered.passes
+            values |= looked_up(
+                p, arm, counts, shares, p.retrieved if precision is None else precision
+            )
+        for way, valid in values.items():
+            names = [f"share_{100 * share:g}/{way}" for share in shares]
+            rows += class_rows(first, names, {metric: valid}, {"": True})
+        change = metric.replace("percent", "change_points")
+        pairs = [pair for pair in COMPARED if values.keys() >= {*pair}]
+        for new, old in pairs:
+            for share in compared:
+                at, head = list(shares).index(share), f"share_{100 * share:g}"
+                both = (values[new] - values[old])[:, at]
+                name = f"{head}/{new} - {head}/{old}"
+                rows += class_rows(first, name, {change: both}, classes)
+    return rows
+
+
+def rule_rows(arms: Mapping[str, Answered], counts: Sequence[int], shares: Sequence[float]) -> Rows:
+    """Valid calls, the share of lookups and tokens a task, read and written, with a precision of
+    50%: of the rules that fix their own share, *asked* where the mark is at least as likely as not,
+    and at ``shares`` by the mark and by confidence.
+    """
+    rows = []
+    for arm, answered in arms.items():
+        p, first = answered.passes, answered.first
+        masks = {
+            f"{rule}/{arm}": triggered(first, rule, at)
+            for rule, at in RULES.items()
+            if rule != "asked" or "asked" in first
+        }
+        for name, order in orders(p, counts, 50).items():
+            if name in ("asked", "confidence"):
+                for share, mask in zip(shares, lowest(order, shares).T, strict=True):
+                    masks[f"at_{100 * share:g}/{arm} {name}"] = mask
+        for name, mask in masks.items():
+            tokens, second = (
+                outcome(p, shown, 50, lambda frame: frame.prompt_tokens + frame.new_tokens)
+                for shown in (False, True)
+            )
+            gain = outcome(p, True, 50) - first.valid
+            numbers = {
+                "valid_percent": (first.valid + mask * gain).clip(0, 1),
+                "triggered_percent": mask,
+                "tokens_per_task": tokens + mask * second,
+            }
+            rows += class_rows(first, name, numbers, {"": True})
+    return rows
+
+
+def held_out_rows(
+    arms: Mapping[str, Answered], thresholds: np.ndarray, hits: Hits, count: int = 5, seed: int = 0
+) -> Rows:
+    """Each trigger with the thresholds that were best on the other ``count - 1`` parts of the APIs:
+    ``held_out/<arm> <trigger>``, and the paired differences of ``COMPARED``.
+    """
+    rows, ways = [], {}
+    for arm, answered in arms.items():
+        p = answered.passes
+        fold = folds(p.first.cluster, p.first.frequency, count, seed)
+        for name, policy in {"confidence": "dag_confidence", "asked": "asked"}.items():
+            if name == "asked" and "asked" not in p.first:
+                continue
+            values, masks = (
+                curve(p, thresholds, hits, policy),
+                triggered(p.first, policy, thresholds),
+            )
+            parts = [best(values[fold != part].mean(axis=0)) for part in range(count)]
+            at = np.arange(len(values)), np.array(parts)[fold]
+            ways[f"held_out/{arm} {name}"] = values[at]
+            numbers = {"valid_percent": values[at], "triggered_percent": masks[at]}
+            rows += class_rows(p.first, f"held_out/{arm} {name}", numbers, {"": True})
+    pairs = [tuple(f"held_out/{one}" for one in pair) for pair in COMPARED]
+    present = [pair for pair in pairs if ways.keys() >= {*pair}]
+    for new, old in present:
+        change = {"valid_change_points": ways[new] - ways[old]}
+        rows += class_rows(answered.first, f"{new} - {old}", change, {"": True})
+    return rows
+
+
+def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
+    """What teaching costs and changes, by arm and class: valid calls without lookup, the effect of
+    a wrong document and how often its API is then called, asking rates by class and count, and how
+    well mark and confidence tell the calls that are not valid.
+    """
+    base, rows = arms["base"], []
+    bands = cut(counts, [-1, *BANDS.values()], labels=[*BANDS])
+    for arm, answered in arms.items():
+        p, first = answered.passes, answered.first
+        harm = 1.0 * p.miss.valid - first.valid
+        copied = (p.miss.name == np.array(answered.shown)).to_numpy(dtype=float)
+        numbers = {
+            "valid_percent": first.valid,
+            "wrong_document_change_points": harm,
+            "wrong_document_copied_percent": copied,
+            "right_document_change_points": 1.0 * p.hit.valid - first.valid,
+        }
+        rows += class_rows(base.first, arm, numbers)
+        if arm != "base":
+            lost = 1.0 * first.valid - base.first.valid
+            more = harm - (1.0 * base.passes.miss.valid - base.first.valid)
+            change = {"valid_change_points": lost, "wrong_document_difference_points": more}
+            rows += class_rows(base.first, f"{arm} - base", change)
+        if "asks" in first:
+            asks = first.asks.to_numpy(dtype=bool)
+            asked = {"asked_percent": asks, "mark_percent": first.asked}
+            rows += class_rows(base.first, arm, asked)
+            parts = {f"count_{band}": bands == band for band in BANDS if (bands == band).any()}
+            for part, inside in parts.items():
+                rows += class_rows(base.first, f"{part}/{arm}", asked, {"": inside})
+            for said, inside in {"asking": asks, "not_asking": ~asks}.items():
+                if inside.any():
+                    shown = {name: numbers[name] for name in numbers if name.startswith("wrong")}
+                    rows += class_rows(base.first, f"{said}/{arm}", shown, {"": inside})
+        rows += _told(base.first, first, arm)
+    return rows
+
+
+def _told(base: DataFrame, first: DataFrame, arm: str) -> Rows:
+    """How well a model's mark and confidence tell which of its calls are valid, and the mark which
+    of the base model's are.
+    """
+    apis, numbers = first.cluster, {}
+    scores = {"confidence": first["minimum"]}
+    if "asked" in first:
+        scores["asked"] = 1 - first.asked
+        numbers[f"{arm} asked/base", "auroc"] = auroc_interval(base.valid, scores["asked"], apis)
+        change = auroc_interval(first.valid, scores["asked"], apis, less=scores["confidence"])
+        numbers[f"{arm} asked - {arm} confidence", "auroc_change_points"] = change
+    for name, sure in scores.items():
+        numbers[f"{arm} {name}", "auroc"] = auroc_interval(first.valid, sure, apis)
+        numbers[f"{arm} {name}", "ece"] = ece_interval(first.valid, sure, apis)
+        numbers[f"{arm} {name}", "aurc"] = aurc_interval(first.valid, sure, apis)
+    known = {name: number for name, number in numbers.items() if number.value == number.value}
+    return rows_of(base, known)
+
+
+def query_rows(
+    arms: Mapping[str, Answered], counts: Sequence[int], shares: Sequence[float]
+) -> Rows:
+    """BM25 left to itself, by its query (the first answer, the comment, both): how often it finds
+    the right document, and valid calls with documentation for these shares and for all.
+    """
+    rows = []
+    for arm, answered in arms.items():
+        p = answered.passes
+        real = replace(p, hit=p.hit.where(p.retrieved, p.miss))
+        by_query = {"answer": replace(real, miss=real.hit), **answered.queries}
+        for query, documented in by_query.items() if answered.queries else ():
+            always = {
+                "found_percent": documented.retrieved,
+                "valid_percent": outcome(documented, True, 0),
+            }
+            rows += class_rows(p.first, f"query_{query}/{arm}", always, {"": True})
+            ways = looked_up(documented, arm, counts, shares, 0)
+            for way in (f"{arm} asked", f"{arm} confidence"):
+                if way in ways:
+                    names = [f"query_{query}/share_{100 * share:g}/{way}" for share in shares]
+                    rows += class_rows(p.first, names, {"valid_percent": ways[way]}, {"": True})
+    return rows

@@ -152,7 +152,7 @@ def rule_rows(arms: Mapping[str, Answered], counts: Sequence[int], shares: Seque
     50%: of the rules that fix their own share, *asked* where the mark is at least as likely as not,
     and at ``shares`` by the mark and by confidence.
     """
-    rows = []
+    rows, base = [], arms["base"].first
     for arm, answered in arms.items():
         p, first = answered.passes, answered.first
         masks = {
@@ -175,7 +175,7 @@ def rule_rows(arms: Mapping[str, Answered], counts: Sequence[int], shares: Seque
                 "triggered_percent": mask,
                 "tokens_per_task": tokens + mask * second,
             }
-            rows += class_rows(first, name, numbers, {"": True})
+            rows += class_rows(base, name, numbers, {"": True})
     return rows
 
 
@@ -185,7 +185,7 @@ def held_out_rows(
     """Each trigger with the thresholds that were best on the other ``count - 1`` parts of the APIs:
     ``held_out/<arm> <trigger>``, and the paired differences of ``COMPARED``.
     """
-    rows, ways = [], {}
+    rows, ways, base = [], {}, arms["base"].first
     for arm, answered in arms.items():
         p = answered.passes
         fold = folds(p.first.cluster, p.first.frequency, count, seed)
@@ -200,12 +200,12 @@ def held_out_rows(
             at = np.arange(len(values)), np.array(parts)[fold]
             ways[f"held_out/{arm} {name}"] = values[at]
             numbers = {"valid_percent": values[at], "triggered_percent": masks[at]}
-            rows += class_rows(p.first, f"held_out/{arm} {name}", numbers, {"": True})
+            rows += class_rows(base, f"held_out/{arm} {name}", numbers, {"": True})
     pairs = [tuple(f"held_out/{one}" for one in pair) for pair in COMPARED]
     present = [pair for pair in pairs if ways.keys() >= {*pair}]
     for new, old in present:
         change = {"valid_change_points": ways[new] - ways[old]}
-        rows += class_rows(answered.first, f"{new} - {old}", change, {"": True})
+        rows += class_rows(base, f"{new} - {old}", change, {"": True})
     return rows
 
 
@@ -272,20 +272,20 @@ def query_rows(
     """BM25 left to itself, by its query (the first answer, the comment, both): how often it finds
     the right document, and valid calls with documentation for these shares and for all.
     """
-    rows = []
+    rows, base = [], arms["base"].first
     for arm, answered in arms.items():
         p = answered.passes
-        real = replace(p, hit=p.hit.where(p.retrieved, p.miss))
-        by_query = {"answer": replace(real, miss=real.hit), **answered.queries}
-        for query, documented in by_query.items() if answered.queries else ():
+        by_query = {"answer": (p, p.retrieved)}
+        by_query |= {name: (asked, 0) for name, asked in answered.queries.items()}
+        for query, (documented, hits) in by_query.items() if answered.queries else ():
             always = {
                 "found_percent": documented.retrieved,
-                "valid_percent": outcome(documented, True, 0),
+                "valid_percent": outcome(documented, True, hits),
             }
-            rows += class_rows(p.first, f"query_{query}/{arm}", always, {"": True})
-            ways = looked_up(documented, arm, counts, shares, 0)
+            rows += class_rows(base, f"query_{query}/{arm}", always, {"": True})
+            ways = looked_up(documented, arm, counts, shares, hits)
             for way in (f"{arm} asked", f"{arm} confidence"):
                 if way in ways:
                     names = [f"query_{query}/share_{100 * share:g}/{way}" for share in shares]
-                    rows += class_rows(p.first, names, {"valid_percent": ways[way]}, {"": True})
+                    rows += class_rows(base, names, {"valid_percent": ways[way]}, {"": True})
     return rows

@@ -17,6 +17,7 @@ TEXT = "# -*- coding: {} -*-\nname = 'Zo\u00eb'\n"
         (codecs.BOM_UTF8 + b"x = 1\r\ny = 2\r", "x = 1\ny = 2\n"),
         (TEXT.format("latin-1").encode("latin-1"), TEXT.format("latin-1")),
         (TEXT.format("cp1252").encode("cp1252"), TEXT.format("cp1252")),
+        ("x = 'Zo\u00eb'\n".encode("utf-16"), "x = 'Zo\u00eb'\n"),
         (b"# coding: no-such\nx = 1\n", "# coding: no-such\nx = 1\n"),
         (b"x = '\xff'\n", "x = '\ufffd'\n"),
     ],
@@ -35,7 +36,9 @@ def test_python_is_read_as_python_reads_it(tmp_path, data, text):
         (rb'{"a": ["\ud83d\ude00", {"b": "\udc00"}]}', ["\U0001f600", {"b": "?"}]),
         (rb'{"a": "\\ud83d"}', r"\ud83d"),
         (b'{"a": null}', None),
-        (b'{"a": "Zo\xeb"}', "Zo\ufffd"),
+        (b'{"a": "Zo\xeb"}', "Zo?"),
+        ('{"a": "Zo\u00eb"}\r\n'.encode("utf-16"), "Zo\u00eb"),
+        (gzip.compress('{"a": "Zo\u00eb"}'.encode("utf-16")), "Zo\u00eb"),
         (gzip.compress(b'{"a": 1}'), 1),  # whatever its name is
     ],
 )

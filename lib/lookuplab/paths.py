@@ -3,6 +3,7 @@
 Notebooks never build a path themselves.
 """
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -31,6 +32,7 @@ FIGURES = ROOT / "figures"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
 HashForm = Literal["content", "digests", "lines"]
+UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # what a file in UTF-16 begins with
 # the same content gives the same bytes
 COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
 
@@ -88,21 +90,25 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def opened(path: Path) -> TextIO:
-    """A text file in UTF-8 to read: plain, gzip or xz; "-" is standard input. Bytes that are no
-    characters become U+FFFD.
+    """A text file to read: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16; "-" is
+    standard input. Bytes that are no characters become lone surrogates.
     """
     data: Any = io.BufferedReader(sys.stdin.buffer if path == Path("-") else path.open("rb"))
     for magic, decompressed in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open)):
         if data.peek(len(magic)).startswith(magic):
             data = io.BufferedReader(decompressed(data, "rb"))
-    return io.TextIOWrapper(data, "utf-8-sig", "replace")
+    encoding = "utf-16" if data.peek(2).startswith(UTF_16) else "utf-8-sig"
+    return io.TextIOWrapper(data, encoding, "surrogateescape")
 
 
 def source_text(path: Path) -> str:
     """A Python file as Python reads it: with a byte order mark, in the encoding that it declares,
-    with any line ends. Bytes that are none of its characters become U+FFFD.
+    with any line ends; also one in UTF-16, which Python refuses. Bytes that are none of its
+    characters become U+FFFD.
     """
     with path.open("rb") as file:
+        if file.peek(2).startswith(UTF_16):
+            return path.read_text("utf-16", "replace")
         try:
             encoding, _ = tokenize.detect_encoding(file.readline)
         except SyntaxError:  # neither UTF-8 nor a known encoding
@@ -112,10 +118,10 @@ def source_text(path: Path) -> str:
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) of a JSON Lines file, compressed or not. Half a character (a lone
-    surrogate), which nothing can write again, becomes "?". Raises UserError with the number of an
-    invalid line.
+    surrogate) or a byte that is not UTF-8, which nothing can write again, becomes "?", and stderr
+    says in how many lines. Raises UserError with the number of an invalid line.
     """
-    number = 0
+    number, replaced = 0, []
     try:
         with opened(file) as lines:
             for number, line in enumerate(lines, 1):
@@ -123,9 +129,12 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     fields = json.loads(line)
                     if not isinstance(fields, dict):
                         raise ValueError("not an object")
-                    if re.search(r"\\u[dD][89a-fA-F]", line):
+                    if re.search(r"\\u[dD][89a-fA-F]|[\udc80-\udcff]", line):
                         text = json.dumps(fields, ensure_ascii=False)
-                        fields = json.loads(text.encode("utf-8", "replace"))
+                        clean = text.encode("utf-8", "replace").decode()
+                        if clean != text:
+                            replaced.append(number)
+                            fields = json.loads(clean)
                     yield number, fields
     except (ValueError, RecursionError) as error:
         why = f"{error}; each line must be one JSON object"
@@ -134,6 +143,12 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         why = str(getattr(error, "strerror", None) or error)
         at = f" after line {number}" if number else ""
         raise UserError(f"cannot read {file}{at}: {why}") from None
+    if replaced:
+        print(
+            f'{file}: lines with text that is not Unicode, which became "?": {len(replaced)} '
+            f"(the first is line {replaced[0]})",
+            file=sys.stderr,
+        )
 
 
 def file_hash(path: Path) -> str:

@@ -18,15 +18,8 @@ from lookuplab.stackoverflow.grader import (
     by_reason,
     environment,
     failing_references,
+    named,
 )
-
-
-def named(problems: Sequence[Problem], ids: str) -> set[str]:
-    """The ids in a text, parted by commas. Raises UserError for one that no problem has."""
-    found = {id.strip() for id in ids.split(",")} - {""}
-    if unknown := found - {problem.id for problem in problems}:
-        raise UserError(f"to leave out: no problem {', '.join(sorted(unknown))}")
-    return found
 
 
 def gradable(

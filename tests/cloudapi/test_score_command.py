@@ -25,12 +25,13 @@ AZURE = {
 }
 
 
-def test_repeated_ids_and_half_characters_lose_no_line(score):
-    odd = AWS | {"id": 2, "candidate": "encrypt(KeyId='k', Plaintext=b'')  # \ud83d"}
-    result = score("cloudapi", [AWS, AWS, odd])
+def test_repeated_ids_half_characters_and_null_completions_lose_no_line(score):
+    odd = AWS | {"id": 2, "candidate": "encrypt(KeyId='k', Plaintext=b'')  # \ud83d", "code": None}
+    result = score("cloudapi", [AWS, AWS, odd, AWS | {"id": 3, "candidate": None}])
     judged = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [(line["id"], line["valid"]) for line in judged] == [(1, True), (2, True)]
+    assert [(line["id"], line["valid"]) for line in judged] == [(1, True), (2, True), (3, False)]
     assert "lines that repeat an id, left out: 1" in result.stderr
+    assert "judged as empty: 1 (the first is line 4)" in result.stderr
 
 
 def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
@@ -48,7 +49,7 @@ def test_a_target_that_the_client_does_not_have_is_reported(score):
     ("line", "words"),
     [
         ("[1]", "line 2: not an object; each line must be"),
-        (AWS | {"candidate": None}, "line 2: the field 'candidate' must be of type str"),
+        (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
         (AWS | {"provider": "gcp"}, "line 2: provider is 'gcp'; it must be"),
         (AWS | {"client": "s4"}, "line 2: no client 's4'"),
     ],

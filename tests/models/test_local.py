@@ -453,6 +453,17 @@ def lacking_a_weight(folder):
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def with_token(special, template=None):
+    def change(folder):
+        tokenizer = byte_tokenizer()
+        tokenizer.add_tokens(["<|x|>"], special_tokens=special)
+        tokenizer.chat_template = template
+        tokenizer.save_pretrained(folder)
+
+    return change
+
+
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"
 FAILING = "{{ messages[0].nothing.at_all }}"
 
 
@@ -464,8 +475,12 @@ FAILING = "{{ messages[0].nothing.at_all }}"
         (without("*.safetensors"), "x", "cannot load model"),
         (without("config.json"), "x", "is no checkpoint: it has no config.json"),
         (written("config.json", "[]"), "x", "cannot load model"),
-        (lost_link, "x", "generation_config.json: a link to nothing"),
+        (written("model.safetensors", LFS), "x", "pointer of Git LFS.*git lfs pull"),
+        (lost_link, "x", "generation_config.json .a link to nothing.: No such file"),
         (lacking_a_weight, "x", "lacks weights .model.norm.weight"),
+        (with_token(False), "x", r"token '<.x.>' .* id 388, but its embedding only 388 rows"),
+        (with_token(True), "<|x|>", r"token '<.x.>' .* id 388"),
+        (with_token(True, "<|x|>"), "chat", r"token '<.x.>' .* id 388"),
         (written("chat_template.jinja", FAILING), "chat", "its chat template fails: .*nothing"),
     ],
 )
@@ -474,6 +489,12 @@ def test_what_is_no_whole_checkpoint_is_one_clear_line(tmp_path, change, asked, 
     with pytest.raises(UserError, match=message) as raised:
         answer(load(str(tmp_path), chat=asked == "chat"), Prompt("p", asked), SHORT)
     assert "\n" not in str(raised.value)
+
+
+def test_a_special_token_without_a_row_does_no_harm_where_no_prompt_has_it(tmp_path):
+    """CodeLlama-Python's, which are for infilling, and Gemma 3's, which stands for pictures."""
+    with_token(True)(save(tmp_path, "llama", vocabulary=0))
+    assert answer(load(str(tmp_path)), PROMPTS[0], SHORT).text
 
 
 def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path):

@@ -133,7 +133,7 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
 
 
 def test_what_is_no_model_or_no_endpoint_is_one_clear_line(endpoint):
-    with pytest.raises(UserError, match=r"404.*`other` does not exist.*the model's name"):
+    with pytest.raises(UserError, match=r"404.*`other` does not exist.*the names there: tiny"):
         complete(load(f"{endpoint.url}#other"), PROMPTS, SHORT, store=False)
     endpoint.seconds = 1.0
     with pytest.raises(UserError, match="timed out"):

@@ -69,6 +69,27 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
     assert "error: demo/asks: start it" in bad_input and "Traceback" not in bad_input
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("raise OSError(28, 'No space left on device')", "the disk: No space left on device"),
+        ("open('/proc/new', 'w').close()", None),
+        ("__import__('pathlib').Path('/dev/null/x').mkdir()", "/dev/null/x: Not a directory"),
+        ("raise OSError('I/O error (os error 28)')", "the disk: No space left on device"),
+    ],
+)
+def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(line, said):
+    try:
+        exec(line)
+    except OSError as error:
+        failure = runner.Failure(3, line, type(error).__name__, str(error), "a traceback")
+    plain = runner._plain(failure)
+    if said is None:  # what may be a bug keeps its traceback
+        assert plain == failure
+    else:
+        assert plain.ename == "UserError" and f"cannot use {said}" in plain.evalue
+
+
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
     kit.notebook("counts", kit.saves)
     for said_first in ("2 of 2 notebooks ran", "2 of 2 notebooks are up to date"):

@@ -1,6 +1,9 @@
 """Verdicts by execution: references first, nothing twice, equal to a fresh process a program."""
 
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from lookuplab.stackoverflow.grader import (
     VerdictStore,
     environment,
     failing_references,
+    fetch,
     verdicts,
 )
 
@@ -74,21 +78,38 @@ def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_ev
         gradable(problems[-1:], sandbox="none")
 
 
-def test_data_sets_that_a_user_put_there_are_read_in_the_sandbox_and_not_written(
+FETCHES = """
+import os, urllib.request
+place = os.path.join(os.environ.get("SEABORN_DATA", ""), "rows.csv")
+if not os.path.exists(place):
+    urllib.request.urlretrieve("{address}/rows.csv", place)
+    os.environ["SEABORN_DATA"]
+"""
+
+
+def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
     written_file, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     for name in server.CACHES:
         monkeypatch.setitem(server.CACHES, name, tmp_path / "fetched")
-    place = "import os\nplace = os.environ.get('SEABORN_DATA', '') + '/rows.csv'\n"
-    reads = written.record(1, f"{place}assert open(place).read() == '1'\n" + written.CONTEXT)
-    [problem] = ds1000.load_problems(written_file(reads))
-    assert [*failing_references([problem], grader())] == ["1"]
-    (tmp_path / "fetched").mkdir()
-    (tmp_path / "fetched" / "rows.csv").write_text("1")
-    assert failing_references([problem], grader()) == {}
-    (tried,) = verdicts([(problem, f"{place}open(place, 'w')")], grader())
-    assert not tried.passed and (tmp_path / "fetched" / "rows.csv").read_text() == "1"
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "rows.csv").write_text("1\n")
+    serve = partial(SimpleHTTPRequestHandler, directory=tmp_path / "served")
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        context = FETCHES.format(address=f"http://127.0.0.1:{site.server_port}") + written.CONTEXT
+        problems = ds1000.load_problems(
+            written_file(written.record(1, context), written.record(2, reference=WRONG))
+        )
+        assert [*failing_references(problems, grader())] == ["1", "2"]
+        count, left = fetch(problems, Path(sys.executable))
+        site.shutdown()
+    assert count == 1 and [*left] == ["2"]
+    assert failing_references(problems[:1], grader()) == {}
+    write = "open(os.environ['SEABORN_DATA'] + '/rows.csv', 'w')"
+    (tried,) = verdicts([(problems[0], f"import os\n{write}")], grader())
+    assert not tried.passed and (tmp_path / "fetched" / "rows.csv").read_text() == "1\n"
 
 
 def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(problems, kept):

@@ -26,9 +26,10 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
         GOOD | {"solution": "```python\nresult = 1\n```"},
         {"problem_id": "2", "solution": "for n in [1]: pass\n" + written.REFERENCE},
         GOOD,
+        GOOD | {"problem_id": 3},
     ]
-    result = graded(lines, "-o", output)
-    assert result.exit_code == 0, result.output
+    result = graded(lines, "-o", output, "--leave-out", "3")
+    assert result.exit_code == 0 and "left out by name: 3" in result.stdout, result.output
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [tuple(row.values())[:3] for row in rows] == [
         (2, 0, False),
@@ -40,9 +41,26 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
     assert list(rows[0]) == ["problem_id", "sample", "passed", "error"]
     assert rows[1]["error"] == "" and rows[0]["error"].startswith("AssertionError")
     said = " ".join(result.stdout.split())
+    assert "problems/all pass_at_1_percent 33.3 [" in said  # mean of 2/3 and 0
     assert "all passed_percent 40.0 [" in said  # 2 of 5
     assert "samples of a task: 2 to 3" in result.stderr
     assert "sandbox: " in result.stdout and (tmp_path / "store" / "verdicts.sqlite").is_file()
+
+
+def test_the_authors_files_are_read_as_they_are(graded):
+    about = written.record(1)["metadata"]
+    lines = [
+        {"id": 7, "code": written.REFERENCE, "metadata": about, "code_context": ""},
+        {"code": ["```python\n" + written.REFERENCE + "```", "result = 0"], "metadata": about},
+        {"id": 1, "code": [written.REFERENCE]},
+    ]
+    result = graded(lines)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["problem_id"], row["passed"]) for row in rows] == [(1, True)] * 3, result.output
+    assert "further texts of lists, left out: 1" in result.stderr
+    for line, missing in (({"code": "x"}, "problem_id"), ({"id": 1}, "solution")):
+        result = graded([GOOD, line])
+        assert f"line 2: the field '{missing}' is missing" in result.stderr, result.output
 
 
 def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
@@ -54,7 +72,7 @@ def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
     result = graded([GOOD, GOOD | {"problem_id": 2}, {"problem_id": 3, "solution": one[1]}])
     passed = [json.loads(line)["passed"] for line in result.stdout.splitlines()]
     assert passed == [True, None, None], result.output
-    assert "not judged: 2 of 3 answers; problems and reasons:" in result.stderr
+    assert "not judged: 2 of 3 answers; problems and reasons (" in result.stderr
     assert "2: not judged: the reference fails here, too: AssertionError:" in result.stderr
     assert "3: not judged: the reference fails here, too: not judged: passes only" in result.stderr
 
@@ -64,15 +82,20 @@ def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(grad
     for variant, passed in (("official", False), ("repaired", True)):
         result = graded([loose], "--variant", variant)
         assert json.loads(result.stdout)["passed"] is passed, result.output
-        assert "passed_percent" in result.stderr
+        assert "pass_at_1" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("numbers", "said"),
-    [([1, 999], "line 2: unknown problem_id '999'; "), ([], "holds no line")],
+    ("numbers", "left_out", "said"),
+    [
+        ([1, 999], "", "line 2: unknown problem_id '999'; "),
+        ([], "", "holds no line"),
+        ([1], "7, x", "to leave out: no problem 7, x"),
+        ([1], "1", "holds no line"),
+    ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(graded, tmp_path, numbers, said):
+def test_bad_input_is_one_line_and_nothing_is_written(graded, tmp_path, numbers, left_out, said):
     output, lines = tmp_path / "out.jsonl", [GOOD | {"problem_id": number} for number in numbers]
-    result = graded(lines, "-o", output)
+    result = graded(lines, "-o", output, "--leave-out", left_out)
     assert result.exit_code == 2 and said in result.stderr, result.output
     assert result.stderr.count("\n") == 1 and not output.exists()

@@ -6,8 +6,9 @@ writes the answers.
 
 import gc
 import json
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date
@@ -211,7 +212,26 @@ class LocalModel:
             raise UserError(
                 f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
             )
+        # whatever a prompt may be: plain tokens, its own special ones and those of its template
+        special = {id for id, token in tokenizer.added_tokens_decoder.items() if token.special}
+        template = str(tokenizer.chat_template) if self.chat else ""
+        used = tokenizer(f"client{template}", verbose=False)["input_ids"]
+        self._check_embedded(tokenizer, {*tokenizer.get_vocab().values()} - special | {*used})
         return tokenizer
+
+    def _check_embedded(self, tokenizer: Any, ids: Collection[int]) -> None:
+        """UserError for a token that the embedding has no row for. An adapter's is enlarged."""
+        rows = (
+            math.inf
+            if self.adapter
+            else getattr(self.config.get_text_config(), "vocab_size", math.inf)
+        )
+        if (last := max(ids)) >= rows:
+            raise UserError(
+                f"model {self.name}: token {tokenizer.convert_ids_to_tokens(last)!r} of its "
+                f"tokenizer has the id {last}, but its embedding only {rows} rows; save the model "
+                "again after resize_token_embeddings, or the tokenizer without the token"
+            )
 
     @cached_property
     def module(self) -> "PreTrainedModel":
@@ -322,6 +342,7 @@ class LocalModel:
         ids = ids or [start for start in starts if start is not None][:1]
         if not ids:
             raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
+        self._check_embedded(self.tokenizer, ids)
         return ids
 
     def generate(

@@ -141,13 +141,22 @@ def model_files(folder: Path) -> list[Path]:
     its folder, without ``NOT_CONTENT``, and its further chat templates. Other folders (``runs``,
     ``checkpoint-500``, ``original``) hold nothing of it.
 
-    Raises UserError for a link to nothing.
+    Raises UserError for a file that is not there (a link to nothing, a pointer of Git LFS) or
+    cannot be read.
     """
     places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*.jinja")]
     files = [
         file for file in sorted(places) if not (file.is_dir() or NOT_CONTENT.fullmatch(file.name))
     ]
     for file in files:
-        if not file.exists():
-            raise UserError(f"cannot read {file}: a link to nothing")
+        try:
+            with file.open("rb") as stream:
+                begins = stream.read(23)
+        except OSError as error:
+            link = " (a link to nothing)" if file.is_symlink() else ""
+            raise UserError(f"cannot read {file}{link}: {error.strerror}") from None
+        if begins == b"version https://git-lfs":
+            raise UserError(
+                f"{file} is a pointer of Git LFS, without the content: run `git lfs pull` there"
+            )
     return files

@@ -73,7 +73,11 @@ CANNOT = {  # a field that only some servers take -> what the others do not do
 }
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
 LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"
-FINISHED = ("stop", "length")  # an answer that has its end, and one that the limit cut off
+# how servers call an answer that has its end, and one that the limit of tokens cut off
+FINISHED = dict.fromkeys(
+    "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
+    "stop",
+) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
 HALVES = re.compile("[\ud800-\udfff]")  # of a character outside Unicode's first plane
 # pieces of a character: decoded alone, or as OpenAI writes them
 PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
@@ -315,9 +319,21 @@ class RemoteModel:
             advice = f" (after {RETRIES} retries at most)"
         elif status in (401, 403):
             advice = f"; the key is taken from {self.key_variable} (option key_variable)"
+        elif status in (400, 422) and re.search("context (length|size)|too long", words):
+            advice = "; shorten it, or let it be cut (options tokenizer and context; not of a chat)"
+        elif status in (400, 404) and (names := self._served()):
+            advice = f"; the names there: {', '.join(names)}"
         elif status == 404 or isinstance(error, ValueError):
-            advice = "; check the address (it usually ends with /v1) and the model's name"
+            advice = "; check the address (it usually ends with /v1)"
         return UserError(f"{self.name} at {self.base_url}: {words[:300]}{advice}")
+
+    def _served(self) -> list[str]:
+        """The models that the server names if this one is not among them, ten at most."""
+        try:
+            names = [model.id for model in self._client.models.list().data]
+        except (openai.APIError, ValueError, AttributeError, TypeError):
+            return []
+        return [] if self.name in names else names[:10]
 
     def _without_logprobs(self, reason: str) -> UserError:
         return UserError(
@@ -414,19 +430,20 @@ class RemoteModel:
         """``"stop"`` or ``"length"``. Raises UserError for a completion that is not one: cut short
         by the server, or all spent on reasoning that is not shown.
         """
-        if reason not in FINISHED:
+        finish = FINISHED.get(str(reason).lower(), "")
+        if not finish:
             raise UserError(
                 f"{self.name} at {self.base_url} did not finish its answer (finish_reason "
                 f"{reason!r}, {len(text)} characters): repeat the command, or leave this task out "
                 "if the server refuses it again"
             )
-        if self.chat and reason == "length" and not visible(text).strip():
+        if self.chat and finish == "length" and not visible(text).strip():
             raise UserError(
                 f"{self.name} at {self.base_url} spent all its tokens before it answered, on "
                 "reasoning: give it tokens for that (option thinking=2048) or switch it off "
                 "(thinking=false; docs/own.md)"
             )
-        return str(reason)
+        return finish
 
     def _log_probabilities(self, given: dict[str, Any], text: str) -> list[tuple[str, float]]:
         """The pieces that spell the text, with their log-probabilities; [] if none are asked for.

@@ -18,7 +18,7 @@ from subprocess import PIPE, Popen
 import psutil
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, explained
 from lookuplab.execution.progress import Progress, say
 from lookuplab.execution.spread import SHARE_VARIABLE, spread
 from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE
@@ -74,9 +74,20 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
         job.beside(".failure").unlink()
         if not failure:
             job.beside(".ran").write_text(_record(job, ran_with), "utf-8")
-        return failure and Failure(*failure)
+        return failure and _plain(Failure(*failure))
     message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
     return Failure(0, "", "ProcessDied", message, "")
+
+
+def _plain(failure: Failure) -> Failure:
+    """A full disk or an unusable path in a cell is bad input, too: one line, no traceback."""
+    text = failure.evalue
+    if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
+        file = re.search(r": b?'(.*)'$", text)
+        error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
+        if line := explained(error):
+            return failure._replace(ename="UserError", evalue=line)
+    return failure
 
 
 def environment(job: Job, threads: int) -> dict[str, str]:

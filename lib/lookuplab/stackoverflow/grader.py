@@ -24,8 +24,9 @@ from typing import Literal
 
 from lookuplab.errors import UserError
 from lookuplab.execution import environments
-from lookuplab.execution.progress import Progress
+from lookuplab.execution.progress import Progress, watched
 from lookuplab.execution.server import (
+    CACHES,
     NOT_JUDGED,
     ForkServer,
     Limits,
@@ -209,3 +210,29 @@ def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
     for id, error in errors:
         ids[error][id] = None
     return [f"{', '.join(some)}: {error}" for error, some in ids.items()]
+
+
+def named(problems: Sequence[Problem], ids: str) -> set[str]:
+    """The ids in a text, parted by commas. Raises UserError for one that no problem has."""
+    found = {id.strip() for id in ids.split(",")} - {""}
+    if unknown := found - {problem.id for problem in problems}:
+        raise UserError(f"to leave out: no problem {', '.join(sorted(unknown))}")
+    return found
+
+
+def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str]]:
+    """Run those references that fail in the sandbox once outside of it, with the network, so that
+    the data sets which they load are kept (``CACHES``).
+
+    Returns how many pass in the sandbox since, and id -> error of those that do not.
+    """
+    grader = Grader(python)
+    failing = failing_references(problems, grader)
+    for place in CACHES.values():
+        place.mkdir(parents=True, exist_ok=True)
+    asked = [problem for problem in problems if problem.id in failing]
+    with ForkServer("none", python) as server:
+        for problem in watched(asked, "fetching", "references"):
+            server.run(program(problem, problem.reference))
+    left = failing_references(asked, grader)
+    return len(failing) - len(left), left

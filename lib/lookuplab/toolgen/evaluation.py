@@ -21,7 +21,7 @@ from lookuplab.models import Completion, Prompt
 from lookuplab.models.loading import load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import hashed
-from lookuplab.scoring.rates import Array, Rate, averages, jackknife, of_share, row
+from lookuplab.scoring.rates import Array, Rate, averages, bare_row, jackknife, of_share, row
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
@@ -51,15 +51,19 @@ from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import (
     COLUMNS,
+    COMPONENTS,
     Compared,
     blanked,
     bleu,
     bleu_counts,
+    brevity_penalty,
     code_bleu,
     code_bleu_counts,
+    components,
     package_text,
+    precision,
 )
-from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, messages_of, verdict
+from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, CHECKS, CRASHES, messages_of, verdict
 
 LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
 
@@ -309,7 +313,9 @@ def judged_all(
 
 def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[str, Any]]:
     """Rows (``scoring.rates.row``) of what is no mean over the functions of a judged frame:
-    coverage of all their dependencies, BLEU-4 of the words between blanks, and CodeBLEU.
+    coverage of all their dependencies, BLEU-4 of the words between blanks and CodeBLEU with their
+    components, and how many functions have each of the checks' errors, an analyser without an
+    answer, no dependency, or an empty body.
     """
     texts = [*zip(frame.predicted, frame.wanted, strict=True)]
     uses = np.nan_to_num(frame[["covered", "dependencies"]].to_numpy(float))
@@ -323,9 +329,28 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
     numbers = {
         "depcov_percent": averages(uses[:, :1], frame.cluster, uses[:, 1:], of_share)[0].percent(),
         "bleu4": number(bleu, words),
+        "bleu4_precision": number(precision, words),
+        "bleu4_brevity_penalty": number(brevity_penalty, words),
         "codebleu": number(code_bleu, code),
     }
-    return [row("", "all", name, one) for name, one in numbers.items() if one.value == one.value]
+    for at, name in enumerate(COMPONENTS):
+        numbers[f"codebleu_{name}"] = number(partial(_component, at), code)
+    flags = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)} | {
+        "crashed": frame.failures.str.contains("|".join(CRASHES)),
+        "pylint_lost": frame.lost != "",
+        "jedi_lost": frame.dependencies.isna(),
+        "without_dependency": frame.dependencies == 0,
+        "empty": frame["empty"],
+    }
+    rows = [row("", "all", name, one) for name, one in numbers.items() if one.value == one.value]
+    return rows + [
+        bare_row("", "all", f"{name}_functions", each.sum(), len(frame))
+        for name, each in flags.items()
+    ]
+
+
+def _component(at: int, sums: Array) -> Array:
+    return components(sums)[..., at]
 
 
 def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:

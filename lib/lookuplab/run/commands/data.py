@@ -71,6 +71,32 @@ def get_source(name: str, *, yes: bool = False) -> None:
 
 
 @data.command()
+def fetch(problems: str, *, environment: str = "ds1000-grader") -> None:
+    """Fetch once the data sets that problems in DS-1000's form load from the network.
+
+    The sandbox has no network. The reference solutions that fail in it run once outside of it, with
+    the network and without its protection; what seaborn and scikit-learn load is kept in
+    data/downloads/fetched, which programs in the sandbox can read. Files of your own (from
+    ~/.cache/seaborn, ~/scikit_learn_data) may be put there as well.
+
+    \b
+    Example:
+      lookuplab data fetch data/downloads/ds1000/ds1000.jsonl.gz
+
+    Args:
+        environment: The Python that runs them, as for `lookuplab score ds1000`.
+    """
+    from lookuplab.stackoverflow import ds1000, grader
+
+    count, failing = grader.fetch(ds1000.load_problems(problems), grader.environment(environment))
+    click.echo(f"references that failed in the sandbox and pass now: {count}")
+    lines = [f"still failing: {line}" for line in grader.by_reason(failing.items())]
+    if failing and not count:
+        raise UserError(f"nothing was fetched; is there a network? {'; '.join(lines)}")
+    click.echo("\n".join(lines), err=True)
+
+
+@data.command()
 def mark(
     repositories: tuple[str, ...],
     *,

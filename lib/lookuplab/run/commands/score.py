@@ -9,7 +9,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +19,7 @@ from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, command
 from lookuplab.stackoverflow import grader
-from lookuplab.stackoverflow.ds1000 import load_problems
+from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from lookuplab.models import Completion
 
 Line = dict[str, Any]
-Read = Callable[[Line], "tuple[Any, Completion]"]
+Read = Callable[[Line], "tuple[Any, Completion] | None"]
 
 
 class Benchmarks(Group):
@@ -54,7 +53,7 @@ class Benchmarks(Group):
 
             benchmark = load_benchmark(cmd_name)
             read = of_tasks(benchmark, "id", "completion")
-            records, frame = judged_file(benchmark, file, output, read)
+            records, frame = judged_file(benchmark, file, output, read, ["completion"])
             rows = rate_rows(frame, benchmark.measures, benchmark.by)
             own_columns = frame.columns.drop(
                 ["model", "id", "cluster", "completion", "finish_reason"]
@@ -86,25 +85,34 @@ def judged_file(
     file: Path,
     output: Path | None,
     read: Read,
+    fields: Sequence[str],
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
-    """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "".
+    """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
+    without the lines of which ``read`` makes None.
 
-    Without ``samples``, an id counts once: lines that repeat it are left out, and said. So are
-    tasks that no line answers and uneven numbers of samples. Raises UserError with file and line
-    number.
+    Without ``samples``, an id counts once: lines that repeat it are left out, and said. A
+    completion, which is in one of ``fields``, is empty if it is null, and said. So are tasks that
+    no line answers and uneven numbers of samples. Raises UserError with file and line number.
     """
     from lookuplab.benchmark import judged
 
     if output and output.resolve() == file.resolve():
         raise UserError(f"{output} is the input; name another output file")
-    records, pairs = [], []
+    records, pairs, nulls = [], [], []
     times: Counter[str] = Counter()
     for number, record in json_lines(file):
+        given = [name for name in fields if name in record]
+        if given and all(record[name] is None for name in given):
+            nulls.append(number)
+            record[given[0]] = ""
         try:
-            task, completion = read(record)
+            pair = read(record)
         except UserError as error:
             raise UserError(f"{file}, line {number}: {error}") from None
+        if pair is None:
+            continue
+        task, completion = pair
         times[str(task.id)] += 1
         if samples or times[str(task.id)] == 1:
             records.append(record)
@@ -113,6 +121,9 @@ def judged_file(
         raise UserError(f"{file} holds no line to score")
     if repeated := times.total() - len(records):
         click.echo(f"lines that repeat an id, left out: {repeated}", err=True)
+    if nulls:
+        which = f"{len(nulls)} (the first is line {nulls[0]})"
+        click.echo(f"lines whose completion is null, judged as empty: {which}", err=True)
     if missing := len(benchmark.tasks) - len(times) if benchmark.tasks else 0:
         click.echo(f"tasks that are not scored: {missing} of {len(benchmark.tasks)}", err=True)
     if samples and len(numbers := {*times.values()}) > 1:
@@ -205,8 +216,9 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     from lookuplab.cloudapi.validity import CallJudgement
 
     bench = CloudApiBench([], index=load_index(index or INDEX))
-    read = partial(call_of, index=bench.index)
-    records, frame = judged_file(bench, file, output, read, samples=False)
+    records, frame = judged_file(
+        bench, file, output, lambda record: call_of(record, bench.index), ["candidate"], False
+    )
     rows = rate_rows(frame, bench.measures, "provider")
     counts = Counter([*frame.category, *frame["flags"].explode().dropna()])
     notes = [f"{name}: {count}" for name, count in counts.most_common()]
@@ -271,7 +283,7 @@ def toolgen(
     rules = rules_of(variant)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
         bench = ToolGen([], rules, machines=cluster, strict=False)
-        records, frame = judged_file(bench, file, output, function_of, samples=False)
+        records, frame = judged_file(bench, file, output, function_of, ["prediction"], False)
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
     fields = [*COLUMNS, "dependencies", "covered", "passed", "lost", "messages"]
     write("id", records, frame[fields], output, rows, digits=3)
@@ -302,6 +314,7 @@ def ds1000(
     environment: str = "ds1000-grader",
     sandbox: Literal["namespaces", "none"] | None = None,
     variant: Literal["official", "repaired"] = "official",
+    leave_out: str = "",
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> None:
@@ -310,25 +323,28 @@ def ds1000(
     The process that runs an answer has no access to the test, the expected result or the verdict.
 
     Each line has the fields problem_id and solution; several lines with the same problem_id are its
-    samples, in order. Code is cut out of an answer as DS-1000's authors do it (--variant); a line
-    of jq gives their files this form (docs/score.md).
+    samples, in order. The files of DS-1000's authors (data/*-answers.jsonl) are read as they are:
+    code in place of solution, a text or a list, of which the first text counts, and the id in
+    metadata, or id. Code is cut out of an answer as they do it (--variant).
 
     An answer is not judged if its problem's reference solution fails here (because it needs the
-    network, say: docs/score.md), or if it passes only in one process with its test; these
+    network, say: `lookuplab data fetch`), or if it passes only in one process with its test; these
     answers are counted below the table, with every reason, and are part of no rate. The tests that
     look at figures (Matplotlib's) always share a process with the answer, which could thus change
     them if it meant to. References run once in an environment. Verdicts are kept next to the
     completion store, so an interrupted run resumes where it stopped.
 
     For each answer, in input order, writes problem_id, sample, passed (null if it is not judged)
-    and error. The table shows DS-1000's measure, the average pass rate over answers, by library
-    (pass@1, if all problems have the same number of samples). Intervals are clustered by origin
-    problem.
+    and error. The table shows pass@1 (mean over problems) by library and by kind of perturbation,
+    how far perturbed problems are below those that they were made from, and, if problems differ in
+    their number of samples, passed (the average pass rate, mean over answers). Intervals are
+    clustered by origin problem.
 
     \b
     Examples:
       lookuplab data get ds1000-grader
       lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl
+      lookuplab score ds1000 --problems ds1000.jsonl.gz codex002-answers.jsonl -o verdicts.jsonl
 
     Args:
         problems: DS-1000 (`lookuplab data get ds1000`), or a file in the same format.
@@ -338,6 +354,7 @@ def ds1000(
         sandbox: How the programs are contained; none means no protection. [default: namespaces]
         variant: How code is cut out of an answer: as DS-1000 does it, or without losing fenced or
             unindented answers.
+        leave_out: ID,ID: do not score the answers to these problems.
         workers: Number of servers that run at once. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -345,15 +362,79 @@ def ds1000(
     from lookuplab.stackoverflow.asking import Ds1000Bench
 
     tasks = load_problems(problems)
+    excluded = grader.named(tasks, leave_out)
+    tasks = [task for task in tasks if task.id not in excluded]
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
+    read, texts = of_tasks(bench, "problem_id", "solution"), Counter[str]()
+
+    def answer(record: Line) -> "tuple[Any, Completion] | None":
+        texts["further"] += as_published(record)
+        return None if str(record.get("problem_id")) in excluded else read(record)
+
     with joined(scheduler, runs.workers) as runs.cluster:
-        read = of_tasks(bench, "problem_id", "solution")
-        records, frame = judged_file(bench, file, output, read)
-    rows = rate_rows(frame, bench.measures, bench.by)
+        records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
+    rows = pass_rows(tasks, frame)
+    if frame.groupby("id").size().nunique() > 1:  # else this mean is pass@1
+        rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}"]
+    if excluded:
+        notes.append(f"left out by name: {', '.join(sorted(excluded))}")
+    if texts["further"]:
+        notes.append(f"further texts of lists, left out: {texts['further']}")
     lost = frame[frame.passed.isna()]
     if len(lost):
-        notes.append(f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons:")
+        notes.append(
+            f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons "
+            "(`lookuplab data fetch` gets what needs a network):"
+        )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
+
+
+def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
+    """pass@1 of the problems all of whose samples are judged, by library and perturbation, and how
+    far perturbed problems are below those that they were made from (the paper's Figure 5).
+    """
+    import pandas as pd
+
+    from lookuplab.scoring.rates import paired_difference, rate, row
+
+    shares = frame.assign(passed=frame.passed.astype(float)).groupby("id").passed
+    share = shares.agg(lambda passed: passed.mean(skipna=False)).dropna()
+    scored = [task for task in tasks if task.id in share]
+    fields = [vars(task) | {"cluster": task.cluster, "share": share[task.id]} for task in scored]
+    rows, table = [], pd.DataFrame(fields)
+    parts = [*dict.fromkeys(task.library for task in scored), *PERTURBATIONS, "all"]
+    for part in parts if scored else ():
+        some = (
+            table
+            if part == "all"
+            else table[table[["library", "perturbation"]].eq(part).any(axis="columns")]
+        )
+        origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
+        both = some.join(origins.share.rename("before"), on=["library", "origin"], how="inner")
+        numbers = {}
+        if len(some):
+            numbers["percent"] = rate(some.share, some.cluster)
+        if part in PERTURBATIONS[1:] and len(both):
+            numbers["drop_points"] = paired_difference(both.share, both.before, both.cluster)
+        for metric, number in numbers.items():
+            rows.append(row("", f"problems/{part}", f"pass_at_1_{metric}", number.percent()))
+    return rows
+
+
+def as_published(record: Line) -> int:
+    """Give the line of an answer the fields problem_id and solution: of a list of texts the first
+    one, as in the authors' script. Returns how many further texts it holds.
+    """
+    about, text = record.get("metadata"), record.get("solution")
+    text = record.get("code") if text is None else text
+    inner = about.get("problem_id") if isinstance(about, dict) else None
+    for id in (record.get("id"), inner, record.get("problem_id")):
+        if id is not None:
+            record["problem_id"] = id
+    [first, *others] = text if isinstance(text, list) and text else [text]
+    if first is not None:
+        record["solution"] = first
+    return len(others)

@@ -43,9 +43,9 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 99_700),
+        ("lib", 101_200),
         ("data/recipes", 32_700),
-        ("tests", 98_700),
+        ("tests", 99_550),
         ("data/paper", 500),
         ("docs", 1_600),
     ],

@@ -95,6 +95,16 @@ def test_figures_that_were_not_made_again_fail(run):
     verified(run, 1, "demo/table: was not run again")
 
 
+def test_figures_on_demand_may_be_the_committed_ones_unless_they_are_named(run):
+    run.notebook("table", run.saves.replace("counts", "table"))
+    (run.root / "notebooks/order.yaml").write_text("manual: [demo/table]")
+    write(run, "low,valid,1,0,2,267,30", ROWS[1])
+    verified(run, 1, "value 33.3333 -> 1")
+    subprocess.run("git checkout -q figures".split(), cwd=run.root, check=True)
+    verified(run, 0, "on demand, not run again: demo/table", "0 numbers in 0 artifacts equal")
+    assert "was not run again" in run.said("verify table", 1)
+
+
 def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit):
     write(kit, *ROWS, timed=True)
     commit(kit)

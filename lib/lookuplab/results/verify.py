@@ -33,7 +33,8 @@ ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
-OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, PROCESSORS
+NOT_RUN = "on demand, not run again"
+OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RUN, PROCESSORS
 _USE = ["notebook", "model", "prompt", "sample"]  # identify an answer in the log
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
 
@@ -178,9 +179,15 @@ def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
 
 
 def compare(
-    old: Files, new: Files, makers: Mapping[str, str], only: Collection[str] | None = None
+    old: Files,
+    new: Files,
+    makers: Mapping[str, str],
+    only: Collection[str] | None = None,
+    on_demand: Collection[str] = (),
 ) -> Differences:
     """Compare all files of both sides, or those of the artifacts ``only``.
+
+    An artifact ``on_demand`` may be the committed one: a run of everything leaves it out.
 
     A paper without committed files is taken to be the user's own and ignored; UserError if nothing
     is left to compare. ``makers`` gives the notebook of each artifact.
@@ -199,15 +206,17 @@ def compare(
     exact = {}
     for file in both:
         if file.endswith(".json"):
-            name, records = (
-                file.removesuffix(".json"),
-                [json.loads(side[file]) for side in (old, new)],
-            )
+            name = file.removesuffix(".json")
+            records = [json.loads(side[file]) for side in (old, new)]
+            is_old = old[file] == new[file]  # it contains the run's wall time
             if any(record.get("timed") for record in records):
                 result.texts[TIMED].append(name)
                 continue
+            if is_old and name in on_demand:
+                result.texts[NOT_RUN].append(name)
+                continue
             exact[name] = result.compare_processors(*records)
-            if old[file] == new[file]:  # it contains the run's wall time
+            if is_old:
                 result.differs(f"{name}: was not run again; its provenance is the committed one")
     steady: dict[str, set[str]] = {}
     if ANSWERS_FILE in both:

@@ -43,9 +43,9 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 101_200),
-        ("data/recipes", 32_700),
-        ("tests", 99_550),
+        ("lib", 100_213),
+        ("data/recipes", 33_769),
+        ("tests", 99_602),
         ("data/paper", 500),
         ("docs", 1_600),
     ],

@@ -11,6 +11,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import complete, record, store
 from lookuplab.models.store import CompletionStore
+from recipes.mini.record import write_file
 
 
 @pytest.fixture
@@ -57,19 +58,19 @@ ANSWERS = {
 
 
 def test_what_the_record_gives_is_exactly_what_was_stored(folder):
-    record.write("completions", ANSWERS, folder / "completions.parquet")
+    write_file("completions", ANSWERS, folder / "completions.parquet")
     asked = [*ANSWERS, "absent"]
     assert record.rows("completions", asked) == ANSWERS
     assert record.rows("completions", reversed(asked)) == ANSWERS
     judgements = {"success é.py:1 0a": [["E0602", 3, "ü"]], "dependencies x 0b": ["f", "f().x"]}
-    record.write("judgements", judgements, folder / "judgements.parquet")
+    write_file("judgements", judgements, folder / "judgements.parquet")
     assert record.rows("judgements", judgements) == judgements
 
 
 def test_the_same_answers_give_the_same_bytes_in_whatever_order_they_come(folder):
     one, other = folder / "completions.parquet", folder / "other.parquet"
-    record.write("completions", ANSWERS, one)
-    record.write("completions", dict(reversed(ANSWERS.items())), other)
+    write_file("completions", ANSWERS, one)
+    write_file("completions", dict(reversed(ANSWERS.items())), other)
     assert one.read_bytes() == other.read_bytes()
 
 
@@ -78,7 +79,7 @@ def test_the_same_answers_give_the_same_bytes_in_whatever_order_they_come(folder
 )
 def test_an_answer_that_would_not_come_back_exactly_is_refused(folder, changed):
     with pytest.raises(UserError, match="fit into the record"):
-        record.write("completions", {"a/1/0": answer(**changed)}, folder / "c.parquet")
+        write_file("completions", {"a/1/0": answer(**changed)}, folder / "c.parquet")
 
 
 def ask(model, count=3, file=None):
@@ -90,7 +91,7 @@ def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monk
     model = ExactModel()
     first = ask(model)
     with CompletionStore() as full:
-        record.write("completions", full.everything(), folder / "completions.parquet")
+        write_file("completions", full.everything(), folder / "completions.parquet")
         full.db.execute("DELETE FROM completions")
         full.db.commit()
     assert ask(model) == first and not model.calls
@@ -111,7 +112,7 @@ def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monk
 def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_apart(
     folder, tmp_path, monkeypatch
 ):
-    record.write("judgements", {"success f 1": []}, folder / "judgements.parquet")
+    write_file("judgements", {"success f 1": []}, folder / "judgements.parquet")
     monkeypatch.setattr(store, "PYTHON", "2.7")
     ending = store.elsewhere()
     assert ending.startswith("@3.")
@@ -121,14 +122,14 @@ def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_a
         kept.add({f"success f 2{ending}": ["made here"]})
         monkeypatch.setattr(store, "PYTHON", ending[1:])
         assert store.elsewhere() == "" and kept.lookup(["success f 2"]) == ({}, ["success f 2"])
-        record.write("judgements", kept.everything(), folder / "other.parquet")
+        write_file("judgements", kept.everything(), folder / "other.parquet")
     assert len(pd.read_parquet(folder / "other.parquet")) == 0
 
 
 def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_the_seed(folder):
     keys = {f"success f {at}": [] for at in range(4000)}
     keys |= {f"dependencies f {at}": [] for at in range(70)} | {"rare f 0": []}
-    record.write("judgements", keys, folder / "judgements.parquet")
+    write_file("judgements", keys, folder / "judgements.parquet")
     one, same, other = (
         record.sampled("judgements", record.Audit(0.02, seed, "")) for seed in ("1", "1", "2")
     )

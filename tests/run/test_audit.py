@@ -13,6 +13,7 @@ import pytest
 from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.run import audit
+from recipes.mini.record import write
 
 ASKS = """\
 from test_record import ExactModel, many_prompts
@@ -44,7 +45,7 @@ def recorded(kit, monkeypatch):
     kit.notebook("judges", JUDGES)
     said = kit.said("reproduce --cold")
     assert "0 from the record" in said and "5 made anew" in said
-    kit.said("record")
+    write(audit.cold())
     return kit
 
 
@@ -61,7 +62,7 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     written = {file: file.read_bytes() for file in record.folder().glob("*.parquet")}
     (kit.root / "notebooks" / "demo" / "judges.ipynb").unlink()
     kit.said("reproduce --cold")
-    kit.said("record")
+    write(audit.cold())
     made = [run["kinds"] for run in audit.about()["runs"]]
     assert made == [["program"], ["toy"]], "the run of some notebooks replaces their rows alone"
     kit.notebook("judges", JUDGES)
@@ -86,7 +87,7 @@ def test_rows_that_a_cold_run_of_some_papers_did_not_ask_for_stay_beside_its_own
     recorded.notebook("asks", ASKS.replace("(tasks)", "(tasks - 1)"))
     for paper, count in ("demo", 3), ("", 2):
         recorded.said(f"reproduce {paper} --cold")
-        recorded.said("record")
+        write(audit.cold())
         told = audit.about()
         assert told["rows"]["completions"] == {"toy": count}
     assert [run["kinds"] for run in told["runs"]] == [["program", "toy"]]

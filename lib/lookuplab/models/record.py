@@ -4,7 +4,7 @@
 Where a store is asked for an answer, the record is asked first; ``$LOOKUPLAB_RECORD=off`` leaves it
 out (a cold run). Rows are found by the keys of the stores, so what no longer fits is not found and
 is made anew. One file for each kind of store: ``completions`` has a column for each field of an
-answer, the others have their answers as JSON.
+answer, the others have their answers as JSON. ``python -m recipes.mini.record`` writes them.
 
 For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then a sample of the rows is also made anew,
 into the stores (``AnswerStore.lookup``), and the file ``asked`` names what was to be compared.
@@ -16,14 +16,13 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,7 +34,6 @@ LEAST_AUDITED = 50  # rows of each model and kind in an audit, or all where ther
 # have its margin. Between vector extensions of processors, the mini models' log-probabilities
 # differ by at most 2e-5 and their margins by 3e-5.
 NEAR_TIE_MARGIN = 1e-4
-GROUP_ROWS = 20_000  # of a row group of the files
 LISTS = ("token_ids", "token_logprobs", "token_lengths")  # columns with a list in each row
 
 
@@ -100,85 +98,6 @@ def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
             "token_logprobs": logprobs,
             "record": None if log is None else json.loads(log),
         }
-
-
-# Writing
-
-
-def write(name: str, answers: Mapping[str, Any], target: Path) -> None:
-    """Write the record of the stores called ``name``: the same bytes for the same answers.
-
-    Answers made under other conditions than the record's (``store.elsewhere``) are left out. Raises
-    UserError for an answer that would not come back exactly.
-    """
-    import pyarrow
-    import pyarrow.parquet as parquet
-
-    order = {key: kind_of(name, key, answer) for key, answer in answers.items() if "@" not in key}
-    keys = sorted(order, key=lambda key: (order[key], key))
-    if name == "completions":
-        table = _completion_table({key: answers[key] for key in keys})
-    else:
-        columns = {
-            "kind": [order[key] for key in keys],
-            "about": [key.partition(" ")[2].rpartition(" ")[0] for key in keys],
-            "answer": [json.dumps(answers[key], ensure_ascii=False) for key in keys],
-            "key": keys,
-        }
-        table = pyarrow.table(columns)
-    # floats compress by a third better with their bytes apart
-    floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
-    with paths.replacing(target) as part:
-        parquet.write_table(
-            table,
-            part,
-            compression="zstd",
-            compression_level=19,
-            row_group_size=GROUP_ROWS,
-            use_dictionary=[field for field in table.column_names if field not in floats],
-            use_byte_stream_split=[
-                floats[field] for field in floats if field in table.column_names
-            ],
-        )
-
-
-def _completion_table(answers: Mapping[str, dict[str, Any]]) -> "pyarrow.Table":
-    import pyarrow
-
-    text, small, lists = pyarrow.string(), pyarrow.uint16(), pyarrow.list_
-    columns = {
-        "model": text,
-        "id": text,
-        "sample": small,
-        "text": text,
-        "finish_reason": text,
-        "prompt_tokens": small,
-        "prompt_dropped": small,
-        "margin": pyarrow.float64(),  # a difference of probabilities where answers are sampled
-        "token_ids": lists(pyarrow.uint32()),
-        "token_lengths": lists(small),
-        "token_logprobs": lists(pyarrow.float32()),
-        "record": text,
-        "key": text,
-    }
-    rows = []
-    for key, answer in answers.items():
-        logprobs, log = answer["token_logprobs"], answer["record"]
-        is_exact = logprobs == pyarrow.array(logprobs or [], pyarrow.float32()).to_pylist()
-        if not is_exact or "".join(answer["tokens"]) != answer["text"]:
-            raise UserError(
-                f"{answer['model']}, {answer['id']} ({key}): only answers of local models in "
-                "float32 fit into the record"
-            )
-        lengths = [*map(len, answer["tokens"])]
-        log = None if log is None else json.dumps(log)
-        rows.append({**answer, "key": key, "token_lengths": lengths, "record": log})
-    return pyarrow.Table.from_pylist(rows, pyarrow.schema(columns))
-
-
-def kind_of(name: str, key: str, answer: Any) -> str:
-    """What audits take their shares of: the model of a completion, the kind of a judgement."""
-    return answer["model"] if name == "completions" else key.partition(" ")[0]
 
 
 # Auditing

@@ -27,7 +27,6 @@ from lookuplab.models.store import (
     AnswerStore,
     CompletionStore,
     canonical,
-    elsewhere,
 )
 from lookuplab.results import provenance
 from lookuplab.run.runner import surroundings
@@ -89,7 +88,7 @@ def conditions() -> dict[str, dict[str, Any]]:
 
 
 def about() -> dict[str, Any]:
-    """Where the record comes from, as ``write`` noted it; {} without a record."""
+    """Where the record comes from, as its recipe noted it; {} without a record."""
     file = record.folder() / "about.json"
     return json.loads(file.read_text("utf-8")) if file.is_file() else {}
 
@@ -126,52 +125,7 @@ def changes(store: str) -> tuple[list[str], Collection[str]]:
     return changed, changed if kinds.keys() >= set(changed) else kinds
 
 
-# 2. Writing it
-
-
-def write(stores: Path) -> None:
-    """Write the record from the stores in a folder, those of a cold run that is complete, of all
-    papers or of some.
-
-    A kind of rows (a model's completions, a kind of judgement) that a run of all papers has made
-    replaces that kind. Of a run of some, a row replaces the one with its key: other papers may ask
-    the same model. Rows that are not made stay, with the runs that they come from in
-    ``about()["runs"]``. Raises UserError under another Python and for the stores of an incomplete
-    run.
-    """
-    if elsewhere():
-        raise UserError(
-            f"the record is made under Python {PYTHON}, not {platform.python_version()}"
-        )
-    run = stores / "run.json"
-    if not run.is_file():
-        raise UserError(f"no complete cold run in {stores}; `lookuplab reproduce --cold` makes one")
-    this, runs = json.loads(run.read_text("utf-8")), about().get("runs", [])
-    is_whole = this["whole"] or not runs
-    counts, made, replaced = {}, set(), set()
-    for kind in STORES:
-        file = stores / kind.default_path().name
-        with kind(file if file.is_file() else False) as store:
-            answers = store.everything()
-        anew = {record.kind_of(kind.name, *answer) for answer in answers.items()}
-        gone = anew.intersection(anew if is_whole else changes(kind.name)[1])
-        old = {of: {*keys} - answers.keys() for of, keys in record.kinds(kind.name).items()}
-        kept = {of: keys for of, keys in old.items() if keys and of not in gone}
-        made |= anew
-        replaced |= anew - kept.keys()
-        answers |= record.rows(kind.name, set().union(*kept.values()))
-        record.write(kind.name, answers, record.folder() / f"{kind.name}.parquet")
-        counts[kind.name] = {of: len(keys) for of, keys in record.kinds(kind.name).items()}
-    earlier = [{**one, "kinds": sorted({*one["kinds"]} - replaced)} for one in runs]
-    told = {
-        "runs": [*(one for one in earlier if one["kinds"]), {**this, "kinds": sorted(made)}],
-        "rows": counts,
-        "conditions": conditions(),
-    }
-    paths.write_lines(record.folder() / "about.json", [json.dumps(told, indent=1, sort_keys=True)])
-
-
-# 3. Auditing it
+# 2. Auditing it
 
 
 def share_of(text: str) -> float:
@@ -190,7 +144,8 @@ def begin(share: str) -> record.Audit:
     """
     if not any(record.kinds(kind.name) for kind in STORES):
         raise UserError(
-            "there is no record to audit, or LOOKUPLAB_RECORD=off; `lookuplab record` writes one"
+            "there is no record to audit, or LOOKUPLAB_RECORD=off; `python -m recipes.mini.record` "
+            "writes one"
         )
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
     audit = record.Audit(share_of(share), seed, str(folder() / "asked.txt"))

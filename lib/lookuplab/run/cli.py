@@ -22,7 +22,7 @@ def cli() -> None:
 
 for command in (
     *(run.run, run.reproduce, run.audit, run.sweep, run.status, run.draw),
-    *(data.data, score.score, train.train, results.record),
+    *(data.data, score.score, train.train),
     *(results.verify, results.claims, results.results, results.report),
 ):
     cli.add_command(command)

@@ -135,23 +135,3 @@ def report(*, profile: str = "mini") -> None:
     with Progress("site", None):
         front = website["build"](chosen, paths.RUNS / "report" / chosen.name)
     click.echo(f"open {front}")
-
-
-@command()
-def record() -> None:
-    """Write data/mini/record from the stores of a cold run: every answer and judgement behind the
-    mini figures.
-
-    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. After a
-    cold run of some papers, only the rows that it made are replaced. Commit the record together
-    with the figures of the same run.
-
-    \b
-    Example:
-      lookuplab reproduce --cold
-      lookuplab record
-    """
-    from lookuplab.run import audit
-
-    audit.write(audit.cold())
-    click.echo("\n".join(audit.fit()))

@@ -113,7 +113,7 @@ def reproduce(
 
     In the mini profile, answers and judgements come from the record in data/mini/record as far as
     they fit. With --cold, everything is made anew, in stores of its own (runs/cold), from which
-    `lookuplab record` writes a new record; that takes about two core-hours.
+    `python -m recipes.mini.record` writes a new record; that takes about two core-hours.
 
     With --audit, the notebooks that run also make a sample of the record anew, to compare (see
     `lookuplab audit`).

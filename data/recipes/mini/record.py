@@ -1,0 +1,156 @@
+"""The committed record (``data/mini/record``), written from the stores of a cold run.
+``lookuplab.models.record`` reads it.
+"""
+
+import json
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow
+import pyarrow.parquet as parquet
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.models import record
+from lookuplab.models.store import PYTHON, elsewhere
+from lookuplab.run import audit
+from lookuplab.run.commands import command, run_module
+
+GROUP_ROWS = 20_000  # of a row group of the files
+
+
+def write(stores: Path) -> None:
+    """Write the record from the stores in a folder, those of a cold run that is complete, of all
+    papers or of some.
+
+    A kind of rows (a model's completions, a kind of judgement) that a run of all papers has made
+    replaces that kind. Of a run of some, a row replaces the one with its key: other papers may ask
+    the same model. Rows that are not made stay, with the runs that they come from in
+    ``about.json``. Raises UserError under another Python and for the stores of an incomplete run.
+    """
+    if elsewhere():
+        raise UserError(
+            f"the record is made under Python {PYTHON}, not {platform.python_version()}"
+        )
+    run = stores / "run.json"
+    if not run.is_file():
+        raise UserError(f"no complete cold run in {stores}; `lookuplab reproduce --cold` makes one")
+    this, runs = json.loads(run.read_text("utf-8")), audit.about().get("runs", [])
+    is_whole = this["whole"] or not runs
+    counts, made, replaced = {}, set(), set()
+    for kind in audit.STORES:
+        file = stores / kind.default_path().name
+        with kind(file if file.is_file() else False) as store:
+            answers = store.everything()
+        anew = {kind_of(kind.name, *answer) for answer in answers.items()}
+        gone = anew.intersection(anew if is_whole else audit.changes(kind.name)[1])
+        old = {of: {*keys} - answers.keys() for of, keys in record.kinds(kind.name).items()}
+        kept = {of: keys for of, keys in old.items() if keys and of not in gone}
+        made |= anew
+        replaced |= anew - kept.keys()
+        answers |= record.rows(kind.name, set().union(*kept.values()))
+        write_file(kind.name, answers, record.folder() / f"{kind.name}.parquet")
+        counts[kind.name] = {of: len(keys) for of, keys in record.kinds(kind.name).items()}
+    earlier = [{**one, "kinds": sorted({*one["kinds"]} - replaced)} for one in runs]
+    told = {
+        "runs": [*(one for one in earlier if one["kinds"]), {**this, "kinds": sorted(made)}],
+        "rows": counts,
+        "conditions": audit.conditions(),
+    }
+    paths.write_lines(record.folder() / "about.json", [json.dumps(told, indent=1, sort_keys=True)])
+
+
+def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
+    """Write the record of the stores called ``name``: the same bytes for the same answers.
+
+    Answers made under other conditions than the record's (``store.elsewhere``) are left out. Raises
+    UserError for an answer that would not come back exactly.
+    """
+    order = {key: kind_of(name, key, answer) for key, answer in answers.items() if "@" not in key}
+    keys = sorted(order, key=lambda key: (order[key], key))
+    if name == "completions":
+        table = _completion_table({key: answers[key] for key in keys})
+    else:
+        columns = {
+            "kind": [order[key] for key in keys],
+            "about": [key.partition(" ")[2].rpartition(" ")[0] for key in keys],
+            "answer": [json.dumps(answers[key], ensure_ascii=False) for key in keys],
+            "key": keys,
+        }
+        table = pyarrow.table(columns)
+    # floats compress by a third better with their bytes apart
+    floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
+    with paths.replacing(target) as part:
+        parquet.write_table(
+            table,
+            part,
+            compression="zstd",
+            compression_level=19,
+            row_group_size=GROUP_ROWS,
+            use_dictionary=[field for field in table.column_names if field not in floats],
+            use_byte_stream_split=[
+                floats[field] for field in floats if field in table.column_names
+            ],
+        )
+
+
+def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
+    text, small, lists = pyarrow.string(), pyarrow.uint16(), pyarrow.list_
+    columns = {
+        "model": text,
+        "id": text,
+        "sample": small,
+        "text": text,
+        "finish_reason": text,
+        "prompt_tokens": small,
+        "prompt_dropped": small,
+        "margin": pyarrow.float64(),  # a difference of probabilities where answers are sampled
+        "token_ids": lists(pyarrow.uint32()),
+        "token_lengths": lists(small),
+        "token_logprobs": lists(pyarrow.float32()),
+        "record": text,
+        "key": text,
+    }
+    rows = []
+    for key, answer in answers.items():
+        logprobs, log = answer["token_logprobs"], answer["record"]
+        is_exact = logprobs == pyarrow.array(logprobs or [], pyarrow.float32()).to_pylist()
+        if not is_exact or "".join(answer["tokens"]) != answer["text"]:
+            raise UserError(
+                f"{answer['model']}, {answer['id']} ({key}): only answers of local models in "
+                "float32 fit into the record"
+            )
+        lengths = [*map(len, answer["tokens"])]
+        log = None if log is None else json.dumps(log)
+        rows.append({**answer, "key": key, "token_lengths": lengths, "record": log})
+    return pyarrow.Table.from_pylist(rows, pyarrow.schema(columns))
+
+
+def kind_of(name: str, key: str, answer: Any) -> str:
+    """What audits take their shares of: the model of a completion, the kind of a judgement."""
+    return answer["model"] if name == "completions" else key.partition(" ")[0]
+
+
+@command()
+def main() -> None:
+    """Write data/mini/record from the stores of a cold run: every answer and judgement behind the
+    mini figures.
+
+    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. After a
+    cold run of some papers, only the rows that it made are replaced. Commit the record together
+    with the figures of the same run.
+
+    \b
+    Example:
+      lookuplab reproduce --cold
+      python -m recipes.mini.record
+    """
+    write(audit.cold())
+    click.echo("\n".join(audit.fit()))
+
+
+if __name__ == "__main__":
+    run_module(main)

@@ -167,3 +167,5 @@ def test_the_words_of_the_results_fit_the_verdicts_and_have_no_number_but_those_
     failing = [one for one in run.verdicts.values() if one.direction == "fails"]
     claimed = {one.claim.id for one in failing if one.claim.role == "claim"}
     assert claimed == run.words["fails"].keys() and len(run.words["table"]) <= 14
+    for id, (_, verdict, _) in run.words["findings"].items():
+        assert run.verdicts[id].direction == verdict

@@ -1,5 +1,5 @@
-"""What stands where in each kind of figure. That equal rows give equal pictures is proven on the
-committed ones.
+"""What stands where in each kind of figure. Widths, markers and colours, and that equal rows give
+equal pictures, are proven on the committed ones.
 """
 
 from io import StringIO
@@ -91,13 +91,3 @@ def test_a_name_that_no_row_has_is_refused_with_the_names_that_there_are(draw, o
 def test_a_class_that_a_small_run_lacks_is_left_out():
     figure = plots.dots_with_intervals(CURVE, "valid_percent", classes=["high", "medium", "low"])
     assert "medium" not in texts(figure.legends[0].get_texts())
-
-
-def test_each_line_has_its_own_marker():
-    (axes,) = plots.curves(CURVE, "valid_percent", "precision").axes
-    assert {line.get_marker() for line in axes.lines} == set("osD.")  # D: the paper's
-
-
-def test_a_picture_is_as_wide_as_a_page_and_light_on_a_dark_one():
-    figure = plots.dots_with_intervals(CURVE, "valid_percent")
-    assert figure.get_figwidth() == 6.5 and figure.get_facecolor() == (1, 1, 1, 1)

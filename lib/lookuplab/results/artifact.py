@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROW_KEY = ("paper", "artifact", "model", "condition", "metric")
-_NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
-ARTIFACT_COLUMNS = (*ROW_KEY, *_NUMBERS)
+NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
+ARTIFACT_COLUMNS = (*ROW_KEY, *NUMBERS)
 REQUIRED = {"model", "condition", "metric", "value"}
 
 
@@ -219,7 +219,7 @@ def to_csv(table: pd.DataFrame) -> str:
     ``n`` is a whole number; missing numbers are empty.
     """
     written = table.astype(object)
-    for column in _NUMBERS:  # + 0.0: no "-0"
+    for column in NUMBERS:  # + 0.0: no "-0"
         form = "{:.0f}" if column in ("n", "clusters") else "{:.6g}"
         numbers = table[column]
         written[column] = ["" if pd.isna(each) else form.format(each + 0.0) for each in numbers]
@@ -230,8 +230,8 @@ def read_csv(file: Path) -> pd.DataFrame:
     """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks
     the schema.
     """
-    types = dict.fromkeys(ROW_KEY, str) | dict.fromkeys(_NUMBERS, float)
-    empty = {column: [""] for column in _NUMBERS}
+    types = dict.fromkeys(ROW_KEY, str) | dict.fromkeys(NUMBERS, float)
+    empty = {column: [""] for column in NUMBERS}
     try:
         return pd.read_csv(
             file, usecols=[*types], keep_default_na=False, na_values=empty, dtype=types
@@ -244,12 +244,6 @@ def read_record(place: Path) -> dict[str, Any]:
     """Where an artifact's numbers come from, as ``save`` wrote it."""
     record: dict[str, Any] = json.loads(place.with_suffix(".json").read_text("utf-8"))
     return record
-
-
-def wall_seconds(places: Iterable[Path]) -> float:
-    """How long the notebook of these artifacts took when it last wrote them; 0 if it never did."""
-    recorded = (place for place in places if place.with_suffix(".json").is_file())
-    return max((read_record(place)["wall_seconds"] for place in recorded), default=0.0)
 
 
 def _with_interval(row: Any, digits: int, unit: str = "") -> str:

@@ -52,7 +52,7 @@ from scipy.stats import norm
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.results import paper
-from lookuplab.results.artifact import read_csv
+from lookuplab.results.artifact import NUMBERS, read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
@@ -74,7 +74,6 @@ UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "
 _SIZE = re.compile(
     rf"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b|\b({'|'.join(MODEL_SIZES)})\b|-\d+k\b", re.IGNORECASE
 )
-_NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
 
 
 @dataclass(frozen=True)
@@ -417,18 +416,13 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
     """
     families: dict[str, list[SizedModel]] = {}
     for model in models:
-        family, size = _family_and_size(model)
+        family, size = model, 0.0
+        if found := [match for match in _SIZE.finditer(model.lower()) if match[1] or match[3]]:
+            count, unit, word = found[0].groups()
+            size = float(count) * UNITS[unit] if count else 1 + MODEL_SIZES.index(word)
+            family = _SIZE.sub("", model).strip("-_ ")
         families.setdefault(family, []).append(SizedModel(size, model))
     return {family: sorted(members) for family, members in families.items()}
-
-
-def _family_and_size(model: str) -> tuple[str, float]:
-    found = [match for match in _SIZE.finditer(model) if match[1] or match[3]]
-    if not found:
-        return model, 0
-    number, unit, word = found[0].groups()
-    size = float(number) * UNITS[unit.lower()] if number else 1 + MODEL_SIZES.index(word.lower())
-    return _SIZE.sub("", model).strip("-_ "), size
 
 
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
@@ -437,7 +431,7 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     Models that have none of the claim's conditions (a control, say) are skipped.
     """
     metric = claim.test["metric"]
-    frame = frame.reindex(columns=["metric", *Cell._fields, *_NUMBERS])
+    frame = frame.reindex(columns=["metric", *Cell._fields, *NUMBERS])
     # a count is exact; an estimate without an interval could be anything
     is_exact = frame.clusters.isna()
     ends = {

@@ -24,6 +24,7 @@ from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
 from lookuplab.errors import UserError, check_choice
+from lookuplab.results.artifact import NUMBERS
 
 WIDTH, HEIGHT = 6.5, 3.5  # inches: the text width of a page, where letters keep their size
 STYLE = Path(__file__).with_name("pictures.mplstyle")
@@ -60,7 +61,6 @@ PAPER_STYLE: Style = {
 }
 INTERVAL: Style = {"marker": "|", "markersize": 9, "markeredgewidth": 1.5}
 DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2, "markerfacecolor": "white"}
-DRAWN_NUMBERS = ["value", "ci_low", "ci_high", "n", "paper_value"]
 
 
 def looks(names: Iterable[str]) -> dict[str, Style]:
@@ -101,8 +101,7 @@ def grouped_bars(
     then each bar bears its value.
     """
     rows = _rows(frame, metric)
-    names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
-    _present(kinds, rows[bars])
+    names, kinds = list(rows[groups].unique()), _present(order, rows[bars])
     width = 0.8 / len(kinds)
     palette = looks(kinds)
     figure, [(axes, _)] = _panels(rows, None, "", ylabel)
@@ -297,7 +296,7 @@ def _panels(
 
 
 def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
-    """The rows of some metrics, with all DRAWN_NUMBERS and, from conditions ``<head>/<class>``,
+    """The rows of some metrics, with all NUMBERS and, from conditions ``<head>/<class>``,
     ``head`` and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
@@ -307,7 +306,7 @@ def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
     for metric in filter(None, metrics):
         check_choice("the metric", metric, frame.metric.unique())
     rows = frame[frame.metric.isin(metrics)]
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *DRAWN_NUMBERS])))
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *NUMBERS])))
     parts = rows.condition.str.partition("/")
     return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})
 

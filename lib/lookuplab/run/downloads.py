@@ -129,11 +129,9 @@ def is_fetched(source: Source) -> bool:
             return python_sources.is_fetched()
         case "package":
             return source.folder.is_dir()
-        case "file":
-            return source.path.is_file()
         case "model":
             return cached(source) is not None
-    return False
+    return source.path.is_file()
 
 
 def cached(source: Source) -> Path | None:

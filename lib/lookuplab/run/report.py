@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lookuplab import paths
 from lookuplab.results import claims
-from lookuplab.results.artifact import read_csv, read_record, wall_seconds
+from lookuplab.results.artifact import read_csv, read_record
 from lookuplab.results.claims import JudgedClaim
 from lookuplab.results.paper import titles
 from lookuplab.run.notebooks import Notebook, Profile, all_notebooks
@@ -112,8 +112,13 @@ class Run:
         return page("told.md.j2", words=words, run=self, place=self.place(id)) if words else ""
 
     def seconds(self, notebook: Notebook) -> float:
-        """How long the notebook took."""
-        return wall_seconds(map(self.place, notebook.artifacts))
+        """How long the notebook took when it last wrote its artifacts; 0 if it never did."""
+        places = [
+            place
+            for place in map(self.place, notebook.artifacts)
+            if place.with_suffix(".json").is_file()
+        ]
+        return max((read_record(place)["wall_seconds"] for place in places), default=0.0)
 
     def judgements(self, folder: str) -> list[JudgedClaim]:
         """The verdicts on a paper's claims."""

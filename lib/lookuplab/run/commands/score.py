@@ -172,7 +172,7 @@ def write(
     """
     import pandas as pd
 
-    from lookuplab.results.artifact import readable
+    from lookuplab.results.artifact import NUMBERS, readable
 
     values = columns.astype(object).where(columns.notna(), None)
     values.insert(0, id_field, [record[id_field] for record in records])
@@ -181,7 +181,7 @@ def write(
         write_lines(output, lines)
     else:
         click.echo("\n".join(lines))
-    numbers = pd.DataFrame(rows, columns=["condition", "metric", "value", "ci_low", "ci_high", "n"])
+    numbers = pd.DataFrame(rows, columns=["condition", "metric", *NUMBERS])
     table = numbers[["condition", "metric"]].assign(number=readable(numbers, digits))
     click.echo("\n".join([table.to_string(index=False), *notes]), err=output is None)
 

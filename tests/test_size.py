@@ -43,9 +43,9 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 100_127),
-        ("data/recipes", 33_769),
-        ("tests", 99_534),
+        ("lib", 99_891),
+        ("data/recipes", 33_832),
+        ("tests", 99_297),
         ("data/paper", 500),
         ("docs", 1_600),
     ],

@@ -2,7 +2,6 @@
 
 import difflib
 import errno
-import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -55,8 +54,6 @@ def explained(error: Exception) -> str | None:
     """One line for a UserError, a full disk or an unusable path; None for anything that may be a
     bug.
     """
-    if isinstance(error, shutil.Error):  # of a copied folder: (from, to, why) of each file
-        return f"cannot copy: {error.args[0][0][2]}"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         return (
             f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "

@@ -136,11 +136,3 @@ def _find_spec(name: str, _package: str | None = None) -> machinery.ModuleSpec |
     imported.
     """
     return next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)
-
-
-def distribution(name: str) -> metadata.Distribution:
-    """A package among the sources. Raises UserError if it is missing."""
-    found = next(iter(metadata.Distribution.discover(name=name, path=[str(folder())])), None)
-    if found is None:
-        raise UserError(f"{name} is not among the sources of {PINS.name}")
-    return found

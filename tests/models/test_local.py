@@ -102,21 +102,17 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
         assert start + one.text == whole
 
 
-@pytest.mark.parametrize(
-    "decoding",
-    [LONG, Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2)],
-    ids=["greedy", "sampled"],
-)
-def test_answers_are_the_same_at_batch_sizes_1_7_and_64(model, decoding, monkeypatch):
-    alone = None
+def test_samples_are_the_same_at_batch_sizes_1_7_and_64(model, monkeypatch):
+    """Greedy answers, too: in batches of 7 they are Transformers' own."""
+    decoding, found = Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2), []
     for size in (1, 7, 64):
         monkeypatch.setattr(model, "batch_size", size)
-        found = answers(model, decoding, *PROMPTS[::2])
-        alone = alone or found
-        for key, one in alone.items():
-            logprobs = found[key].token_logprobs
+        found.append(answers(model, decoding, *PROMPTS[::2]))
+    for key, one in found[0].items():
+        for other in found[1:]:
+            logprobs = other[key].token_logprobs
             assert logprobs == pytest.approx(one.token_logprobs, abs=TOLERANCE)
-            assert replace(one, token_logprobs=logprobs) == found[key]
+            assert replace(one, token_logprobs=logprobs) == other[key]
 
 
 def test_scores_are_those_of_a_plain_forward_pass(model):
@@ -470,7 +466,6 @@ FAILING = "{{ messages[0].nothing.at_all }}"
 @pytest.mark.parametrize(
     ("change", "asked", "message"),
     [
-        (without("tokenizer*"), "x", "cannot load model"),
         (without("tokenizer.json"), "x", "no usable tokenizer|cannot load model"),
         (without("*.safetensors"), "x", "cannot load model"),
         (without("config.json"), "x", "is no checkpoint: it has no config.json"),

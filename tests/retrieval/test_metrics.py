@@ -8,7 +8,6 @@ from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, suc
 RANKINGS = {"q1": ["a", "b", "c"], "q2": ["a", "b", "c"], "q3": ["a", "b", "c"]}
 # in another order: values are matched by id
 RELEVANT = {"q3": ["z"], "q1": ["c", "b"], "q2": ("a",)}
-MANY = [*map(str, range(30))]
 
 
 SECOND, THIRD = 1 / np.log2(3), 1 / 2  # a document's worth at these ranks
@@ -21,18 +20,11 @@ SECOND, THIRD = 1 / np.log2(3), 1 / 2  # a document's worth at these ranks
         (success_at, 2, [1, 1, 0]),
         (recall_at, 2, [0.5, 1, 0]),
         (reciprocal_rank, 20, [0.5, 1, 0]),
+        (reciprocal_rank, 1, [0, 1, 0]),
         (ndcg_at, 10, [(SECOND + THIRD) / (1 + SECOND), 1, 0]),
         (ndcg_at, 2, [SECOND / (1 + SECOND), 1, 0]),
+        (ndcg_at, 1, [0, 1, 0]),
     ],
 )
 def test_measures_by_hand(measure, k, values):
     assert 1.0 * measure(RANKINGS, RELEVANT, k) == pytest.approx(values)
-
-
-def test_a_reciprocal_rank_is_cut_at_k():
-    late = reciprocal_rank({"q": MANY, "r": MANY}, {"q": ["19"], "r": ["20"]}, 20)
-    assert late.tolist() == [1 / 20, 0]
-
-
-def test_the_ideal_order_has_an_ndcg_of_1():
-    assert ndcg_at({"q": MANY}, {"q": MANY[:29]}, 10) == 1

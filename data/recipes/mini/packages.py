@@ -14,8 +14,9 @@ from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
+from lookuplab.errors import UserError
 from lookuplab.models.store import hashed
-from lookuplab.python_sources import distribution
+from lookuplab.python_sources import PINS, folder
 from recipes.mini import split_of
 
 CORPUS_PACKAGES = """
@@ -51,6 +52,14 @@ def example_split(qualified_name: str) -> str:
     """
     package, _, rest = qualified_name.partition(".")
     return split_of(f"{package}:{rest.rpartition('.')[2]}", 10)
+
+
+def distribution(name: str) -> metadata.Distribution:
+    """A package among the sources. Raises UserError if it is missing."""
+    found = next(iter(metadata.Distribution.discover(name=name, path=[str(folder())])), None)
+    if found is None:
+        raise UserError(f"{name} is not among the sources of {PINS.name}")
+    return found
 
 
 def licence_of(found: metadata.Distribution) -> str:

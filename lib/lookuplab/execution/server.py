@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import lookuplab
 from lookuplab import paths
@@ -145,9 +145,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         if self._process is not None:
             process, self._process = self._process, None
             with process:  # closes the pipes and waits
-                _open(process.stdin).close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(1)
+                    process.communicate(timeout=1)
                 process.kill()  # nothing, if it has ended
             self._folder.cleanup()
 
@@ -237,20 +236,15 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         """
         if self._process is None:
             raise EOFError
+        assert self._process.stdin and self._process.stdout
         timer = threading.Timer(seconds, self._process.kill)
         timer.start()
         try:
             for request in requests:
-                inside.write(_open(self._process.stdin).fileno(), request)
-            return inside.read(_open(self._process.stdout).fileno())
+                inside.write(self._process.stdin.fileno(), request)
+            return inside.read(self._process.stdout.fileno())
         finally:
             timer.cancel()
-
-
-def _open(pipe: IO[bytes] | None) -> IO[bytes]:
-    """A pipe of a process that was started with pipes."""
-    assert pipe is not None
-    return pipe
 
 
 @cache

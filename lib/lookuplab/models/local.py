@@ -130,8 +130,9 @@ class LocalModel:
             check_choice(f"model {self.name}: {option}", getattr(self, option), (False, True))
         switches, self.thinking_tokens = thinking_switches(self, self.thinking)
         self.switches = switches | self.extra
-        options = {name: getattr(self, name) for name in TRANSFORMERS_OPTIONS}
-        self.given = {name: value for name, value in options.items() if value}
+        self.given = {
+            name: value for name in TRANSFORMERS_OPTIONS if (value := getattr(self, name))
+        }
         self.causal, limit = self._limit()
         self.batch_size, self.context = max(1, self.batch_size), self.context or limit
         self.work = Work()
@@ -158,11 +159,6 @@ class LocalModel:
         from transformers import AutoConfig
 
         return self._read(AutoConfig.from_pretrained)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is read when first needed."""
-        parts = ("module", "engine", "tokenizer", "names", "end_of_text")
-        return {name: value for name, value in vars(self).items() if name not in parts}
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -221,12 +217,8 @@ class LocalModel:
 
     def _check_embedded(self, tokenizer: Any, ids: Collection[int]) -> None:
         """UserError for a token that the embedding has no row for. An adapter's is enlarged."""
-        rows = (
-            math.inf
-            if self.adapter
-            else getattr(self.config.get_text_config(), "vocab_size", math.inf)
-        )
-        if (last := max(ids)) >= rows:
+        rows = getattr(self.config.get_text_config(), "vocab_size", math.inf)
+        if (last := max(ids)) >= rows and not self.adapter:
             raise UserError(
                 f"model {self.name}: token {tokenizer.convert_ids_to_tokens(last)!r} of its "
                 f"tokenizer has the id {last}, but its embedding only {rows} rows; save the model "
@@ -445,14 +437,14 @@ class LocalModel:
             return self.prompt_ids(prompt.text + answer)
         if not self.tokenizer.chat_template:
             raise UserError(f"{self.name} has no chat template: use it as a base model")
-        system = [("system", prompt.system)] if prompt.system else []
-        attempts = [[*system, ("user", prompt.text)]]
+        system = [{"role": "system", "content": prompt.system}] if prompt.system else []
+        attempts = [[*system, {"role": "user", "content": prompt.text}]]
         if system:
-            attempts.append([("user", f"{prompt.system}\n{prompt.text}")])
+            attempts.append([{"role": "user", "content": f"{prompt.system}\n{prompt.text}"}])
         for turns in attempts:
             try:
                 text = self.tokenizer.apply_chat_template(
-                    [{"role": role, "content": text} for role, text in turns],
+                    turns,
                     chat_template=self._template,
                     tokenize=False,
                     add_generation_prompt=True,

@@ -141,13 +141,9 @@ def kinds(name: str) -> dict[str, list[str]]:
     return found
 
 
+@cache
 def sampled(name: str, audit: Audit) -> dict[str, str]:
     """Key -> kind of the rows to be made anew: those with the smallest hashes of each kind."""
-    return _sampled(name, audit, _file(name))
-
-
-@cache
-def _sampled(name: str, audit: Audit, _file: object) -> dict[str, str]:
     chosen = {}
     for kind, keys in kinds(name).items():
         size = max(LEAST_AUDITED, math.ceil(audit.share * len(keys)))

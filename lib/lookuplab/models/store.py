@@ -31,6 +31,7 @@ SCHEMA = 3  # a file with another number is refused
 PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
 # other writers lock the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
+OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # a list of keys, as JSON
 T = TypeVar("T")
 
 
@@ -102,7 +103,7 @@ class AnswerStore:
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """The answers that the file has for these keys."""
-        return self._select("WHERE key IN (SELECT value FROM json_each(?))", json.dumps([*keys]))
+        return self._select(OF_KEYS, json.dumps([*keys]))
 
     def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
         """Tasks, by the keys that they make: the share of this process in a launch, then those of
@@ -138,12 +139,8 @@ class AnswerStore:
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete the file's answers for these keys."""
-        of_keys = "WHERE key IN (SELECT value FROM json_each(?))"
         with self._readable_errors(), self.db:
-            self.db.execute(f"DELETE FROM {self.name} {of_keys}", [json.dumps([*keys])])
-
-    def __len__(self) -> int:
-        return int(self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0])
+            self.db.execute(f"DELETE FROM {self.name} {OF_KEYS}", [json.dumps([*keys])])
 
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:
@@ -189,7 +186,7 @@ def elsewhere(sandbox: bool = True) -> str:
 
 def canonical(fields: object) -> str:
     """JSON that is equal for equal content, whatever the order of the keys."""
-    return json.dumps(fields, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def digest(text: str) -> str:

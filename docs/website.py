@@ -17,7 +17,6 @@ from lookuplab.errors import UserError, needs
 from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile, profile_names
 from lookuplab.run.report import Run, claims_page, heading, page, results_page, sentence
 
-# widgets work only in JupyterLab
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
 _PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
 # what lessons keep from students, and what is shown instead
@@ -28,7 +27,9 @@ _FOR_TEACHERS = {
 # Pages of the repository that the site shows beside docs/
 _DOCUMENTS = [
     "data/mini/DESIGN",
+    "data/mini/ASKING",
     "data/mini/record/README",
+    "data/paper/README",
     "data/mini/cloudapi/README",
     "data/public/cloudapi/README",
     "CONTRIBUTING",

@@ -164,11 +164,11 @@ def test_finished_rows_leave_the_batch_and_the_others_go_on(llama):
         assert one.token_ids == free[key].token_ids[: len(one.tokens)]
 
 
-def test_samples_of_one_prompt_read_it_once(llama):
+def test_samples_of_one_prompt_read_it_once_and_differ(llama):
     model = LocalModel(llama)
     rows = record_rows(model)
-    answers(model, replace(SHORT, n=5, temperature=1.0), *PROMPTS[:2])
-    assert rows[:2] == [2, 10]
+    done = answers(model, replace(SHORT, n=5, temperature=1.0), *PROMPTS[:2])
+    assert rows[:2] == [2, 10] and len({one.token_ids for one in done.values()}) == 10
 
 
 SHARES = [0.1, 0.5, 0.15, 0.25]

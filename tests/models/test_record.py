@@ -99,9 +99,6 @@ def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monk
         assert not empty.everything(), "nothing was copied"
     ask(model, 4)
     assert model.calls == [("task/3", 0)]
-    changed = ExactModel(identity={"name": "changed"})
-    ask(changed)
-    assert len(changed.calls) == 3
     ask(model, file=False)
     assert len(model.calls) == 3, "a store in memory is for making everything anew"
     monkeypatch.setenv(record.RECORD_VARIABLE, "off")

@@ -284,16 +284,11 @@ def find_or_generate(
                 generating = model.generate(own, decoding)
             else:
                 generating = model.score([(prompt, text) for prompt, text, _ in mine.values()])
+            named = {"model": model.name}
             bar = Progress(model.name, len(mine), "answers", len(answers), quiet=not progress)
             with bar, closing(generating) as batches:  # type: ignore[type-var]  # generators
                 for batch in batches:
-                    named = {"model": model.name}
-                    store.add(
-                        {
-                            key_of[completion.id, completion.sample]: vars(completion) | named
-                            for completion in batch
-                        }
-                    )
+                    store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
                     bar.update(len(batch))
             others = set(missing) - mine.keys()
             while others - store.get(others).keys():
@@ -309,19 +304,11 @@ def find_or_generate(
     if file := os.environ.get(LOG_VARIABLE):
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
-            for (_, question), completion in zip(keyed, completions, strict=True):
-                is_near = completion.margin is not None and completion.margin < NEAR_TIE_MARGIN
-                margin = f"{completion.margin:.0e}" if is_near else ""
-                write(
-                    (
-                        model.name,
-                        completion.id,
-                        completion.sample,
-                        question,
-                        digest(completion.text)[:8],
-                        margin,
-                    )
-                )
+            for (_, question), one in zip(keyed, completions, strict=True):
+                is_near = one.margin is not None and one.margin < NEAR_TIE_MARGIN
+                margin = f"{one.margin:.0e}" if is_near else ""
+                answer = digest(one.text)[:8]
+                write((model.name, one.id, one.sample, question, answer, margin))
     return completions
 
 

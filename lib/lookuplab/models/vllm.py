@@ -126,11 +126,10 @@ class VllmModel(LocalModel):
         for name, instead in NOT_TAKEN.items():
             if name in options:
                 raise TypeError(f"vLLM has no option {name!r}; its own is {instead!r}")
+        if "max_model_len" in options:
+            options["context"] = options.pop("max_model_len")
         own = {field.name for field in fields(LocalModel)} & options.keys()
         self.options = {name: options[name] for name in options if name not in own}
-        if "max_model_len" in self.options:
-            options["context"] = self.options.pop("max_model_len")
-            own |= {"context"}
         super().__init__(place, **{name: options[name] for name in own})
         if not self.causal:
             raise UserError(f"model {self.name}: vLLM runs no encoder-decoder; leave out vllm:")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas
 from scipy.special import expit
-from training_count import half, meeting, training_count_rows
+from training_count import training_count_rows
 
 COUNTS = np.repeat([0, 3, 9, 30, 99, 300, 600], 200)
 APIS = np.arange(len(COUNTS)) // 2
@@ -40,10 +40,3 @@ def test_a_curve_that_never_crosses_is_cut_at_the_ends_of_the_range():
     found = rows(alone=(-50, 0), documented=(50, 0)).items()
     cut = {condition: row["value"] for (condition, metric), row in found if metric[-3:] == "_at"}
     assert cut == {"alone": 600, "documented": 0, "documented - alone": 600}
-
-
-def test_half_is_where_the_odds_are_even_and_curves_meet_where_they_cross():
-    curves = (-2, 1), (-1, -1), (1, 0)
-    assert [half(curve) for curve in curves] == [2, np.inf, -np.inf]
-    pairs = ((-4, 1), (0, 0.5)), ((0, 1), (-1, 1)), ((-1, 1), (0, 1))
-    assert [meeting(*pair) for pair in pairs] == [8, -np.inf, np.inf]

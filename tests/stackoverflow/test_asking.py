@@ -47,16 +47,10 @@ def made(tokenizer, room: int, examples=EXAMPLES, **changes):
     return trimmed_prompt(PROBLEM, examples, room + 10, 10, tokenizer, **changes)
 
 
-def test_the_best_example_stands_next_to_the_problem(tokenizer):
-    done = made(tokenizer, WHOLE)
-    assert not any(done.lost.values()) and done.tokens == WHOLE
-    first = "Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0"
-    assert done.text.startswith(first) and done.text.endswith("ac3\n</code>\n\n" + PROBLEM)
-
-
 @pytest.mark.parametrize(
     ("room", "lost", "begins"),
     [
+        (WHOLE, (0, 0, 0), "Problem: cd0 cd1 cd2 A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0"),
         (WHOLE - 2, (2, 0, 0), "Problem: cd0 A:"),
         (WHOLE - 4, (4, 0, 0), "Problem: A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0 bd1 A:"),
         (WHOLE - 10, (9, 1, 0), "Problem: A: <code> cc0 cc1 cc2 </code> Problem: A: <code> bc0"),

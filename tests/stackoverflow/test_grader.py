@@ -72,8 +72,6 @@ def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_ev
     assert said[0].startswith("left out, the reference fails here: 2, 3, 5, 6, 7, 8, 9: TypeError")
     assert said[1].startswith("left out, the reference fails here: 10: SyntaxError")
     assert said[2:] == ["left out, by name: 11, 4"]
-    with pytest.raises(UserError, match="to leave out: no problem 12, x"):
-        gradable(problems, leave_out="x,12")
     with pytest.raises(UserError, match=r"no problem is left: .*: 10: SyntaxError"):
         gradable(problems[-1:], sandbox="none")
 
@@ -137,14 +135,6 @@ def test_a_run_that_is_stopped_keeps_what_it_had_graded(problems, kept):
     with pytest.raises(KeyboardInterrupt):
         runs.outcomes(five)
     assert sum(stored(runs, five)) == 2
-
-
-def test_another_program_environment_sandbox_or_limit_is_another_question(problems):
-    one, other = programs(problems[0], WRONG, "")
-    runs, elsewhere = grader(), grader()
-    elsewhere.identity = "other"
-    conditions = runs, grader(sandbox="none"), grader(limits=Limits(seconds=1)), elsewhere
-    assert len({runs.key(other), *(each.key(one) for each in conditions)}) == 5
 
 
 def test_a_program_that_was_stopped_is_not_stored(problems, kept):

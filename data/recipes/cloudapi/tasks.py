@@ -4,12 +4,11 @@ index and API frequencies; and tasks in the same style for any Python package.
 For a package, each class has as many tasks as its APIs allow, up to a chosen number.
 """
 
-import json
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -30,8 +29,8 @@ from lookuplab.cloudapi.tasks import (
     stable_order,
 )
 from lookuplab.errors import UserError
-from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
+from recipes import write_rows
 from recipes.cloudapi.comments import purpose, wordings
 from recipes.cloudapi.reading import COMMON
 
@@ -274,8 +273,8 @@ def write_tasks(tasks: Sequence[ApiTask], path: Path) -> None:
     """Write one JSON object per line, with the fields in the dataclass's order and without unknown
     values.
     """
-    rows = ({name: v for name, v in asdict(task).items() if v is not None} for task in tasks)
-    write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
+    rows = ({name: v for name, v in vars(task).items() if v is not None} for task in tasks)
+    write_rows(path, rows)
 
 
 @command()

@@ -278,8 +278,7 @@ def wording(spec: ApiSpec, rng: Random) -> str:
     It varies as people's comments do: with an opening, a purpose, or a word left out.
     """
     meaning = intent(spec.description)
-    if meaning is None:
-        raise ValueError(f"{spec.id}: nothing says what it does")
+    assert meaning, f"{spec.id}: nothing says what it does"
     for _ in range(60):
         said = reword(meaning, rng, keep=0.15)
         if not reserved(said):

@@ -122,9 +122,8 @@ def usable_text(name: str, place: Path) -> str:
     not parse.
     """
     text, _ = parsed(place)
-    if len(text) < 200 or CLOUD.search(text) or max(map(len, text.splitlines())) > 400:
-        return ""
-    if sum(map(str.isdigit, text)) > 0.15 * len(text):
+    is_table = sum(map(str.isdigit, text)) > 0.15 * len(text)
+    if len(text) < 200 or CLOUD.search(text) or max(map(len, text.splitlines())) > 400 or is_table:
         return ""
     package = EXAMPLE_PACKAGES.get(name)
     return without_held_out_examples(text, package) if package else text

@@ -33,10 +33,9 @@ from lookuplab import paths
 from lookuplab.cloudapi.tasks import in_turn
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, run_module
-from lookuplab.stackoverflow.corpus import write
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
-from recipes import tables
+from recipes import tables, write_rows
 from recipes.mini import WORDINGS, order
 from recipes.mini.docstrings import (
     Call,
@@ -109,22 +108,14 @@ class Draft:
 def literal(value: object) -> Literal | None:
     """The value's source; None if no source reproduces it, or if the source is long."""
     with suppress(Exception):
-        kind, source = kind_of(value), source_of(value)
-        same(kind, eval(source, KNOWN), value)
+        kind, source, known = kind_of(value), source_of(value), {**KNOWN}
+        exec(PARTS["same"][kind], known)
+        known["same"](eval(source, known), value)
         shown = source if kind in ("number", "exact") else repr(value)
         if len(shown) > PRINTED or len(shown.splitlines()) > 12 or " at 0x" in shown:
             shown = ""
         return Literal(kind, source, shown) if len(source) <= LONGEST else None
     return None
-
-
-def same(kind: str, result: object, expected: object) -> None:
-    """The test of a kind, as the problems carry it. Raises AssertionError (or what the comparison
-    raises).
-    """
-    known = dict(KNOWN)
-    exec(PARTS["same"][kind], known)
-    known["same"](result, expected)
 
 
 def kind_of(value: object) -> str:
@@ -483,21 +474,22 @@ def written(example: DocExample) -> list[Candidate]:
         for number, draft in enumerate(drafts(example)):
             setup, expected = draft.cases[0]
             values = ["None", expected.source, *variables(draft.target, setup)]
-            one = Candidate(
-                f"{example.id}.{number}",
-                prompt(draft),
-                f"result = {draft.target}",
-                context(draft),
-                library=example.object.partition(".")[0],
-                perturbation=draft.perturbation,
-                origin=example.id,
-                object=example.object,
-                # the draft's own example may have other imports, and thus another target
-                expressions=(draft.target, draft.call.source, example.target),
-                rule=draft.rule,
-                wrong=("pass", *(f"{IMPORTS}\nresult = {value}" for value in values)),
+            found.append(
+                Candidate(
+                    f"{example.id}.{number}",
+                    prompt(draft),
+                    f"result = {draft.target}",
+                    context(draft),
+                    library=example.object.partition(".")[0],
+                    perturbation=draft.perturbation,
+                    origin=example.id,
+                    object=example.object,
+                    # the draft's own example may have other imports, and thus another target
+                    expressions=(draft.target, draft.call.source, example.target),
+                    rule=draft.rule,
+                    wrong=("pass", *(f"{IMPORTS}\nresult = {value}" for value in values)),
+                )
             )
-            found.append(one)
     except Exception:  # whatever the documented object raises
         return []
     return found
@@ -656,7 +648,7 @@ def main() -> None:
         (DEVELOPMENT_PROBLEMS, "development", third),
     ):
         made = list(draw(split, numbers))
-        write(path, made)
+        write_rows(path, made)
         click.echo(f"{len(made)} problems -> {path}")
 
 

@@ -23,7 +23,6 @@ import shutil
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from importlib import metadata
 from itertools import chain
 from operator import attrgetter
@@ -38,8 +37,8 @@ from lookuplab.retrieval.rankers import save_words, train_words
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import ranking
-from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet, load_snippets, queries, write
-from recipes import tables
+from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet, load_snippets, queries
+from recipes import tables, write_rows
 from recipes.mini import packages
 from recipes.mini.docstrings import Documented, documented, sections, sessions
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
@@ -111,7 +110,7 @@ def build() -> dict[str, list[dict[str, Any]]]:
         by_code.setdefault(_key(snippet.code), snippet)
     kept = set(by_code.values())
     return {
-        "snippets": [*map(asdict, by_code.values())],
+        "snippets": [*map(vars, by_code.values())],
         "queries_valid": [*_queries(requests["development"], kept)],
         "queries_test": [*_queries(requests["test"], kept)],
     }
@@ -270,7 +269,7 @@ def main(step: Literal["corpus", "rankers"]) -> None:
     """
     if step == "corpus":
         for name, records in build().items():
-            write(CORPUS_FOLDER / f"{name}.jsonl.gz", records)
+            write_rows(CORPUS_FOLDER / f"{name}.jsonl.gz", records)
             click.echo(f"{len(records):,} {name} -> {CORPUS_FOLDER}")
     else:
         steady()

@@ -296,7 +296,7 @@ def pretrain(
         if last or done % LOG_EVERY == 0:
             mean, losses = torch.stack(losses).mean().item(), []
             line = {"step": done, "tokens": int(seen[step]), "loss": round(mean, 4)}
-            state["log"].append(line | {"seconds": state["seconds"]})
+            state["log"].append({**line, "seconds": state["seconds"]})
         if is_main and (last or done % save_every == 0):
             pd.DataFrame(state["log"]).to_csv(work / "log.csv", index=False)
             state["parts"] = [part.state_dict() for part in parts]

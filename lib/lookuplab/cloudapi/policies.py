@@ -37,7 +37,6 @@ def triggered(
     first: DataFrame,
     policy: str,
     threshold: ArrayLike = THRESHOLD,
-    exists: str = "exists_anywhere",
 ) -> np.ndarray:
     """(tasks,) booleans: does the policy retrieve, given the first pass (``Passes.first``)?
 
@@ -46,13 +45,9 @@ def triggered(
     with shape (tasks, m) for m thresholds; *dag_plus_plus* if either holds (4.3); *asked*, not in
     the paper, if the probability of *not* asking is below the threshold: 1 minus the column
     ``asked``, the probability of the mark that a model was taught (data/mini/ASKING.md).
-    ``exists`` is the column that says whether the name is known:
-    ``exists_anywhere`` in the index, as in the paper, or ``exists`` among the methods of the
-    prompt's client, which is stricter. Raises UserError for a threshold outside 0 to 1, and if
-    there is no confidence.
+    Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
     """
     check_choice("policy", policy, (*POLICIES, "asked"))
-    check_choice("exists", exists, ("exists", "exists_anywhere"))
     if not np.size(threshold):
         raise UserError("there is no threshold: give at least one, from 0 to 1")
     if not np.array_equal(np.clip(threshold, 0, 1), threshold):
@@ -63,7 +58,7 @@ def triggered(
         )
     if policy in ("base", "dag"):
         return np.full(len(first), policy == "dag")
-    absent: np.ndarray = ~first[exists].to_numpy(dtype=bool)
+    absent: np.ndarray = ~first.exists_anywhere.to_numpy(dtype=bool)
     if policy == "dag_index_lookup":
         return absent
     sure = 1 - first.asked if policy == "asked" else first.minimum

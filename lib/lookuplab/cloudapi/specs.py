@@ -102,8 +102,7 @@ class ApiIndex:
         self.by_id = {spec.id: spec for spec in self.specs}
         self.names = {(spec.provider, spec.name) for spec in self.specs}
         self.providers = tuple(sorted({provider for provider, _ in self.names}))
-        self._clients: defaultdict[tuple[str, str, str | None], dict[str, ApiSpec]]
-        self._clients = defaultdict(dict)
+        self._clients = defaultdict[tuple[str, str, str | None], dict[str, ApiSpec]](dict)
         for spec in self.specs:
             for service in (spec.service, None):
                 self._clients[spec.provider, spec.client, service][spec.name] = spec

@@ -171,8 +171,10 @@ class Ds1000Bench(Benchmark[Problem]):
         ``prompt_tokens`` and the numbers of tokens that the budget cut: ``description_lost``,
         ``code_lost`` and ``question_lost``.
         """
-        solutions = [(task, self.solution(task, completion.text)) for task, completion in pairs]
-        rows = []
+        solutions, rows = [], []
+        for task, completion in pairs:
+            code = solution_of(completion.text, self.variant)
+            solutions.append((task, indented(task, code) if self.indent else code))
         for (task, code), outcome in zip(solutions, verdicts(solutions, self.grader), strict=True):
             passed = outcome.passed if outcome.judged else None
             row: dict[str, Any] = {"library": task.library, "solution": code, "passed": passed}
@@ -182,11 +184,6 @@ class Ds1000Bench(Benchmark[Problem]):
                 row |= {f"{part}_lost": count for part, count in trimmed.lost.items()}
             rows.append(row)
         return rows
-
-    def solution(self, task: Problem, text: str) -> str:
-        """The code of a completion, as it is inserted into the problem's program."""
-        code = solution_of(text, self.variant)
-        return indented(task, code) if self.indent else code
 
     def cluster(self, task: Problem) -> str:
         return task.cluster

@@ -8,14 +8,12 @@ field names for the same content. Files of queries have one ``{query, relevant_i
 
 import ast
 import hashlib
-import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError
@@ -111,11 +109,6 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
         return hashlib.sha256(query.text.encode()).digest()[0] < 64
 
     return [query for query in every if is_valid(query) == (split == "valid")]
-
-
-def write(path: Path, records: Iterable[Any]) -> None:
-    """Write compressed JSON Lines; the same records give the same bytes."""
-    paths.write_lines(path, (json.dumps(record, ensure_ascii=False) for record in records))
 
 
 def _snippets(file: Path, licence: str) -> Iterator[Snippet]:

@@ -5,27 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi.specs import ApiSpec
-from recipes.cloudapi.comments import intent, normalised, wordings
-from recipes.prose import sentences
-
-DESCRIPTION = "Adds the specified user to the specified group."
-
-
-def comments(description: str, name: str, count: int, provider: str = "aws") -> list[str]:
-    spec = ApiSpec(provider, "iam", "iam", name, (), description=description)
-    return [*wordings(spec, count)]
-
-
-def test_comments_differ_and_repeat_neither_name_nor_description():
-    found = comments(DESCRIPTION, "add_user", 6)
-    assert len({normalised(comment) for comment in found}) == 6
-    assert found == comments(DESCRIPTION, "add_user", 6)
-    assert "Create a new queue" not in comments("Create a new queue.", "make_queue", 6)
-
-
-def test_packages_may_begin_with_more_verbs():
-    description = "Compute what the basket costs."
-    assert comments(description, "price", 3, "python") and not comments(description, "price", 3)
+from recipes.cloudapi.comments import intent, wordings
 
 
 @pytest.mark.parametrize(
@@ -51,12 +31,6 @@ def test_a_docstring_gives_an_english_sentence_or_nothing(docstring, clause):
 
 @given(st.text(max_size=200))
 def test_any_description_gives_clean_single_line_comments(description):
-    for comment in comments(description, "some_name", 2):
+    spec = ApiSpec("aws", "iam", "iam", "some_name", (), description=description)
+    for comment in wordings(spec, 2):
         assert "\n" not in comment and "  " not in comment
-
-
-def test_sentences_end_at_full_stops_before_capitals_and_at_line_ends():
-    text = "Puts a thing.|Fails if there is none!|A heading|Last one"
-    assert sentences(text.replace("|", " ", 1).replace("|", "\n")) == text.split("|")
-    for one in ("Use US East (N. Virginia).", "Takes e.g. A.", "Since 1.2.", "Calls api.Thing."):
-        assert sentences(one) == [one]

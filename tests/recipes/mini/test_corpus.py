@@ -15,6 +15,7 @@ from recipes.mini import corpus, designs, packages
 from recipes.mini.corpus import invented_documents, pools, reserved, usage_documents
 
 HELD = next(f"f{i}" for i in range(100) if packages.example_split(f"numpy.f{i}") == "test")
+DEFINED = 'def {0}(a):\n    """Title.\n\n    >>> {0}([1])\n    1\n\n    Notes\n    """\n'
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +30,12 @@ def invented():
     return list(invented_documents(300))
 
 
-def test_pools_are_full_share_no_name_and_hold_counts_of_their_range():
+def test_no_two_drawn_apis_share_a_name_and_those_that_no_task_asks_for_are_rare():
     found = pools()
-    for pool, sizes in corpus.POOLS.items():
-        counted = [count for count in found[pool].values() if count]
-        assert (len(counted), len(found[pool]) - len(counted)) == sizes
-        assert min(counted) >= 1 and max(counted) <= corpus.HIGHEST_COUNT[pool]
-    assert corpus.HIGHEST_COUNT["asked"] == SHOWN_COUNTS[-1], "the curves end where the counts do"
     names = [api.rpartition(".")[2] for pool in found.values() for api in pool]
-    assert len(set(names)) == len(names)
+    assert len(set(names)) == len(names) == 2_350
+    assert {*found["background"].values()} == {*range(1, 11)}
+    assert corpus.HIGHEST_COUNT["asked"] == SHOWN_COUNTS[-1], "the curves end where the counts do"
 
 
 def test_the_draw_gives_the_committed_tasks():
@@ -99,25 +97,20 @@ def test_reserved_wording_is_found_whatever_its_case_and_punctuation():
     assert not reserved(f"{first} {' '.join(reversed(others))}")
 
 
-@pytest.mark.parametrize("name", [HELD, "average", "dot", "where"])
-def test_docstring_examples_of_held_out_objects_alone_are_cut(name):
-    text = f'def {name}(a):\n    """Title.\n\n    >>> {name}([1])\n    1\n\n    Notes\n    """\n'
-    cut = packages.without_held_out_examples(text, "numpy")
-    assert (">>>" in cut) == (packages.example_split(f"numpy.{name}") == "training")
-    assert "Notes" in cut and ast.parse(cut)
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("text", "is_cut"),
     [
-        'X = """Shared.\n\n>>> f(1)\n2"""\n',  # belongs to no object: cut in any case
-        f'add_newdoc("numpy", "{HELD}",\n"""Title.\n\n>>> {HELD}(1)\n1\n\nEnd\n""")\n',
-        f'add_newdoc("numpy", "ndarray", ("{HELD}", """Title.\n\n>>> 1\n1\n"""))\n',
+        (DEFINED.format(HELD), True),
+        (DEFINED.format("dot"), False),
+        ('X = """Shared.\n\n>>> f(1)\n2"""\n', True),  # belongs to no object
+        (f'add_newdoc("numpy", "{HELD}",\n"""Title.\n\n>>> {HELD}(1)\n1\n\nEnd\n""")\n', True),
+        (f'add_newdoc("numpy", "ndarray", ("{HELD}", """Title.\n\n>>> 1\n1\n"""))\n', True),
     ],
 )
-def test_examples_outside_of_functions_are_cut_and_the_module_still_parses(text):
+def test_examples_of_held_out_objects_alone_are_cut_and_the_module_still_parses(text, is_cut):
     cut = packages.without_held_out_examples(text + "Y = 1\n", "numpy")
-    assert ">>>" not in cut and ast.parse(cut).body[1].targets[0].id == "Y"
+    assert (">>>" not in cut) == is_cut and ast.parse(cut).body[1].targets[0].id == "Y"
+    assert ("Notes" in cut) == ("Notes" in text)
 
 
 def test_chunks_spell_the_module_and_cut_before_definitions():

@@ -52,11 +52,15 @@ def test_only_what_is_written_is_learned_and_padding_is_not():
     decoder, encoder = (
         {name: one.tolist() for name, one in tensors(rows, kind).items()} for kind in (False, True)
     )
-    assert decoder["input_ids"] == [[5, 6, 7, 8], [9, 3, 4, 1]]
-    assert decoder["labels"] == [[IGNORED, 6, 7, 8], [IGNORED, IGNORED, 4, IGNORED]]
-    assert encoder["input_ids"] == [[5, 1], [9, 3]]
-    assert encoder["attention_mask"] == [[True, False], [True, True]]
-    assert encoder["labels"] == [[6, 7, 8], [4, IGNORED, IGNORED]]
+    assert decoder == {
+        "input_ids": [[5, 6, 7, 8], [9, 3, 4, 1]],
+        "labels": [[IGNORED, 6, 7, 8], [IGNORED, IGNORED, 4, IGNORED]],
+    }
+    assert encoder == {
+        "input_ids": [[5, 1], [9, 3]],
+        "attention_mask": [[True, False], [True, True]],
+        "labels": [[6, 7, 8], [4, IGNORED, IGNORED]],
+    }
 
 
 @pytest.mark.parametrize("model", ["tiny", "tiny-t5"])

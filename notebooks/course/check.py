@@ -1,5 +1,5 @@
 """For students: a check that says what came and what was wanted, and a place for finished
-functions, which the capstone brings together.
+functions, which the capstone brings together. After a cell whose checks passed, it says so.
 """
 
 import inspect
@@ -7,20 +7,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy
+from IPython import get_ipython
 
 from lookuplab import paths
 
 KEPT = paths.RUNS / "course" / "kept"  # a file for each function
+_passed: list[str] = []  # what was checked in this cell
 
 
 def check(what: str, came: Any, wanted: Any, right: bool | None = None, near: float = 1e-6) -> None:
-    """Nothing happens if ``came`` is what was ``wanted``; otherwise an AssertionError shows both.
+    """``came`` must be what was ``wanted``; otherwise an AssertionError shows both.
 
     Numbers may differ by ``near``; a tuple, a list and an array with the same values are the same.
     If a property is checked instead of a value, ``right`` says whether it holds, and ``wanted``
     says in words what it is.
     """
     if _same(came, wanted, near) if right is None else right:
+        _passed.append(what)
         return
     hint = "   (is there a `return`?)" if came is None else ""
     asked = _short(wanted) if right is None else wanted
@@ -46,6 +49,12 @@ def kept() -> str:
     return "\n\n".join(file.read_text(encoding="utf-8").rstrip() for file in files)
 
 
+def _say_so(cell: Any) -> None:
+    if _passed and cell.success:
+        print("Passed:", f"all {len(_passed)} checks." if _passed[1:] else "the check.")
+    _passed.clear()
+
+
 def _same(came: Any, wanted: Any, near: float) -> bool:
     if isinstance(wanted, str | bool | set | frozenset) or wanted is None:
         return bool(numpy.all(came == wanted))
@@ -69,5 +78,16 @@ def _same(came: Any, wanted: Any, near: float) -> bool:
 
 
 def _short(value: Any, most: int = 300) -> str:
-    text = repr(value.tolist() if isinstance(value, numpy.ndarray | numpy.generic) else value)
+    text = repr(_plain(value))
     return text if len(text) <= most else text[:most] + " ..."
+
+
+def _plain(value: Any) -> Any:
+    """The value without numpy's, pandas' and torch's own numbers."""
+    if isinstance(value, tuple | list):
+        return type(value)(map(_plain, value))
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+if shell := get_ipython():  # in a notebook
+    shell.events.register("post_run_cell", _say_so)

@@ -121,10 +121,11 @@ def intervals(
 
 
 def pairs(before: Sequence[bool], after: Sequence[bool], title: str = "", most: int = 40) -> Figure:
-    """The first tasks, one column each: filled where the answer is valid, framed where the two
-    conditions differ.
+    """At most ``most`` tasks, evenly spread, one column each: filled where the answer is valid,
+    framed where the two conditions differ.
     """
-    shown = list(zip(before, after, strict=True))[:most]
+    shown = list(zip(before, after, strict=True))
+    shown = shown[:: -(-len(shown) // most)]
     with _sheet(title, 7.5, 1.5) as axes:
         for at, task in enumerate(shown):
             for line, valid in enumerate(task):
@@ -161,30 +162,52 @@ def fourfold(before: Sequence[bool], after: Sequence[bool], title: str = "") -> 
 
 def simulated(
     worlds: Mapping[str, Sequence[float]],
-    seen: float | Sequence[float],
+    seen: Mapping[str, float],
     title: str = "",
     xlabel: str = "",
-    mark: str = "seen",
+    middle: bool = False,
 ) -> Figure:
-    """How often each value came in each simulated world; a dashed line, with the name ``mark``, at
-    each value that was ``seen``.
+    """How often each value came in each simulated world, and a dashed line, with its name, at each
+    number in ``seen``. Above the bars, if wanted, a line over the middle 95% of each world.
     """
     every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
-    whole = bool(numpy.all(every == every.round()))
-    edges = numpy.arange(every.min() - 0.5, every.max() + 1.5) if whole else 40
-    edges = edges if whole else numpy.histogram_bin_edges(every, edges)
-    looks = [{"color": BLUE, "alpha": 0.75}, {"color": ORANGE, "alpha": 0.55, "hatch": "//"}]
+    edges = _edges(every)
+    looks = {"color": BLUE, "alpha": 0.75}, {"color": ORANGE, "histtype": "step", "linewidth": 2.5}
     with _sheet(title, 7.5, 3, bare=False) as axes:
         for (name, values), look in zip(worlds.items(), looks, strict=False):
             axes.hist(values, bins=edges, label=name, **look)
-        for at, place in enumerate(numpy.atleast_1d(seen)):
-            label = "" if at else mark
-            axes.axvline(place, color=DARK, linestyle=(0, (5, 3)), label=label)
+        top = axes.get_ylim()[1]
+        for line, (values, look) in enumerate(zip(worlds.values(), looks, strict=False), 1):
+            if middle:
+                ends, height = numpy.quantile(values, [0.025, 0.975]), top * (1 + 0.06 * line)
+                axes.plot(ends, [height] * 2, "|-", color=look["color"], linewidth=2.5)
+        for name, place in seen.items():
+            axes.axvline(place, color=DARK, linestyle=(0, (5, 3)))
+            at = {"xy": (place, 1), "xycoords": axes.get_xaxis_transform(), "va": "bottom"}
+            axes.annotate(name, **at, ha="center")
         axes.set(xlabel=xlabel, ylabel="how often")
-        if whole:
+        axes.set_title(title, pad=18)
+        if numpy.all(every == every.round()):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+        if len(worlds) > 1:
+            axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return axes.figure
+
+
+def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
+    """At most about ``most`` bins: of whole steps if the values come in equal steps, as shares of n
+    tasks do; otherwise some bins would hold more possible values than others.
+    """
+    different = numpy.unique(values.round(9))
+    step = numpy.diff(different).min(initial=numpy.inf)
+    low, high = different[0], different[-1]
+    if len(different) == 1:
+        return numpy.array([low - 0.5, low + 0.5])
+    places = (different - low) / step
+    if not numpy.allclose(places, places.round(), atol=1e-3):
+        return numpy.histogram_bin_edges(values, most)
+    wide = step * -(-(places[-1] + 1) // most)
+    return numpy.arange(low - step / 2, high + wide, wide)
 
 
 def continuations(

@@ -55,6 +55,7 @@ for _answers, _solution, _check in _json.loads({cases!r}):
         _grading.by_hand = _by_hand
         exec(_solution, globals())  # others rest on it
     _found.append(["solution again", _fate(_solution, _check)])
+__import__("check")._passed.clear()  # nothing but what follows is printed
 print(_json.dumps(_found))"""
 
 

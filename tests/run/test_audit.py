@@ -10,7 +10,6 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.run import audit
 from recipes.mini.record import write
@@ -121,9 +120,3 @@ def test_what_no_longer_fits_is_said_first_and_made_anew(recorded):
     said = kit.said("reproduce --again")
     assert "verdicts: version has changed: up to 2 rows do not fit" in said
     assert "5 from the record, 0 found in the store, 1 made anew" in said
-
-
-@pytest.mark.parametrize("text", ["0%", "101%", "2", "many"])
-def test_a_share_is_a_percentage(text):
-    with pytest.raises(UserError, match="a share is a percentage above 0"):
-        audit.share_of(text)

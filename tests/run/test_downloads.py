@@ -80,18 +80,15 @@ def file(kit):
     return kit.root / "data/downloads/corpus/corpus.bin"
 
 
-def test_a_file_is_fetched_once_and_listed_as_there(kit, get, server, file):
+@pytest.mark.parametrize(("part", "asked"), [(b"", ""), (CONTENT[:1000], "bytes=1000-")])
+def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_there(
+    kit, get, server, file, part, asked
+):
+    paths.made(file.parent).joinpath("corpus.bin.part").write_bytes(part)
     assert get()[0] == 0 and get()[0] == 0
-    assert file.read_bytes() == CONTENT and server.asked == [""]
+    assert file.read_bytes() == CONTENT and server.asked == [asked]
     code, said = kit.call("data", "list")
     assert code == 0 and said.startswith("* corpus") and "licence: CC0" in said
-
-
-def test_a_part_left_by_an_earlier_run_is_used(get, server, file):
-    file.parent.mkdir(parents=True)
-    file.with_name("corpus.bin.part").write_bytes(CONTENT[:1000])
-    assert get()[0] == 0
-    assert file.read_bytes() == CONTENT and server.asked == ["bytes=1000-"]
 
 
 def test_a_run_fetches_what_its_notebook_reads(kit, get, file):

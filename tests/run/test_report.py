@@ -2,13 +2,13 @@
 
 import re
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
 import website
+from bs4 import BeautifulSoup
 from filelock import FileLock
 from lessons import hidden
 
@@ -24,26 +24,19 @@ WRITTEN = [
 ]
 
 
-class Page(HTMLParser):
+class Page:
     """``links`` of <a>, ``loaded`` addresses of what a browser fetches by itself, ``alts`` of
     pictures, ``text``.
     """
 
     def __init__(self, file: Path):
-        super().__init__()
-        self.file, self.links, self.loaded, self.alts, words = file, [], [], [], []
-        self.handle_data = words.append
-        self.feed(file.read_text(encoding="utf-8"))
-        self.text = " ".join(" ".join(words).split()).replace("\u2019", "'")
-
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        if tag == "img":
-            self.alts.append(given.get("alt") or "")
-        if given.get(LOADED.get(tag)):
-            self.loaded.append(given[LOADED[tag]])
+        self.file, soup = file, BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
+        self.links = [link["href"] for link in soup.select("a[href]")]
+        self.loaded = [
+            one[key] for tag, key in LOADED.items() for one in soup.select(f"{tag}[{key}]")
+        ]
+        self.alts = [image.get("alt", "") for image in soup.select("img")]
+        self.text = " ".join(soup.get_text(" ").split()).replace("\u2019", "'")
 
 
 @pytest.fixture(scope="session")

@@ -82,6 +82,14 @@ reproduce --cold --audit 2%
     nothing is left to audit
 audit
     there is no record to audit
+audit --share 0%
+    error: a share is a percentage above 0, such as 2% or 100%, not '0%'
+audit --share 101%
+    not '101%'
+reproduce --audit 2
+    not '2'
+verify
+    error: git has no figures of profile 'mini'; commit what a run writes
 draw counts
     error: no figures of profile 'mini' yet; `lookuplab reproduce
 data mark x -o m -s max_file=1

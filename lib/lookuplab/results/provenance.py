@@ -28,6 +28,11 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
     """
     sources = paths.DATA / "python-sources.txt"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
+    hashes: dict[str, str] = {}
+    for path in data:
+        name, found = public(path), content_hash(paths.located(path))
+        # another folder may have a file of that name
+        hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
     return {
         "git": {
             "commit": git("rev-parse", "HEAD"),
@@ -40,17 +45,8 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         "device": device(),
         "threads": threads(),
         "models": [public(dict(getattr(model, "identity", model))) for model in models],
-        "data": _data_hashes(data),
+        "data": hashes,
     }
-
-
-def _data_hashes(data: Iterable[str | Path]) -> dict[str, str]:
-    hashes: dict[str, str] = {}
-    for path in data:
-        name, found = public(path), content_hash(paths.located(path))
-        # another folder may have a file of that name
-        hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
-    return hashes
 
 
 def git(*arguments: str) -> str | None:

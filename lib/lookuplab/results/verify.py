@@ -182,10 +182,10 @@ def compare(
     old: Files,
     new: Files,
     makers: Mapping[str, str],
-    only: Collection[str] | None = None,
-    on_demand: Collection[str] = (),
+    on_demand: Collection[str] | None = None,
 ) -> Differences:
-    """Compare all files of both sides, or those of the artifacts ``only``.
+    """Compare all files of both sides, or, without ``on_demand``, those of the artifacts that have
+    a maker.
 
     An artifact ``on_demand`` may be the committed one: a run of everything leaves it out.
 
@@ -195,8 +195,9 @@ def compare(
     papers = {file.split("/")[0] for file in old}
 
     def is_chosen(file: str) -> bool:
-        in_only = file.split(".")[0] in only if only is not None else file.split("/")[0] in papers
-        return file == ANSWERS_FILE or in_only
+        if on_demand is None:
+            return file == ANSWERS_FILE or file.split(".")[0] in makers
+        return file.split("/")[0] in papers
 
     old, new = ({file: side[file] for file in side if is_chosen(file)} for side in (old, new))
     if not old.keys() - {ANSWERS_FILE}:
@@ -212,7 +213,7 @@ def compare(
             if any(record.get("timed") for record in records):
                 result.texts[TIMED].append(name)
                 continue
-            if is_old and name in on_demand:
+            if is_old and name in (on_demand or ()):
                 result.texts[NOT_RUN].append(name)
                 continue
             exact[name] = result.compare_processors(*records)
@@ -223,9 +224,8 @@ def compare(
         before, after = (
             read_answers(io.BytesIO(side[ANSWERS_FILE]), compression="gzip") for side in (old, new)
         )
-        if only is not None:
-            notebooks = {makers[id] for id in only}
-            before, after = (log[log.notebook.isin(notebooks)] for log in (before, after))
+        if on_demand is None:
+            before, after = (log[log.notebook.isin(makers.values())] for log in (before, after))
         steady = result.compare_answers(before, after, all(exact.values()))
     for file in both:
         name, _, extension = file.rpartition(".")

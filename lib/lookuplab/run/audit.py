@@ -128,27 +128,23 @@ def changes(store: str) -> tuple[list[str], Collection[str]]:
 # 2. Auditing it
 
 
-def share_of(text: str) -> float:
-    """``2%`` -> 0.02. Raises UserError for anything that is no percentage above 0."""
-    percentage = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
-    if not percentage or not 0 < float(percentage[1]) <= 100:
-        raise UserError(f"a share is a percentage above 0, such as 2% or 100%, not {text!r}")
-    return float(percentage[1]) / 100
-
-
 def begin(share: str) -> record.Audit:
     """An audit whose rows are to be made anew, or the same audit if that was interrupted and
     nothing has changed since: then what was made is kept.
 
-    The commit is the seed, so that over time other rows are tried.
+    The commit is the seed, so that over time other rows are tried. Raises UserError if there is no
+    record, or ``share`` is no percentage above 0.
     """
+    percentage = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", share.strip())
+    if not percentage or not 0 < float(percentage[1]) <= 100:
+        raise UserError(f"a share is a percentage above 0, such as 2% or 100%, not {share!r}")
     if not any(record.kinds(kind.name) for kind in STORES):
         raise UserError(
             "there is no record to audit, or LOOKUPLAB_RECORD=off; `python -m recipes.mini.record` "
             "writes one"
         )
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
-    audit = record.Audit(share_of(share), seed, str(folder() / "asked.txt"))
+    audit = record.Audit(float(percentage[1]) / 100, seed, str(folder() / "asked.txt"))
     stated = canonical([audit, surroundings()])
     if not statement().is_file() or statement().read_text("utf-8").strip() != stated:
         for kind in STORES:

@@ -50,15 +50,10 @@ class Source:
     def __str__(self) -> str:
         """What it is, its size, where it comes from and its licence."""
         origin = ORIGIN.get(self.kind, "the package index: ") + self.address
-        much = size(self.bytes) if self.bytes else "size unknown"
+        width = 4 if self.facts.get("dtype") == "float32" else 2  # bytes of a parameter
+        n = self.size or self.facts.get("parameters", 0) * width
+        much = f"{n / 1e9:,.1f} GB" if n >= 1e8 else f"{n / 1e6:,.1f} MB" if n else "size unknown"
         return f"{self.name}, {much} from {origin}; licence: {self.licence}"
-
-    @property
-    def bytes(self) -> int:
-        """The size of a file, or of a model's parameters in the dtype of its files;
-        0 if unknown."""
-        width = 4 if self.facts.get("dtype") == "float32" else 2
-        return self.size or self.facts.get("parameters", 0) * width
 
     @property
     def path(self) -> Path:
@@ -69,11 +64,6 @@ class Source:
     def folder(self) -> Path:
         """Where a package's model is kept, ready to be loaded."""
         return paths.fetched_model(self.name)
-
-
-def size(n: int) -> str:
-    """A number of bytes in readable form: ``12.1 GB``, ``0.4 MB``."""
-    return f"{n / 1e9:,.1f} GB" if n >= 1e8 else f"{n / 1e6:,.1f} MB"
 
 
 def load() -> dict[str, Source]:

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tiny_architectures import (
     answered,
     assert_log_probabilities,
@@ -46,11 +44,6 @@ def model(request, checkpoint):
     return LocalModel(checkpoint(request.param), batch_size=8)
 
 
-@pytest.fixture(scope="module")
-def llama(checkpoint):
-    return LocalModel(checkpoint("llama"), batch_size=8)
-
-
 def first_name(text):
     return re.match(r"\w*", text)[0]
 
@@ -71,21 +64,10 @@ def test_first_names_are_choices_in_any_batch_and_probabilities_those_of_the_fre
         assert_log_probabilities(model, prompt, single)
 
 
-identifiers = st.from_regex(r"[a-z_é名][a-z_0-9é名]{0,5}", fullmatch=True).filter(str.isidentifier)
-families = st.lists(
-    st.tuples(identifiers, st.sampled_from(["", "s", "_by_id", "前", "t"])), min_size=1, max_size=6
-)
-
-
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(families, st.sampled_from(["client.", "x = ", "client", "", "名"]), st.integers(0, 99))
-def test_any_names_behind_any_prompt(llama, families, text, seed):
-    names = tuple(name for stem, end in families for name in (stem, stem + end))
-    decoding = Decoding(max_new_tokens=26, temperature=1.5, seed=seed)
-    for done in answered(llama, decoding, [Prompt("p", text, choices=names)]).values():
-        assert first_name(done.text) in names
+def test_each_name_is_a_path_of_the_tokens_that_spell_it():
+    tokenizer = byte_tokenizer()
+    paths, _, unspelled = NameTries(tokenizer, frozenset()).paths((), NAMES)
+    assert {*map(tokenizer.decode, paths)} == {*NAMES} and not unspelled
 
 
 def test_a_token_that_holds_the_end_of_a_name_and_a_bracket_is_a_path():

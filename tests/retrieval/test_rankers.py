@@ -53,6 +53,9 @@ def test_ties_are_broken_by_id_and_a_query_without_a_match_gets_the_first_ids():
     found = Bm25(animals, str.split).rank({"1": "cat", "2": "", "3": "fish"}, 2)
     assert found == {"1": ["a", "b"], "2": ["a", "b"], "3": ["d", "a"]}
     assert Bm25(animals, str.split).rank({"3": "fish"}, 9) == {"3": ["d", "a", "b", "c"]}
+    many = {f"{n:02}": ["cat" if n % 3 else "dog"] for n in range(30)}
+    dogs = [id for id in many if many[id] == ["dog"]]
+    assert Bm25(many, str.split).rank({"1": "dog"}, 12) == {"1": [*dogs, "01", "02"]}
 
 
 def test_nothing_to_search_is_one_clear_line():

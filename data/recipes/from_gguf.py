@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from lookuplab.errors import UserError
+from lookuplab.paths import made
 from lookuplab.run import downloads
 from lookuplab.run.commands import command, run_module
 
@@ -48,8 +49,7 @@ def main(name: str) -> None:
     if not source.path.is_file() or source.path.suffix != ".gguf":
         raise UserError(f"no quantised weights at {source.path}: `lookuplab data get {name}` first")
     if not source.folder.is_dir():
-        source.folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=source.folder.parent) as temporary:
+        with TemporaryDirectory(dir=made(source.folder.parent)) as temporary:
             ready = Path(temporary) / name
             convert(source.path, ready)
             downloads.copy_texts(source.path.parent, ready)

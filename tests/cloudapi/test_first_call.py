@@ -26,6 +26,13 @@ def test_impossible_and_unfinished_calls_are_told_apart():
         assert not call_extent(text).over, text
 
 
+def test_name_and_span_are_given_without_leading_blanks():
+    text = ' meta.send_tones (tones=["a"])\n'
+    found = call_extent(text)
+    assert text[found.start : found.end] == 'meta.send_tones (tones=["a"])'
+    assert text[found.start : found.paren] == "meta.send_tones "
+
+
 @given(st.text(alphabet="f.rb(){}[]'\"\\\n\r# :Nx", max_size=60))
 def test_feeding_in_pieces_equals_feeding_whole(tail):
     text, rule = "f(" + tail, FirstCall()

@@ -140,7 +140,7 @@ def test_one_argument_of_one_call(written_file, solution, apart):
 
 
 def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems):
-    wrong = "result = max(numbers) - min(numbers  # a comment", "result = max(numbers)"
+    wrong = "# why\nresult = max(numbers) - min(numbers", "result = max(numbers)"
     plain, with_string, inside = problems
     completions = [(plain, code) for code in (written.REFERENCE, *wrong)]
     completions += [(with_string, "for n in [1]: pass\n" + written.REFERENCE)]

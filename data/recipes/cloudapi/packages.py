@@ -90,8 +90,11 @@ def build(
     asked = tasks.build(index, counts, seed, per_class)
     tasks.write_tasks(asked, folder / TASKS)
     classes = {task.frequency for task in asked}
-    empty = (name for name in COMPOSITION if name not in classes)
-    warnings = [f"no task asks for an API of {name} frequency" for name in empty]
+    warnings = [
+        f"no task asks for an API of {name} frequency"
+        for name in COMPOSITION
+        if name not in classes
+    ]
     if usable < FEW * len(operations):
         warnings.append(f"only {share}: scores say little about the package as a whole")
     return OwnApi(index, asked, frequency.report(counts, fates), left_out, share, warnings)

@@ -464,14 +464,13 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
 
 @command()
 def main(
-    step: Literal["tasks", "models", "designs"],
+    step: Literal["tasks", "models"],
     *,
     size: Literal["all", "large", "medium", "small", "medium-arm15"] = "all",
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
-    """Draw the mini profile's tasks (STEP tasks), train the mini code models (STEP models), or
-    train those of arm 0 further, on six designs of documentation instead of five (STEP designs).
+    """Draw the mini profile's tasks (STEP tasks), or train the mini code models (STEP models).
 
     The tasks are the 622, further tasks of the same APIs, and the development tasks. Their
     frequencies are the counts that the corpus is drawn with. Rewrites the files in
@@ -480,15 +479,13 @@ def main(
     The models are written as folders with their cards. There are three sizes, and one further model
     (medium-arm15): in its corpus, 15% of the documentation above usage texts lacks the API that is
     called. If a run is killed, repeat the command to resume from the last checkpoint. Losses are
-    written to runs/train/SIZE/log.csv. The models of six designs are adapters; one whose folder
-    exists is skipped.
+    written to runs/train/SIZE/log.csv.
 
     \b
     Examples:
       python -m recipes.mini.corpus tasks
       python -m recipes.mini.corpus models                          all of them
       python -m recipes.mini.corpus models --size small --seed 1 --out runs/other
-      python -m recipes.mini.corpus designs --size small
     On several GPUs:
       accelerate launch -m recipes.mini.corpus models --size large
 
@@ -504,14 +501,7 @@ def main(
             click.echo(f"{len(tasks)} tasks of {len(apis)} APIs -> {path}")
         return
     steady()
-    folder = paths.made(out or CODE_MODELS)
-    if step == "designs":
-        from recipes.mini import designs
-
-        made = designs.train(size, folder)
-    else:
-        made = train(ARMS if size == "all" else [size], folder, seed)
-    for model in made:
+    for model in train(ARMS if size == "all" else [size], paths.made(out or CODE_MODELS), seed):
         click.echo(model)
 
 

@@ -21,15 +21,6 @@ class QuestionPair(Pair):
         return self.docstring
 
 
-def recipe(task: str, model: str) -> Recipe:
-    """The settings of a model (a size or a family) for a task of the file."""
-    check_choice(f"model for {task}", model, SETTINGS[task])
-    settings: dict[str, Any] = dict(SETTINGS[task][model])
-    if "lora_targets" in settings:
-        settings["lora_targets"] = tuple(settings["lora_targets"])
-    return Recipe(**settings)
-
-
 def finetuned(
     task: str,
     model: str,
@@ -39,13 +30,19 @@ def finetuned(
     about: str,
     marked: bool = False,
 ) -> Path:
-    """``target``, which is the folder of ``base``, trained on these pairs, unless it exists."""
+    """``target``, which is the folder of ``base``, trained on these pairs, unless it exists.
+
+    The settings are those of a task of the file for a model (a size or a family).
+    """
+    check_choice(f"model for {task}", model, SETTINGS[task])
+    settings: dict[str, Any] = SETTINGS[task][model]
+    targets = settings.get("lora_targets")
     if not target.exists():
         finetune(
             base,
             learned,
             target,
-            recipe(task, model),
+            Recipe(**settings | {"lora_targets": targets and tuple(targets)}),
             marked=marked,
             half=True,
             work=paths.RUNS / "train" / task / target.name,

@@ -241,18 +241,6 @@ def marked_pairs() -> list[Pair]:
     return found
 
 
-def train() -> Iterator[Path]:
-    """Draw what is held out, mark, train each family without and with marks, and yield the models'
-    folders.
-    """
-    write_held_out()
-    learned = marked_pairs()
-    for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
-        base, target = pretrained(family), TOOLGEN_MODELS / f"{family}-{variant}"
-        marked = variant == "toolgen"
-        yield finetuned("toolgen", family, base, learned, target, ABOUT_TOOLGEN_MODELS, marked)
-
-
 @command()
 def main() -> None:
     """Train the mini models of ToolGen: three families, each fine-tuned with and without marks.
@@ -268,8 +256,12 @@ def main() -> None:
       python -m recipes.mini.toolgen
     """
     steady()
-    for folder in train():
-        click.echo(folder)
+    write_held_out()
+    learned = marked_pairs()
+    for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
+        base, target = pretrained(family), TOOLGEN_MODELS / f"{family}-{variant}"
+        about, marked = ABOUT_TOOLGEN_MODELS, variant == "toolgen"
+        click.echo(finetuned("toolgen", family, base, learned, target, about, marked))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from transformers import (
 )
 
 from lookuplab.execution.progress import watched
-from lookuplab.paths import replacing
+from lookuplab.paths import made, replacing
 from lookuplab.results.provenance import processor
 from recipes import tables
 
@@ -181,14 +181,14 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
         random = np.random.default_rng((recipe.seed, epoch))
         rows = packed(sizes, random) if recipe.packed else [[n] for n in range(len(sizes))]
         totals = np.array([sizes[row].sum() for row in rows])
-        made: list[list[list[int]]] = []
+        filled: list[list[list[int]]] = []
         longest = 0
         for number in np.argsort(-(totals + random.uniform(0, 8, len(rows)))):
-            if not made or (len(made[-1]) + 1) * longest > recipe.batch_tokens:
-                made.append([])
+            if not filled or (len(filled[-1]) + 1) * longest > recipe.batch_tokens:
+                filled.append([])
                 longest = totals[number]
-            made[-1].append(rows[number])
-        plan += [made[number] for number in random.permutation(len(made))]
+            filled[-1].append(rows[number])
+        plan += [filled[number] for number in random.permutation(len(filled))]
     return plan
 
 
@@ -267,8 +267,7 @@ def pretrain(
         "steps": len(plan),
         "parameters": model.num_parameters(),
     }
-    work.mkdir(parents=True, exist_ok=True)
-    file = work / "checkpoint.pt"
+    file = made(work) / "checkpoint.pt"
     state: dict[str, Any] = {"facts": facts, "step": 0, "seconds": 0.0, "log": []}
     if file.exists() and (saved := torch.load(file))["facts"] == facts:
         state = saved

@@ -104,11 +104,8 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     every = [Query(str(at), text, tuple(ids)) for at, (text, ids) in enumerate(relevant.items())]
     if not split or name in ("mini", *PUBLISHED):
         return every
-
-    def is_valid(query: Query) -> bool:
-        return hashlib.sha256(query.text.encode()).digest()[0] < 64
-
-    return [query for query in every if is_valid(query) == (split == "valid")]
+    valid = {one for one in every if hashlib.sha256(one.text.encode()).digest()[0] < 64}
+    return [query for query in every if (query in valid) == (split == "valid")]
 
 
 def _snippets(file: Path, licence: str) -> Iterator[Snippet]:

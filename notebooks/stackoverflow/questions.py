@@ -7,14 +7,13 @@ three retrieved snippets, found by the same ranker and under the same leave-one-
 test.
 """
 
-from collections.abc import Iterator
+import sys
 from itertools import chain
-from pathlib import Path
 
 import click
 
 from lookuplab import paths
-from lookuplab.run.commands import command, run_module
+from lookuplab.run.commands import HELP, Group, command
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
@@ -34,7 +33,7 @@ RANKER = "ensemble-0.4"  # as in the test
 MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
 END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
 ABOUT_QUESTION_MODELS = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
-`python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
+`python notebooks/stackoverflow/questions.py train` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
 one of its references."""  # noqa: E501  # the committed cards have these lines
 
@@ -71,14 +70,6 @@ def pairs() -> list[QuestionPair]:
     return learned
 
 
-def train() -> Iterator[Path]:
-    """Train an adapter for each mini model, unless it exists, and yield its folder."""
-    learned = pairs()
-    for size in SETTINGS["questions"]:
-        target = QUESTION_MODELS / f"questions-{size}"
-        yield finetuned("questions", size, f"mini-{size}", learned, target, ABOUT_QUESTION_MODELS)
-
-
 @command()
 def main() -> None:
     """Train the mini models that answer questions: adapters on the mini models of three sizes.
@@ -91,12 +82,15 @@ def main() -> None:
 
     \b
     Example:
-      python -m recipes.mini.questions
+      python notebooks/stackoverflow/questions.py train
     """
     steady()
-    for folder in train():
-        click.echo(folder)
+    learned = pairs()
+    for size in SETTINGS["questions"]:
+        target = QUESTION_MODELS / f"questions-{size}"
+        model = finetuned("questions", size, f"mini-{size}", learned, target, ABOUT_QUESTION_MODELS)
+        click.echo(model)
 
 
 if __name__ == "__main__":
-    run_module(main)
+    Group(commands={"train": main}, context_settings=HELP).main(sys.argv[1:])

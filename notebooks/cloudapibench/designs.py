@@ -5,12 +5,17 @@ They learn an equal mixture of all six designs, above calls of real APIs that no
 of invented ones.
 """
 
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 from random import Random
 
+import click
+
+from lookuplab import paths
 from lookuplab.cloudapi.prompts import ALL_DESIGNS, docstring
 from lookuplab.cloudapi.specs import load_index, texts_of
+from lookuplab.run.commands import HELP, Group, command
+from lookuplab.run.commands.train import steady
 from recipes.cloudapi.comments import intent
 from recipes.mini import DRAW, order
 from recipes.mini.corpus import (
@@ -25,7 +30,7 @@ from recipes.mini.corpus import (
 from recipes.mini.finetuning import SETTINGS, QuestionPair, finetuned
 
 TEXTS = 1_800
-ABOUT = """An adapter that teaches the model to read example code. Trained by `python -m recipes.mini.corpus designs` on an equal mixture of
+ABOUT = """An adapter that teaches the model to read example code. Trained by `python notebooks/cloudapibench/designs.py train` on an equal mixture of
 six designs of documentation: the paper's five and one example of a call. Each text has one document, which is read, and a call of its API, which is
 learned. Half of the APIs are invented; no task asks for any of the others."""  # noqa: E501  # the committed cards have these lines
 
@@ -55,9 +60,28 @@ def pairs() -> list[QuestionPair]:
     return learned
 
 
-def train(size: str, out: Path) -> Iterator[Path]:
-    """Train the adapter of this size, or *all*, unless it exists, into a folder in ``out``."""
+@command()
+def main(*, size: tuple[str, ...] = (), out: Path | None = None) -> None:
+    """Train the mini code models of arm 0 further, on six designs of documentation instead of five.
+
+    The models are adapters. One whose folder exists is skipped. If a run is killed, repeat the
+    command to resume it.
+
+    \b
+    Examples:
+      python notebooks/cloudapibench/designs.py train
+      python notebooks/cloudapibench/designs.py train --size small --out runs/other
+
+    Args:
+        size: Which models to train further [default: small, medium and large].
+        out: Parent of the model folders [default: data/mini/models].
+    """
+    steady()
     learned = pairs()
-    for name in SETTINGS["designs"] if size == "all" else [size]:
-        target = out / f"{name}-designs"
-        yield finetuned("designs", name, f"mini-{name}", learned, target, ABOUT)
+    for name in size or SETTINGS["designs"]:
+        target = (out or paths.MINI / "models") / f"{name}-designs"
+        click.echo(finetuned("designs", name, f"mini-{name}", learned, target, ABOUT))
+
+
+if __name__ == "__main__":
+    Group(commands={"train": main}, context_settings=HELP).main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Classes of frequency, and tasks of all of them."""
+"""Tasks of all classes of frequency."""
 
 import json
 from collections import Counter
@@ -6,13 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lookuplab.cloudapi.tasks import frequency_class, load_tasks
+from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
-
-
-def test_a_count_decides_the_class():
-    assert "".join(frequency_class(n)[0] for n in (0, 10, 11, 100, 101)) == "llmmh"
 
 
 def test_a_limit_spreads_over_the_classes_whatever_their_names(tmp_path):

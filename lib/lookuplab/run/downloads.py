@@ -6,7 +6,7 @@ import json
 import shutil
 import tomllib
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from typing import Any
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice
 from lookuplab.execution import environments
+from lookuplab.models.names import split_revision
 from lookuplab.paths import file_hash
 
 UNPINNED = "main"
@@ -98,14 +99,19 @@ def pinned(name: str) -> str:
     """
     if (source := load().get(name)) and source.kind == "package":
         return source.folder.relative_to(paths.ROOT).as_posix()
-    return f"{name}@{on_hub(name).revision}".removesuffix(f"@{UNPINNED}")
+    source = on_hub(name)
+    return name if source.revision == UNPINNED else f"{source.address}@{source.revision}"
 
 
-def on_hub(address: str) -> Source:
-    """The entry of a model on the hub, or one of its own if none is listed."""
+def on_hub(name: str) -> Source:
+    """The entry of a model on the hub, or one of its own if none is listed; at the revision that
+    the name states.
+    """
+    address, revision = split_revision(name)
     own = Source(address, "model", address, "see its page on the hub", "")
     listed = (source for source in load().values() if source.kind == "model")
-    return next((source for source in listed if source.address == address), own)
+    source = next((source for source in listed if source.address == address), own)
+    return replace(source, revision=revision or source.revision)
 
 
 def is_fetched(source: Source) -> bool:

@@ -20,10 +20,10 @@ import yaml
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load, record
 from lookuplab.models.completions import keys_of
-from lookuplab.models.names import OPENAI, VLLM, folder_of, is_remote, split_options
+from lookuplab.models.names import OPENAI, VLLM, bare, folder_of, is_remote, split_options
 from lookuplab.models.store import CompletionStore
 from lookuplab.run import downloads
-from lookuplab.run.notebooks import Job, Named, hub_source
+from lookuplab.run.notebooks import Job, Named
 
 CHARACTERS = 3.5  # in a token, where the model's own tokenizer is not here
 GPUS = Path(__file__).with_name("gpus.yaml")
@@ -120,7 +120,7 @@ def _stand_in(name: str) -> tuple[Any, int]:
     place, options = split_options(name)
     chat = options.get("chat", place.startswith(OPENAI))
     model: Any = SimpleNamespace(chat=chat, identity={"name": name}, tokenizer=RoughTokenizer())
-    source = hub_source(name) if Named("model", name).is_on_hub else None
+    source = downloads.on_hub(bare(name)) if Named("model", name).is_on_hub else None
     parameters = source.facts.get("parameters", 0) if source else 0
     with suppress(UserError, OSError):
         if is_remote(place):

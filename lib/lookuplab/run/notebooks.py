@@ -29,7 +29,6 @@ from lookuplab.models.names import (
     is_mini,
     is_remote,
     split_options,
-    split_revision,
     table_name,
 )
 from lookuplab.models.names import folder_of as model_folder
@@ -235,8 +234,10 @@ def load_profile(name: str) -> Profile:
     ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's. Raises
     UserError.
     """
-    stem, _, models = (name, "", "") if name.endswith(_YAML) else name.partition("/")
-    file = Path(name) if name.endswith(_YAML) else PROFILES / f"{stem}.yaml"
+    stem, _, models = name.partition("/")
+    file = PROFILES / f"{stem}.yaml"
+    if name.endswith(_YAML):
+        file, models = Path(name), ""
     if not file.is_file():
         check_choice("--profile", name, profile_names())
     try:
@@ -525,17 +526,8 @@ def from_network(job: Job) -> list[downloads.Source]:
             )
         ]
         if named.is_on_hub:
-            needed.append(hub_source(named.text))
+            needed.append(downloads.on_hub(bare(named.text)))
     return list({(source.name, source.revision): source for source in needed}.values())
-
-
-def hub_source(name: str) -> downloads.Source:
-    """A model on the hub: its entry in ``data/sources.toml``, or one of its own; at the revision
-    that the name states.
-    """
-    address, revision = split_revision(bare(name))
-    source = downloads.on_hub(address)
-    return replace(source, revision=revision or source.revision)
 
 
 def check(job: Job) -> None:

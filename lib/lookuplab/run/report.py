@@ -126,18 +126,19 @@ class Run:
 
     def sections(self, folder: str) -> list[Section]:
         """Of each of the folder's notebooks that have an artifact."""
-        sections = map(self._section, self.notebooks[folder])
-        return [section for section in sections if section.artifacts]
-
-    def _section(self, notebook: Notebook) -> Section:
-        places = {id: self.place(id) for id in notebook.artifacts}
-        artifacts = [
-            ShownArtifact(id, place, self.told(id))
-            for id, place in places.items()
-            if place.with_suffix(".csv").is_file()
-        ]
-        judgements = [one for one in self.verdicts.values() if one.claim.artifact_id in places]
-        return Section(notebook, artifacts, [one for one in judgements if one.is_run])
+        sections = []
+        for notebook in self.notebooks[folder]:
+            there = [
+                id for id in notebook.artifacts if self.place(id).with_suffix(".csv").is_file()
+            ]
+            if there:
+                artifacts = [ShownArtifact(id, self.place(id), self.told(id)) for id in there]
+                of_paper = self.judgements(folder)
+                judgements = [
+                    one for one in of_paper if one.is_run and one.claim.artifact_id in there
+                ]
+                sections.append(Section(notebook, artifacts, judgements))
+        return sections
 
 
 def heading(folder: str) -> str:

@@ -261,19 +261,20 @@ def sweep(
     swept, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
     values = {name: split_values(text) for name, text in grid.items()}
-    planned, settings, tables = [], [], []
+    cases, tables = [], []
     for number, case in enumerate(product(*values.values())):
         given, own = dict(zip(grid, case, strict=True)), folder / f"{number:03d}"
         job = plan(swept, chosen, given)
-        planned.append(replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures"))
-        settings.append([f"{name}={text}" for name, text in given.items() if values[name][1:]])
-    code = execute(planned, jobs, scheduler)
+        job = replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures")
+        varied = [f"{name}={text}" for name, text in given.items() if values[name][1:]]
+        cases.append((job, varied))
+    code = execute([job for job, _ in cases], jobs, scheduler)
     if rank_and_count()[0] > 0:
         sys.exit(code)
-    for job, setting in zip(planned, settings, strict=True):
+    for job, varied in cases:
         for file in sorted(job.figures.rglob("*.csv")):
             table = read_csv(file)
-            conditions = [", ".join(filter(None, (old, *setting))) for old in table.condition]
+            conditions = [", ".join(filter(None, (old, *varied))) for old in table.condition]
             tables.append(table.assign(condition=conditions))
     if tables:
         paths.write_lines(folder / "sweep.csv", [to_csv(pd.concat(tables)).removesuffix("\n")])

@@ -55,10 +55,8 @@ class Benchmarks(Group):
             read = of_tasks(benchmark, "id", "completion")
             records, frame = judged_file(benchmark, file, output, read, ["completion"])
             rows = rate_rows(frame, benchmark.measures, benchmark.by)
-            own_columns = frame.columns.drop(
-                ["model", "id", "cluster", "completion", "finish_reason"]
-            )
-            write("id", records, frame[own_columns], output, rows)
+            given = ["model", "id", "cluster", "completion", "finish_reason"]
+            write("id", records, frame.drop(columns=given), output, rows)
 
         return command(cmd_name)(own)
 
@@ -404,14 +402,10 @@ def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
     share = shares.agg(lambda passed: passed.mean(skipna=False)).dropna()
     scored = [task for task in tasks if task.id in share]
     fields = [vars(task) | {"cluster": task.cluster, "share": share[task.id]} for task in scored]
-    rows, table = [], pd.DataFrame(fields)
+    rows, table = [], pd.DataFrame(fields).assign(all="all")
     parts = [*dict.fromkeys(task.library for task in scored), *PERTURBATIONS, "all"]
     for part in parts if scored else ():
-        some = (
-            table
-            if part == "all"
-            else table[table[["library", "perturbation"]].eq(part).any(axis="columns")]
-        )
+        some = table[table[["library", "perturbation", "all"]].eq(part).any(axis="columns")]
         origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
         both = some.join(origins.share.rename("before"), on=["library", "origin"], how="inner")
         numbers = {}

@@ -12,6 +12,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from pandas import DataFrame
 
 from lookuplab.results.plots import DARK, GREY, PALE, STYLE
 
@@ -117,6 +118,24 @@ def intervals(
             axes.annotate(said, (1.01, at), xycoords=axes.get_yaxis_transform(), va="center")
         axes.set(yticks=range(len(names)), yticklabels=names, xlabel=xlabel)
         axes.set_ylim(len(names) - 0.5, -0.5)
+    return axes.figure
+
+
+def calibration(rows: DataFrame, title: str = "") -> Figure:
+    """The rows of ``scoring.calibration.reliability_rows``: how many of the calls at a confidence
+    are valid, with intervals; on the diagonal the confidence is honest.
+    """
+    with _sheet(title, 6, 3.6, bare=False) as axes:
+        axes.plot([0, 1], [0, 100], color=GREY, linestyle=(0, (5, 3)), label="honest: 80% at 0.8")
+        ats = rows[rows.metric == "confidence"].value
+        shares = rows[rows.metric == "correct_percent"]
+        for at, one in zip(ats, shares.itertuples(), strict=True):
+            axes.plot([at, at], [one.ci_low, one.ci_high], color=BLUE, linewidth=2, alpha=0.6)
+            label = "" if one.Index != shares.index[0] else "our calls, with 95% intervals"
+            axes.plot(at, one.value, "o", color=BLUE, label=label)
+        axes.plot(ats, shares.value, color=BLUE, linewidth=1)
+        axes.set(xlabel="confidence", ylabel="valid (%)", xticks=numpy.arange(0, 1.05, 0.1))
+        axes.legend(loc="upper left")
     return axes.figure
 
 

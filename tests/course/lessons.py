@@ -34,7 +34,7 @@ def _refuse(self, address):
 socket.socket.connect = _refuse"""
 
 TRY = """\
-import contextlib as _contextlib, io as _io, json as _json
+import contextlib as _contextlib, io as _io, json as _json, re as _re
 def _fate(answer, check):
     with _contextlib.redirect_stdout(_io.StringIO()):
         try:
@@ -50,6 +50,8 @@ import grading as _grading
 _found, _by_hand = [], _grading.by_hand
 for _answers, _solution, _check in _json.loads({cases!r}):
     for _case, _answer, _its_check in _answers:
+        if _case == "wrong":  # it fails already with what students see of the check
+            _its_check = _re.sub("### BEGIN HIDDEN.*?### END HIDDEN", "", _its_check, flags=_re.S)
         _grading.by_hand = _all_is_given if _case == "wrapper, not blocked" else _by_hand
         _found.append([_case, _fate(_answer, _its_check)])
         _grading.by_hand = _by_hand
@@ -142,8 +144,8 @@ def run(lesson: str, released: Path, folder: Path) -> dict[str, set[str]]:
 def cases(lesson: str, released: Path) -> list[list]:
     """[[case, answer, check], ...], solution and check of each exercise.
 
-    The answers: nothing written (with what students see of the check), the wrong ones, the wrappers
-    and the other right one.
+    The answers: nothing written and the wrong ones, with what students see of the check; the
+    wrappers and the other right one.
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []

@@ -39,5 +39,9 @@ page = (named / "index.html.j2").read_text(encoding="utf-8")
 exercise = "{{ cell.metadata.nbgrader.grade_id.removesuffix('_check') }}"
 for name in ("Test cell", "Written response"):
     page = page.replace(f">{name}<", f">{exercise}<")
+page = page.replace(">Comment<", f">{exercise}: comment<")
+# What the page's Bootstrap forgets: hints show that they open, pictures fit a phone.
+style = "summary { display: list-item; cursor: pointer } img { max-width: 100%; height: auto }"
+page = page.replace("</head>", f"<style>{style}</style>\n</head>")
 (named / "index.html.j2").write_text(page, encoding="utf-8")
 c.HTMLExporter.extra_template_basedirs = [str(named.parent), str(templates)]

@@ -29,14 +29,13 @@ class UserError(Exception):
 
 
 def check_choice(what: str, value: object, choices: Collection[object]) -> None:
-    """Raises UserError for a value that is none of the choices. It names them, of many only the
-    most similar.
+    """Raises UserError for a value that is none of the choices. It names them, the most similar
+    first, and of many only these.
     """
     if value not in choices:
         names = [str(choice) or '""' for choice in choices]
-        if len(names) > MOST_NAMED:
-            names = difflib.get_close_matches(str(value), names, MOST_NAMED, cutoff=0)
-        raise UserError(f"{what} is {value!r}; it must be {', '.join(names)}")
+        nearest = difflib.get_close_matches(str(value), names, MOST_NAMED, cutoff=0)
+        raise UserError(f"{what} is {value!r}; it must be {', '.join(nearest)}")
 
 
 @contextmanager

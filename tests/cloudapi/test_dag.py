@@ -75,7 +75,7 @@ def test_a_design_shows_these_lines():
         )
     twice = docstring([pool, pool], "full", {pool.id: 'says """hello""" \n'})
     assert ast.get_docstring(ast.parse(twice)).count("list_pools") == 2
-    with pytest.raises(UserError, match="augmentation design is 'nam'; it must be name, desc"):
+    with pytest.raises(UserError, match="augmentation design is 'nam'; it must be name, ex"):
         docstring([pool], "nam")
 
 

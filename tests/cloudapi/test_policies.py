@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from paper_models import paper_rows
 from passes_compared import added_tokens, between_models, has_confidence, spent
 from precision import break_even_rows, perplexity_rows, precision_rows
 from triggers import (
@@ -74,7 +75,7 @@ def test_a_policy_retrieves_where_the_paper_says():
     [
         ("dag_confidence", 1.5, 50, r"threshold 1\.5"),
         ("dag_confidence", [], 50, "no threshold"),
-        ("dag_confidense", 0.8, 50, "policy is 'dag_confidense'; it must be base, dag, "),
+        ("dag_confidense", 0.8, 50, "policy is 'dag_confidense'; it must be dag_confidence, "),
         ("dag_plus_plus", 0.8, 50, "no log-probabilities"),
         ("dag", 0.8, -1, "from 0 to 100"),
         ("dag", 0.8, math.nan, "from 0 to 100"),
@@ -285,3 +286,8 @@ def test_risk_is_the_share_of_wrong_answers_among_the_surest():
     # three of six wrong, last: risks 0, 0, 0, 1/4, 2/5, 3/6
     least = (1 / 4 + 2 / 5 + 3 / 6) / 6
     assert value["confidence", "aurc"] == least < value["frequency", "aurc"].expected
+
+
+def test_beside_a_model_without_a_role_are_all_models_of_roles():
+    ours = pd.DataFrame({"model": ["mine"], "metric": "valid_percent"})
+    assert [len(paper_rows(ours, {name: "GPT-4o"})) for name in ("mine", "it")] == [0, 4]

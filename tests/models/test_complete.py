@@ -67,7 +67,7 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
     ids=str,
 )
 def test_decoding_out_of_range_cannot_be_made(options):
-    with pytest.raises(UserError, match=r"out of range|is 'right'; it must be None, left"):
+    with pytest.raises(UserError, match=r"out of range|is 'right'; it must be left, None"):
         Decoding(**options)
 
 

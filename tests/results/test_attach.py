@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from lookuplab.errors import UserError
 from lookuplab.results import paper
 
 ROLES = {"mini-small": "StarCoder2-3B", "mini-large": "StarCoder2-15B"}
@@ -33,9 +32,3 @@ def test_what_the_paper_prints_of_a_model_s_role_stands_beside_ours_and_nothing_
     found = paper.attach(ours, ROLES)
     assert found.paper_value.tolist() == pytest.approx([printed], nan_ok=True)
     assert found.index.tolist() == [7] and found.value.tolist() == [3.0]
-
-
-def test_an_unknown_role_is_an_error():
-    ours = frame("table1_base_models, mini-small, low, valid_percent")
-    with pytest.raises(UserError, match=r"role of 'mini-small'.*StarCoder2-3B"):
-        paper.attach(ours, {"mini-small": "StarCoder-3B"})

@@ -23,6 +23,7 @@ from lookuplab.results.claims import (
     REFUSED,
     SMALLER,
     UNDECIDED,
+    UNSIZED,
     UNTESTABLE,
     Claim,
     inequalities,
@@ -195,17 +196,16 @@ def test_claims_about_all_and_the_largest_models(rows, expected):
     assert tuple(found) == expected
 
 
-@pytest.mark.parametrize("best", [4.9, 5])
+@pytest.mark.parametrize("best", ["6, 4.9, 14", "6, 5, 14"])
 def test_a_floor_makes_every_claim_about_validity_untestable_and_no_other(tmp_path, best):
-    table = frame(f"m, high, {best}", "m, medium, 0", "m, low, 4", "m, all, 9")
+    table = frame(f"m, high, {best}", "m, medium, 0, 0, 3", "m, all, 9, 8, 10")
     file = paths.made(tmp_path / "cloudapibench") / "table1_base_models.csv"
     table.reindex(columns=[*ARTIFACT_COLUMNS]).to_csv(file, index=False)
     stated = [one for one in load() if one.paper == "cloudapibench"]
     free = {one.test["metric"] for one in stated if not weak_models(one, tmp_path)}
-    assert {"perplexity", "tasks", "triggered_percent"} < free
-    is_free = any("valid" in metric or "existing" in metric for metric in free)
+    assert {"perplexity", "triggered_percent"} < free
     verdicts = {one.claim.id: one.direction for one in judge_run(stated, tmp_path)}
-    assert is_free == (best == 5) == (verdicts["capi-low-is-hard"] != UNTESTABLE)
+    assert [METRIC in free, verdicts["capi-low-is-hard"] != UNTESTABLE] == [", 5," in best] * 2
 
 
 def test_weak_models_and_pairs_of_them_decide_nothing():
@@ -221,7 +221,7 @@ def test_a_missing_row_is_not_decided():
     row = judged(HIGH_LOW, "m, high, 5")
     assert row.direction == UNDECIDED and math.isnan(row.comparisons[0].value)
     nothing = judged(AT_LEAST, changes=["m, low, 5"])
-    assert nothing.direction == verdict(SIZES, "a-7B, all, 5") == UNDECIDED
+    assert nothing.direction == UNDECIDED and verdict(SIZES, "a-7B, all, 5") == UNSIZED
     assert "ours: no valid_percent to compare" in report.claims_text([nothing])
 
 

@@ -79,7 +79,7 @@ def test_a_legend_says_n_where_a_name_has_one(counts, said):
     [
         (plots.grouped_bars, {"metric": "valid"}, "metric is 'valid'; it must be valid_percent"),
         (plots.curves, {"x": "recall"}, "x is 'recall'; it must be .*precision"),
-        (plots.dots_with_intervals, {"policies": ["bsae"]}, "'bsae'; it must be base, precision"),
+        (plots.dots_with_intervals, {"policies": ["bsae"]}, "'bsae'; it must be base, dag_conf"),
         (plots.dots_with_intervals, {"frame": CURVE[:0]}, "no row to draw"),
     ],
 )

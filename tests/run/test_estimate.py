@@ -76,5 +76,5 @@ def test_what_is_stored_is_not_asked_again_and_gives_the_mean_length():
 
 def test_an_unknown_gpu_is_one_line():
     planned = [job("table1_base_models", "paper", models="bigcode/starcoder2-3b")]
-    with pytest.raises(UserError, match="--gpu is 'H1000'; it must be A100"):
+    with pytest.raises(UserError, match="--gpu is 'H1000'; it must be H100"):
         estimate.lines(planned, "H1000")

@@ -73,9 +73,7 @@ def test_as_many_tokens_are_cut_from_the_question_as_the_descriptions_have(token
     cut = [trimmed_prompt(long, EXAMPLES, *settings, trim, shortened=True) for trim in asking.TRIMS]
     assert [tuple(one.lost.values()) for one in cut] == [(9, 0, 0), (0, 0, 9)]
     assert cut[0].tokens == cut[1].tokens == WHOLE + 20 - 9
-    with pytest.raises(
-        UserError, match="trim is 'questions-first'; it must be description-first, q"
-    ):
+    with pytest.raises(UserError, match="trim is 'questions-first'; it must be question-first, d"):
         trimmed_prompt(long, EXAMPLES, *settings, "questions-first")
 
 

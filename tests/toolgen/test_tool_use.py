@@ -209,10 +209,10 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        (lambda: ToolUse("dots"), "trigger is 'dots'; it must be mark, dot, None"),
-        (lambda: by(name_end_rule="frist"), "rule is 'frist'; it must be first, mean, break"),
+        (lambda: ToolUse("dots"), "trigger is 'dots'; it must be dot, None, mark"),
+        (lambda: by(name_end_rule="frist"), "rule is 'frist'; it must be first, break, mean"),
         (lambda: by(min_mark_probability=7), "is 7; it must be a probability, or 2.0 for never"),
-        (lambda: rules_of("pakage"), "variant is 'pakage'; it must be paper, package"),
+        (lambda: rules_of("pakage"), "variant is 'pakage'; it must be package, paper"),
     ],
 )
 def test_a_misspelt_rule_is_no_other_experiment(rules, message):

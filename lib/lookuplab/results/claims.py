@@ -12,6 +12,7 @@ or the difference of two, on the claimed side of a bound?
 - *not testable: margin*: a tolerated loss is refused where it is not below the lower limit of the
   number that could be lost, since losing all of it would not be seen. Models for which it is decide
   nothing, if there are others;
+- *not testable: sizes*: no two models differ in nothing but a size;
 - *not run*: the artifact is missing;
 - two numbers are compared through the interval of their difference: the paired one if the artifact
   has it (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage;
@@ -56,12 +57,13 @@ from lookuplab.results.artifact import NUMBERS, read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
-DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, NOT_RUN = (
+DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, UNSIZED, NOT_RUN = (
     "holds",
     "fails",
     "not decided",
     "not testable: floor",
     "not testable: margin",
+    "not testable: sizes",
     "not run",
 )
 SIZES = COVERS, SMALLER, LARGER, IMPRECISE = "covers", "smaller", "larger", "too imprecise to say"
@@ -79,8 +81,8 @@ _SIZE = re.compile(
 @dataclass(frozen=True)
 class Floor:
     """Which models of a paper are too weak for its claims about validity: in the rows of
-    ``artifact``, ``metric`` is ``below`` a bound at all of the ``conditions``. They say nothing
-    about the metrics that this ``concerns``; a check is no claim.
+    ``artifact``, the lower limit of ``metric`` is ``below`` a bound at all of the ``conditions``.
+    They say nothing about the metrics that this ``concerns``; a check is no claim.
     """
 
     artifact: str
@@ -262,7 +264,7 @@ class JudgedClaim:
         if self.at_floor:
             return UNTESTABLE
         if not self.comparisons:
-            return UNDECIDED
+            return UNSIZED if "sizes" in self.claim.test else UNDECIDED
         to_hold, to_fail = self.extremes
         if to_hold.is_refused:
             return REFUSED
@@ -347,7 +349,7 @@ def weak_models(claim: Claim, folder: Path) -> set[str]:
     if not (file := folder / claim.paper / f"{floor.artifact}.csv").exists():
         return set()
     rows = read_csv(file).query("metric == @floor.metric and condition in @floor.conditions")
-    best = rows.groupby("model").value.max()
+    best = rows.groupby("model").ci_low.max()
     return set(best.index[best < floor.below])
 
 

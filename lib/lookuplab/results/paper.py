@@ -5,7 +5,7 @@ Values are as printed (percent stays percent). A number that the paper shows onl
 left out, never guessed.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 import pandas as pd
@@ -54,7 +54,7 @@ def attach(
     if frame.empty:  # rows of nothing have no columns
         frame = frame.reindex(columns=list(ARTIFACT_COLUMNS))
     frame, roles = frame.assign(**artifact), dict(roles or {})
-    if len(frame) and (problem := unknown_role(roles, set(frame.paper))):
+    for problem in unknown_roles(roles if len(frame) else {}, frame.paper):
         raise UserError(problem)
     named = frame.assign(model=frame.model.astype(object).fillna("").replace(roles))
     keys = named[list(ROW_KEY)].itertuples(index=False, name=None)
@@ -62,17 +62,13 @@ def attach(
     return frame.assign(paper_value=printed.reindex(list(keys)).to_numpy())
 
 
-def unknown_role(roles: Mapping[str, str], papers: Collection[str]) -> str:
-    """Which of the ``roles`` of ``attach`` is no model of these papers, in words; "" if all are."""
-    if not roles:
-        return ""
-    table = _reported()
-    models = set(table.model[table.paper.isin(papers)])
+def unknown_roles(roles: Mapping[str, str], papers: Iterable[str]) -> Iterator[str]:
+    """A line for each of the ``roles`` of ``attach`` that is no model of these papers."""
     for ours, theirs in roles.items():
+        models = set(_reported().loc[_reported().paper.isin(papers), "model"])
         if theirs not in models:
             names = ", ".join(sorted(filter(None, models))) or "none"
-            return f"role of {ours!r}: the paper has no model {theirs!r}; it has: {names}"
-    return ""
+            yield f"role of {ours!r}: the paper has no model {theirs!r}; it has: {names}"
 
 
 @cache

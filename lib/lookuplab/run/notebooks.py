@@ -187,7 +187,7 @@ class Profile:
 
     ``given`` are the command line's texts by parameter, which override everything else. With them,
     figures go under ``runs/``, never over committed ones, unless the profile is ``by_model`` and
-    they set only models: then those models get their own folder, ``<profile>/<models>``.
+    they set only models. There and here, such models have their own folder, ``<profile>/<models>``.
     """
 
     file: Path
@@ -204,24 +204,23 @@ class Profile:
     @property
     def name(self) -> str:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
-        name = self.file.stem
-        if not self._of_models:
-            return name
-        models = [model for text in self.given.values() for model in fitted([""], text)]
+        models = [model for text in self._models for model in fitted([""], text)]
         addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
         # no two hub models share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
         folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
-        return f"{name}/{'+'.join(folders)}"
+        return f"{self.file.stem}/{'+'.join(folders)}".rstrip("/")
 
     @property
-    def _of_models(self) -> bool:
-        return self.by_model and bool(self.given) and all(map(_MODELS.search, self.given))
+    def _models(self) -> list[str]:
+        """The command line's texts that name models with figures of their own."""
+        return [self.given[name] for name in filter(_MODELS.search, self.given) if self.by_model]
 
     @property
     def figures(self) -> Path:
         """The folder above ``<profile>/<paper>/<artifact>``."""
-        is_kept = self.committed and (self._of_models or not self.given)
-        return paths.FIGURES if is_kept else paths.RUNS / "figures"
+        if self.committed and len(self._models) == len(self.given):
+            return paths.FIGURES
+        return paths.RUNS / "figures"
 
 
 def profile_names() -> list[str]:
@@ -255,8 +254,10 @@ def made_profile(name: str) -> Profile:
     """A profile that has figures. Raises UserError if it has none."""
     made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
+        others = sorted({"/".join(file.parts[-4:-2]) for file in made.figures.glob("*/*/*/*.csv")})
         raise UserError(
-            f"no figures of profile {name!r} yet; `lookuplab reproduce --profile {name}` makes them"
+            f"no figures of profile {name!r} yet; there are: {', '.join(others) or 'none'} "
+            "(`lookuplab run` and `lookuplab reproduce` make them)"
         )
     return made
 
@@ -355,7 +356,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     profile = replace(profile, given={**profile.given, **given})
     own = profile.notebooks.get(notebook.id, {})
     for name in (*own, *given):
-        check_choice(f"a parameter of {notebook.id}", name, settable([notebook]))
+        check_choice(f"the parameter for {notebook.id}", name, settable([notebook]))
     requested = {**profile.parameters, **own, **profile.given, "profile": profile.name}
     parameters: dict[str, Any] = {}
     notes: list[str] = []
@@ -465,11 +466,10 @@ def problems(job: Job) -> Iterator[str]:
 
     Whatever is fetched automatically is not missing. Does not use the network.
     """
-    from lookuplab.results.paper import unknown_role  # reads tables, which takes time
+    from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
 
     fetched = {source.path for source in from_network(job)}
-    papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
-    yield from filter(None, [unknown_role(job.values.get("roles") or {}, papers)])
+    yield from unknown_roles(job.values.get("roles") or {}, [job.notebook.paper])
     for name, count in Counter(map(table_name, set(job.models()))).items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
@@ -488,24 +488,23 @@ def problems(job: Job) -> Iterator[str]:
                 load(text)
             except UserError as error:
                 yield str(error)
-    yield from filter(None, [foreign_tasks(job)])
+    yield from foreign_tasks(job)
 
 
-def foreign_tasks(job: Job) -> str:
-    """Why the job's models should not answer its tasks; "" if they may.
+def foreign_tasks(job: Job) -> Iterator[str]:
+    """Why the job's models should not answer its tasks, in a line; none if they may.
 
     The frequency classes of the mini tasks are counts in the mini models' training corpus.
     """
     folder = folder_of(job.values.get("tasks_file", "")).resolve().parent
     strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
     own_benchmark = job.values.get("benchmark")  # it has tasks of its own (own/model)
-    if folder != paths.MINI / "cloudapi" or not strangers or own_benchmark:
-        return ""
-    names = ", ".join(dict.fromkeys(map(table_name, strangers)))
-    return (
-        f"the mini tasks' frequency classes mean nothing to {names}, which learned from "
-        f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS}"
-    )
+    if folder == paths.MINI / "cloudapi" and strangers and not own_benchmark:
+        names = ", ".join(dict.fromkeys(map(table_name, strangers)))
+        yield (
+            f"the mini tasks' frequency classes mean nothing to {names}, which learned from "
+            f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS}"
+        )
 
 
 def from_network(job: Job) -> list[downloads.Source]:

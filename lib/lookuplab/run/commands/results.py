@@ -61,7 +61,8 @@ def claims(
     the claim *holds* or *fails* if the whole interval lies on one side of the claimed bound, and is
     *not decided* if the interval contains the bound. Claims whose artifact is missing are *not
     run*: one line counts them. A claim about validity is *not testable: floor* on models that get
-    hardly anything right (less than 5% valid calls in every class, say).
+    hardly anything right (lower limits of less than 5% valid calls in every class, say).
+    A claim on sizes is *not testable: sizes* without two models of one family.
     Size: whether our interval *covers* the number printed in the paper. Two of our numbers are
     compared through the interval of their difference (the paired interval, if the artifact has
     one).

@@ -157,7 +157,7 @@ def reproduce(
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
     notebooks = [notebook for notebook in all_notebooks(paper) if paper or not notebook.on_demand]
     for name in given:
-        check_choice(f"a parameter of {paper}", name, settable(notebooks))
+        check_choice(f"the parameter for {paper}", name, settable(notebooks))
     chosen, jobs = replace(chosen, given={**chosen.given, **given}), jobs or default_jobs()
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)

@@ -5,6 +5,7 @@ method.
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from math import nan
 from typing import Any
 
 import pandas as pd
@@ -41,7 +42,8 @@ def compared(
         theirs, slower = metered(literal, part)
         for unit, seconds in spent.items():
             scaled = slower[unit] * len(asked) / len(part)
-            rows.append((f"{state}{unit}_ratio", scaled / seconds, len(asked)))
+            # a few items may take less processor time than the system's clock can show
+            rows.append((f"{state}{unit}_ratio", scaled / (seconds or nan), len(asked)))
             rows.append((f"{state}{unit}_kit", seconds, len(asked)))
             rows.append((f"{state}{unit}_literal", scaled, len(part)))
         return ours, theirs

@@ -11,6 +11,7 @@ from lookuplab import paths
 from lookuplab.models.store import hashed
 from lookuplab.run import downloads
 from lookuplab.stackoverflow import corpus
+from recipes import write_rows
 
 
 def write(folder: Path, size: int) -> None:
@@ -44,7 +45,7 @@ def write(folder: Path, size: int) -> None:
     ]
     for part, records in files.items():
         place = downloads.find(f"so-ds-{part}").path.relative_to(paths.DOWNLOADS)
-        corpus.write(folder / place, records)
+        write_rows(folder / place, records)
 
 
 if __name__ == "__main__":

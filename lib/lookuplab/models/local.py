@@ -290,9 +290,13 @@ class LocalModel:
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             advice = (
-                "it must be a complete folder that save_pretrained wrote, or the name of one "
-                "on the hub that is cached or can be reached; private ones: hf auth login"
+                "it must be the name of a model on the hub that is cached or can be reached; "
+                "private ones: hf auth login"
             )
+            if Path(name).is_dir():
+                said = said.removesuffix(" from one of: ")
+                has = ", ".join(sorted(file.name for file in Path(name).iterdir()))
+                advice = f"save_pretrained of model and tokenizer makes it complete; it has {has}"
             if "custom code" in said:
                 advice = "the option trust_remote_code=true runs it"
             elif isinstance(error, ImportError | ValueError) and self.given.keys() & options:

@@ -75,10 +75,10 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     torch.manual_seed(seed)
     mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
     parts = []
-    for example in encode(model.tokenizer, pairs, kind):
+    for pair, example in zip(pairs, encode(model.tokenizer, pairs, kind), strict=True):
         probabilities = distributions(model.module, example.prompt, example.answer).cpu()
         columns = {
-            "id": example.id,
+            "id": pair.id,
             "marked": [token == mark for token in example.answer],
             "probability": probabilities[:, mark],
             "written": probabilities.argmax(dim=-1) == mark,

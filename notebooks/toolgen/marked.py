@@ -11,12 +11,17 @@ import pandas as pd
 
 from lookuplab.scoring.rates import average, bare_row, rate, row
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.marking import MEANS, RECEIVERS, candidates
+from lookuplab.toolgen.marking import RECEIVERS, candidates
 from lookuplab.toolgen.rules import rules_of
 from lookuplab.toolgen.tokens import Token
 
 # What stands around a name
 CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
+MEANS = {
+    "docstring_tokens": "docstring_tokens",
+    "function_tokens": "function_tokens",
+    "marks": "marks_per_function",
+}
 Record = dict[str, Any]  # a function of a marked corpus
 Row = dict[str, Any]
 

@@ -65,7 +65,7 @@ def root(tmp_path):
     ],
 )
 def test_the_expressions_of_a_text_are_its_uses_of_names(text, keys):
-    assert [found.key for found in expressions(text)] == keys.split()
+    assert [found.text for found in expressions(text)] == keys.split()
 
 
 def test_a_name_that_the_prediction_binds_itself_covers_nothing():

@@ -12,10 +12,11 @@ from tokenizers import AddedToken, decoders, normalizers
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import decoded
-from lookuplab.toolgen.pairs import MODEL_KINDS, Pair, add_mark, encode, read_pairs
+from lookuplab.toolgen.pairs import Pair, add_mark, encode, read_pairs
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.tool_use import Vocabulary
 
+KINDS = "decoder", "encoder-decoder"
 BODY = (
     "    for item in <COMP>items:\n        self.<COMP>_updates.<COMP>add(<COMP>item)\n"
     "        return <COMP>x\n"
@@ -63,13 +64,13 @@ def tokenizer(request):
 def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
     """And without a mark in the vocabulary the base variant is spelled as well."""
     bare, end = PAIR.unmarked(), tokenizer.eos_token_id
-    for kind in MODEL_KINDS:
+    for kind in KINDS:
         [example] = encode(tokenizer, [bare], kind)
         assert example.exact and example.answer[-1] == end != example.prompt[-1]
     size = len(tokenizer)
     mark = add_mark(tokenizer)
     assert mark == size == add_mark(tokenizer)
-    for kind in MODEL_KINDS:
+    for kind in KINDS:
         [example] = encode(tokenizer, [PAIR], kind)
         assert example.exact and example.answer.count(mark) == 9
         prompt = example.prompt if kind == "decoder" else []
@@ -81,7 +82,7 @@ def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
 def test_without_its_signature_a_function_is_written_whole_from_its_docstring():
     alone = replace(PAIR, rules=replace(PAPER_RULES, given_signature=False))
     read = ["'''Register updates.'''\n", "### Description:\nRegister updates."]
-    assert [alone.prompt(kind) for kind in MODEL_KINDS] == read
+    assert [alone.prompt(kind) for kind in KINDS] == read
     assert alone.answer("decoder") == alone.answer("encoder-decoder")
     assert encode(byte_tokenizer(), [alone], "decoder")[0].signature == 0
 

@@ -19,17 +19,13 @@ from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.similarity import (
     COMPONENTS,
     KEYWORDS,
-    Compared,
     bleu,
     bleu_counts,
     code_bleu,
     code_bleu_counts,
-    common_tokens,
     components,
-    edit_similarity,
-    identifier_sequence,
     identifiers,
-    next_identifier,
+    similarities,
     uncommented,
 )
 
@@ -133,10 +129,11 @@ def test_a_body_is_scored_as_if_it_stood_at_the_margin():
     assert code_bleu_counts(*moved) == code_bleu_counts(*texts)
 
 
-def test_edit_similarity_of_one_changed_word_and_of_other_white_space():
+def test_texts_are_compared_without_white_space_and_in_whole_percents_by_the_package():
     texts = "return foo(a)", "return bar(a)", "return\n    foo(a)  "
-    first, other, spread = (Compared("", "", text, texts[0], PACKAGE_RULES) for text in texts)
-    assert [edit_similarity(one) for one in (first, other, spread)] == [1, 0.77, 1]
+    found = [similarities("", "", text, texts[0], PACKAGE_RULES) for text in texts]
+    assert [one["edit_similarity"] for one in found] == [1, 0.77, 1]
+    assert [one["exact_match"] for one in found] == [True, False, True]
 
 
 def test_identifiers_are_names_in_order_even_of_a_text_that_ends_in_the_middle():
@@ -154,18 +151,18 @@ def test_identifiers_are_names_in_order_even_of_a_text_that_ends_in_the_middle()
     ],
 )
 def test_sequences_match_up_to_their_first_difference(prediction, reference, expected):
-    compared = Compared(prediction, reference, prediction, reference, PAPER_RULES)
-    metrics = next_identifier, identifier_sequence, common_tokens
-    assert tuple(metric(compared) for metric in metrics) == expected
+    found = similarities(prediction, reference, "", "", PAPER_RULES)
+    names = "next_identifier", "identifier_sequence", "prefix"
+    assert tuple(found[name] for name in names) == expected
 
 
 @settings(deadline=None)  # whose limit a busy machine exceeds
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_has_a_similarity(prediction, reference):
     assert 0 <= bleu4((prediction, reference)) <= 1
-    assert 0 <= edit_similarity(Compared("", "", prediction, reference, PAPER_RULES)) <= 1
     assert 0 <= coded((prediction, reference))[0] <= 1 + 1e-9
-    assert common_tokens(Compared(reference, reference, "", "", PAPER_RULES)) in (1, None)
+    found = similarities(reference, reference, prediction, reference, PAPER_RULES)
+    assert 0 <= found["edit_similarity"] <= 1 and found["prefix"] in (1, None)
 
 
 def test_a_tree_of_any_depth_is_compared():

@@ -235,9 +235,7 @@ def imports_begin(folder: Path) -> Path:
     """The folder from which a folder's files are imported: the first one, going up, that is not a
     package.
     """
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        folder = folder.parent
-    return folder
+    return next(at for at in (folder, *folder.parents) if not (at / "__init__.py").is_file())
 
 
 def within_imports(path: Path) -> str:

@@ -21,17 +21,17 @@ from parso.python.tree import Name
 
 from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 from lookuplab.toolgen.insertion import Location
-from lookuplab.toolgen.jedi_worker import Expression, own_keys
+from lookuplab.toolgen.jedi_worker import own_keys
 from lookuplab.toolgen.pairs import MARK
-from lookuplab.toolgen.tokens import is_name, leaves
+from lookuplab.toolgen.tokens import Token, is_name, leaves
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 
 
-def expressions(text: str) -> list[Expression]:
-    """The name and attribute expressions of a text, even of broken code, in the order of their last
-    names.
+def expressions(text: str) -> list[Token]:
+    """The name and attribute expressions of a text, even of broken code, at their last names and in
+    the order of these.
 
     Definitions, keyword arguments and imports are left out.
     """
@@ -40,7 +40,7 @@ def expressions(text: str) -> list[Expression]:
     keys: dict[int, str] = {}  # token -> the expression that ends with it: a name, or a bracket
     opened: list[int] = []
     own: set[str] = set()
-    uses: list[Expression] = []
+    uses: list[Token] = []
     for at, leaf in enumerate(tokens):
         before, value, behind = values[at : at + 3]
         if value in BRACKETS.values():
@@ -61,13 +61,13 @@ def expressions(text: str) -> list[Expression]:
                 and before in ("(", ",")
                 and leaf.search_ancestor("arglist", "argument", "trailer")
             ):
-                uses.append(Expression(keys[at], *leaf.start_pos))
-    return [use for use in uses if use.key.removeprefix("().") not in own]
+                uses.append(Token(*leaf.start_pos, keys[at]))
+    return [use for use in uses if use.text.removeprefix("().") not in own]
 
 
 def covered(dependencies: Sequence[str], prediction: str) -> int:
     """How many of the dependencies the predicted body has as well."""
-    return len(set(dependencies) & {expression.key for expression in expressions(prediction)})
+    return len(set(dependencies) & {expression.text for expression in expressions(prediction)})
 
 
 # a marked word, and the word before its dot
@@ -104,7 +104,7 @@ def dependencies_of(root: Path, file: str, text: str, location: Location) -> lis
     """
     first, last = location.body_line, location.end_line
     body = "\n".join(text.split("\n")[first - 1 : last])
-    uses = [Expression(key, line + first - 1, column) for key, line, column in expressions(body)]
+    uses = [use._replace(line=use.line + first - 1) for use in expressions(body)]
     lines = range(location.line, last + 1)
     try:
         return ask_worker(own_keys, root, file, text, uses, lines)

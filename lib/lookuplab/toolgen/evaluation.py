@@ -47,12 +47,11 @@ from lookuplab.toolgen.insertion import (
     read_source,
 )
 from lookuplab.toolgen.marking import marked_records
-from lookuplab.toolgen.pairs import kind_of, prompt_text
+from lookuplab.toolgen.pairs import Kind, kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import (
     COLUMNS,
     COMPONENTS,
-    Compared,
     blanked,
     bleu,
     bleu_counts,
@@ -62,6 +61,7 @@ from lookuplab.toolgen.similarity import (
     components,
     package_text,
     precision,
+    similarities,
 )
 from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, CHECKS, CRASHES, messages_of, verdict
 
@@ -187,7 +187,7 @@ class ToolGen(Benchmark[Original]):
     machines: Workers | None = None
     strict: bool = True
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
-    kind: str = "decoder"
+    kind: Kind = "decoder"
     decoding = FUNCTION_DECODING
     measures = ("passed", "empty", *COLUMNS)
 
@@ -199,11 +199,8 @@ class ToolGen(Benchmark[Original]):
         return self
 
     def prompt(self, task: Original) -> Prompt:
-        if isinstance(task, Reference):
-            raise UserError(f"{task.id}: only functions that the kit has extracted can be prompted")
-        return self.prompts.get(task.id) or Prompt(
-            task.id, prompt_text(task, self.kind, self.rules)
-        )
+        id = str(task.id)
+        return self.prompts.get(id) or Prompt(id, prompt_text(task, self.kind, self.rules))
 
     def cluster(self, task: Original) -> str:
         return task.repository
@@ -280,8 +277,7 @@ class ToolGen(Benchmark[Original]):
             counts |= package_coverage(marks, location.signature, text)
         elif uses is not None:
             counts = {"dependencies": len(uses), "covered": covered(uses, body)}
-        compared = Compared(body, location.body, text, original, self.rules)
-        columns = {name: of(compared) for name, of in COLUMNS.items()}
+        columns = similarities(body, location.body, text, original, self.rules)
         texts = {"predicted": text, "wanted": original, "empty": is_empty(body)}
         return {**texts, **columns, **counts}
 
@@ -318,23 +314,21 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
     answer, no dependency, or an empty body.
     """
     texts = [*zip(frame.predicted, frame.wanted, strict=True)]
-    uses = np.nan_to_num(frame[["covered", "dependencies"]].to_numpy(float))
     words = [bleu_counts(text.split(), wanted.split()) for text, wanted in texts]
     code = [code_bleu_counts(text, wanted, rules) for text, wanted in texts]
 
-    def number(of: Callable[[Array], Array], counts: list[Any]) -> Rate:
+    def numbers(of: Callable[[Array], list[Array]], counts: Any) -> list[Rate]:
         sums = partial(np.tensordot, b=np.array(counts), axes=1)
-        return jackknife(lambda weights: of(sums(weights)), frame.cluster, of_share)[0]
+        return jackknife(lambda weights: np.stack(of(sums(weights)), -1), frame.cluster, of_share)
 
-    numbers = {
-        "depcov_percent": averages(uses[:, :1], frame.cluster, uses[:, 1:], of_share)[0].percent(),
-        "bleu4": number(bleu, words),
-        "bleu4_precision": number(precision, words),
-        "bleu4_brevity_penalty": number(brevity_penalty, words),
-        "codebleu": number(code_bleu, code),
-    }
-    for at, name in enumerate(COMPONENTS):
-        numbers[f"codebleu_{name}"] = number(partial(_component, at), code)
+    uses = np.nan_to_num(frame[["covered", "dependencies"]].to_numpy(float))
+    found = [
+        averages(uses[:, :1], frame.cluster, uses[:, 1:], of_share)[0].percent(),
+        *numbers(lambda sums: [bleu(sums), precision(sums), brevity_penalty(sums)], words),
+        *numbers(lambda sums: [code_bleu(sums), *np.moveaxis(components(sums), -1, 0)], code),
+    ]
+    names = ["depcov_percent", "bleu4", "bleu4_precision", "bleu4_brevity_penalty", "codebleu"]
+    names += [f"codebleu_{name}" for name in COMPONENTS]
     flags = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)} | {
         "crashed": frame.failures.str.contains("|".join(CRASHES)),
         "pylint_lost": frame.lost != "",
@@ -342,15 +336,15 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
         "without_dependency": frame.dependencies == 0,
         "empty": frame["empty"],
     }
-    rows = [row("", "all", name, one) for name, one in numbers.items() if one.value == one.value]
+    rows = [
+        row("", "all", name, one)
+        for name, one in zip(names, found, strict=True)
+        if not np.isnan(one.value)
+    ]
     return rows + [
         bare_row("", "all", f"{name}_functions", each.sum(), len(frame))
         for name, each in flags.items()
     ]
-
-
-def _component(at: int, sums: Array) -> Array:
-    return components(sums)[..., at]
 
 
 def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:

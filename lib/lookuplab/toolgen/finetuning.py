@@ -23,6 +23,7 @@ from lookuplab.toolgen.pairs import (
     IGNORED,
     MARK,
     EncodedPair,
+    Kind,
     Pair,
     add_mark,
     encode,
@@ -67,7 +68,6 @@ def finetune(
     of ``models.training.train``; the card also has ``left_out`` by reason. Raises UserError if no
     pair is usable, if ``output`` exists, or if the loss diverges.
     """
-    output = Path(output)
     checkpoint = training.begin(base, output, recipe)
     rows, left_out = training_rows(checkpoint, pairs, recipe, marked)
     device = f"{provenance.device()} ({provenance.processor()})"
@@ -76,7 +76,7 @@ def finetune(
         rows,
         output,
         recipe,
-        work=Path(work or paths.RUNS / "train" / "toolgen" / output.name),
+        work=work or paths.RUNS / "train" / "toolgen" / output.name,
         add_token=add_mark if marked else None,
         facts={"marked": marked, "left_out": left_out, "device": device},
         **options,
@@ -108,7 +108,7 @@ def training_rows(
     return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
 
 
-def labelled(example: EncodedPair, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
+def labelled(example: EncodedPair, kind: Kind, loss_on: str = "answer") -> dict[str, list[int]]:
     """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the
     model does that.
     """

@@ -49,7 +49,7 @@ class ToolModel:
             raise UserError(
                 f"{self.name}: an endpoint cannot ask a tool between two tokens; use a local model"
             )
-        self.kind = kind_of(self.model.config)  # one of ``pairs.MODEL_KINDS``
+        self.kind = kind_of(self.model.config)
         self.tokenizer = self.model.tokenizer
         self.vocabulary = Vocabulary(self.tokenizer, self.model.end_of_text)
         if self.use.trigger == "mark" and self.vocabulary.mark is None:

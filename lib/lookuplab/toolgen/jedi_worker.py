@@ -34,6 +34,7 @@ from parso import cache
 from lookuplab import python_sources
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
+from lookuplab.toolgen.tokens import Token
 
 _BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
 _TREES = 600  # syntax trees of files on disk that are kept, parso's own number
@@ -65,16 +66,6 @@ class ToolAnswer(NamedTuple):
         """
         plain = (name.removesuffix("=") for name in self.names)
         return list(dict.fromkeys(name for name in plain if name.isidentifier()))
-
-
-class Expression(NamedTuple):
-    """One use of a name; ``line`` is 1-based and ``column`` counts characters, both for the last
-    name.
-    """
-
-    key: str
-    line: int
-    column: int
 
 
 class RepositoryProject(jedi.Project):
@@ -223,15 +214,13 @@ def save(grammar: str, path, item, cache_path=None) -> None:
         pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
 
 
-def own_keys(
-    root: Path, file: str, text: str, uses: Sequence[Expression], lines: range
-) -> list[str]:
+def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: range) -> list[str]:
     """The keys of the ``uses`` in ``text`` that Jedi traces to a definition in the repository, but
     outside of these ``lines``; each once.
     """
     inside, path, keys = root.resolve(), (root / file).resolve(), dict[str, None]()
     with script(root, file, text) as asked:
-        for key, line, column in uses:
+        for line, column, key in uses:
             if key in keys:
                 continue
             for name in asked.goto(line, column, follow_imports=True):

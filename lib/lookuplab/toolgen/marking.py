@@ -59,11 +59,6 @@ SKIPPED = frozenset(keyword.kwlist) | set(
     UnicodeEncodeError UnicodeError UnicodeTranslateError ValueError ZeroDivisionError
     """.split()
 )
-MEANS = {
-    "docstring_tokens": "docstring_tokens",
-    "function_tokens": "function_tokens",
-    "marks": "marks_per_function",
-}
 Record = dict[str, Any]  # a function of a marked corpus
 Marking = dict[str, Any]  # what ``find_marks`` found in one function
 
@@ -202,7 +197,7 @@ def read_marks(file: Path) -> list[Record]:
     Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and
     ``function_tokens``. Raises UserError for any other file.
     """
-    corpus = corpus_records(file, ["id", "code", *MEANS])
+    corpus = corpus_records(file, "id code marks docstring_tokens function_tokens".split())
     for record in corpus:
         positions = record.setdefault("positions", record["marks"])
         record |= {"repository": record["id"].partition("/")[0], "marks": len(positions)}

@@ -24,19 +24,19 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import AddedToken, Tokenizer
 
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, continuations, decoded, located
 from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
 MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
-MODEL_KINDS = ("decoder", "encoder-decoder")
 IGNORED = -100  # the label of a token without a loss
+Kind = Literal["decoder", "encoder-decoder"]  # of a model
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Pair:
     body: str
     rules: Rules = PAPER_RULES
 
-    def prompt(self, kind: str) -> str:
+    def prompt(self, kind: Kind) -> str:
         """What a model of that kind reads: no marks."""
         return prompt_text(self.unmarked(), kind, self.rules)
 
-    def answer(self, kind: str) -> str:
+    def answer(self, kind: Kind) -> str:
         """What it writes: the body, or the function without docstring."""
         return f"{self.signature}\n{self.body}" if writes_def(kind, self.rules) else self.body
 
@@ -78,7 +78,6 @@ class EncodedPair:
     ``signature``: how many tokens a decoder's prompt has up to the end of the signature.
     """
 
-    id: str
     prompt: list[int]
     answer: list[int]
     exact: bool = True
@@ -122,23 +121,22 @@ def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Co
     return pairs, +Counter({f"spelling {MARK} themselves": len(corpus) - len(pairs)})
 
 
-def kind_of(config: Any) -> str:
-    """Which of MODEL_KINDS a Transformers configuration is."""
+def kind_of(config: Any) -> Kind:
+    """The kind of model with a Transformers configuration."""
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
-def writes_def(kind: str, rules: Rules = PAPER_RULES) -> bool:
+def writes_def(kind: Kind, rules: Rules = PAPER_RULES) -> bool:
     """Whether such a model writes the function from its `def` on, not only the body."""
     return kind == "encoder-decoder" or not rules.given_signature
 
 
-def prompt_text(function: Any, kind: str, rules: Rules = PAPER_RULES) -> str:
+def prompt_text(function: Any, kind: Kind, rules: Rules = PAPER_RULES) -> str:
     """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``.
 
     Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An
     empty docstring is left out together with its heading; the paper's functions all have one.
     """
-    check_choice("kind", kind, MODEL_KINDS)
     docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
         if rules.bare_signatures:
@@ -181,7 +179,7 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
     return int(tokenizer.convert_tokens_to_ids(text))
 
 
-def encode(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[EncodedPair]:
+def encode(tokenizer: Any, pairs: Sequence[Pair], kind: Kind) -> list[EncodedPair]:
     """The pairs in tokens. Prompt and answer are tokenised separately, as they are when the model
     answers.
 
@@ -203,7 +201,7 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[EncodedPair
         exact = _spells(tokenizer, tail, row, spelled)
         if not exact and (pieces := _in_pieces(tokenizer, tail, text.split(mark))):
             row, exact = pieces, _spells(tokenizer, tail, pieces, spelled)
-        examples.append(EncodedPair(pair.id, prompt, [*row, end], exact, signature))
+        examples.append(EncodedPair(prompt, [*row, end], exact, signature))
     return examples
 
 

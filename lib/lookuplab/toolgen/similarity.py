@@ -8,15 +8,14 @@ so both are computed from the counts of its pairs, for the whole corpus or any p
 import keyword
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 import tree_sitter_python
 from rapidfuzz import fuzz
+from rapidfuzz.distance import Prefix
 from tree_sitter import Language, Node, Parser
 
 from lookuplab.scoring.rates import Array
@@ -26,19 +25,11 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import is_name, leaves, tokens
 
 ORDERS = (1, 2, 3, 4)
+# of a judged function, 0 to 1 or None
+COLUMNS = ("edit_similarity", "exact_match", "next_identifier", "identifier_sequence", "prefix")
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
 KEYWORDS = {*keyword.kwlist, "match", "case", "type"}  # weigh five times as much as other words
 PARSER = Parser(Language(tree_sitter_python.language()))
-
-
-class Compared(NamedTuple):
-    """A written function and its original: their bodies, and the texts that ``rules`` compare."""
-
-    body: str
-    original_body: str
-    text: str
-    original_text: str
-    rules: Rules
 
 
 def normalized(text: str) -> str:
@@ -64,19 +55,6 @@ def package_text(location: Location, body: str, documented: bool) -> str:
     docstring = f"{location.body_indent}'''{package_docstring(location.docstring)}'''"
     parts = without_comments(location.signature), docstring if documented else "", body
     return blanked("\n".join(filter(None, parts)))
-
-
-def edit_similarity(compared: Compared) -> float:
-    """rapidfuzz's ratio of the white-space-normalized texts, 0 to 1, with the digits that the rules
-    keep; the paper's EditSim is its mean.
-    """
-    ratio = fuzz.ratio(compared.text, compared.original_text, processor=normalized)
-    return round(ratio / 100, compared.rules.digits)
-
-
-def is_exact_match(compared: Compared) -> bool:
-    """Whether the texts are equal up to white space."""
-    return normalized(compared.text) == normalized(compared.original_text)
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
@@ -383,30 +361,29 @@ def _code(text: str) -> list[str]:
     return [leaf.value for leaf in leaves(text) if leaf.value.strip()]
 
 
-def next_identifier(compared: Compared) -> bool | None:
-    """Monitor-guided decoding's metric (Section 5): the first identifiers are equal; None if the
-    original has none.
+def similarities(
+    body: str, original_body: str, text: str, original_text: str, rules: Rules
+) -> dict[str, float | None]:
+    """COLUMNS of a written function and its original: of their bodies, and of the texts that
+    ``rules`` compare.
+
+    ``edit_similarity`` is rapidfuzz's ratio of the white-space-normalized texts, with the digits
+    that the rules keep; the paper's EditSim is its mean. ``exact_match``: they are equal. The
+    others are monitor-guided decoding's (Section 5): whether the first identifiers are equal
+    (``next_identifier``); the common prefix of both identifier sequences over the original's
+    length (``identifier_sequence``), and the same over all tokens (``prefix``). None if the
+    original has no such part.
     """
-    written, original = identifiers(compared.body), identifiers(compared.original_body)
-    return written[:1] == original[:1] if original else None
+    texts = normalized(text), normalized(original_text)
+    written, original = identifiers(body), identifiers(original_body)
+    return {
+        "edit_similarity": round(fuzz.ratio(*texts) / 100, rules.digits),
+        "exact_match": texts[0] == texts[1],
+        "next_identifier": written[:1] == original[:1] if original else None,
+        "identifier_sequence": _common_share(written, original),
+        "prefix": _common_share(_code(body), _code(original_body)),
+    }
 
 
-def _common_share(parts: Callable[[str], list[str]], compared: Compared) -> float | None:
-    written, original = parts(compared.body), parts(compared.original_body)
-    pairs = zip(written, original, strict=False)
-    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return common / len(original) if original else None
-
-
-# Theirs, too: the common prefix of both identifier sequences over the original's length; and their
-# prefix match, the same over all tokens.
-identifier_sequence = partial(_common_share, identifiers)
-common_tokens = partial(_common_share, _code)
-# Each is a column of a judged function, 0 to 1 or None
-COLUMNS: dict[str, Callable[[Compared], float | None]] = {
-    "edit_similarity": edit_similarity,
-    "exact_match": is_exact_match,
-    "next_identifier": next_identifier,
-    "identifier_sequence": identifier_sequence,
-    "prefix": common_tokens,
-}
+def _common_share(written: list[str], original: list[str]) -> float | None:
+    return Prefix.similarity(written, original) / len(original) if original else None

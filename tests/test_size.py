@@ -43,9 +43,9 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 99_665),
-        ("data/recipes", 32_758),
-        ("tests", 97_808),
+        ("lib", 99_501),
+        ("data/recipes", 32_752),
+        ("tests", 97_803),
         ("data/paper", 500),
         ("docs", 1_600),
     ],

@@ -185,11 +185,10 @@ def usable_functions(filters: Filters) -> list[Function]:
     spelled, found = tokenizer(), []
     seen: set[tuple[str, str]] = set()
 
-    def count_tokens(text: str) -> int:
-        return len(spelled.tokenize(text))
-
     for name in watched(sorted({*packages()} - {*UNMARKED}), "reading docstrings", "packages"):
-        found += extract(locate(name), filters, seen, count_tokens, files_of(name)).functions
+        found += extract(
+            locate(name), filters, seen, lambda text: len(spelled.tokenize(text)), files_of(name)
+        ).functions
     return found
 
 

@@ -43,7 +43,7 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 99_501),
+        ("lib", 99_550),
         ("data/recipes", 32_752),
         ("tests", 97_803),
         ("data/paper", 500),

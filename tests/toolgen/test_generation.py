@@ -108,6 +108,8 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
         expected = theirs[0, 1 if module.config.is_encoder_decoder else ids.shape[1] :].tolist()
         assert [list(done.completions[prompt.id].token_ids) for done in answers] == [expected] * 3
     assert questions_of(answers[0]).empty
+    headed = answers[0].model.prompts()[0].text.startswith("### Description:")
+    assert headed == module.config.is_encoder_decoder
 
 
 def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):

@@ -36,11 +36,6 @@ def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside
     assert "upper" in tool.complete(package, "module.py", swapped, 5, 10).names
 
 
-def test_an_error_of_jedi_is_an_answer(tool, tmp_path):
-    found = tool.complete(tmp_path, "module.py", "x = 1\n", 99, 0)
-    assert found.failure == "error in Jedi: ValueError"
-
-
 def test_answers_about_real_functions_are_those_of_plain_jedi():
     """The worker's, asked twice, and Jedi's without what ``install`` changes."""
     repository = locate("click")

@@ -144,7 +144,7 @@ def test_identifiers_are_names_in_order_even_of_a_text_that_ends_in_the_middle()
 @pytest.mark.parametrize(
     ("prediction", "reference", "expected"),
     [
-        ("add(x)", "add(y)", (True, 0.5, 0.5)),
+        ("add", "add(y)", (True, 0.5, 0.25)),
         ("remove(x)", "add(x)", (False, 0, 0)),
         ("a(b).c + e", "a(b).d + e", (True, 0.5, 0.625)),
         ("a", "", (None, None, None)),

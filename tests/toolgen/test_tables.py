@@ -12,7 +12,7 @@ from section_v import ending_rows, gain_rows
 from table_rows import repository_rows, similarity_rows
 from tool_calls import equal_calls_rows, threshold_rows
 
-from lookuplab.scoring.rates import rate
+from lookuplab.toolgen.evaluation import corpus_rows
 
 WANTED = [
     "    x = a.b\n    return x",
@@ -70,13 +70,6 @@ def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_n
     assert [found[f"{name}_functions"][0] for name in names] == [3, 0, 1, 0, 1]
 
 
-def test_intervals_are_those_of_rates_clustered_by_repository(frames):
-    tool = frames["m", "toolgen"]
-    expected = rate(tool.passed.astype(bool), tool.cluster).percent()
-    row = numbers(repository_rows(frames), "toolgen")["succrate_percent"]
-    assert row == (expected.value, 4, expected.low, expected.high)
-
-
 def test_changes_are_paired_relative_to_the_base_in_points_and_by_mcnemar(frames):
     rows = repository_rows(frames)
     relative = numbers(rows, "toolgen")["depcov_relative_change_percent"]
@@ -99,6 +92,9 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     assert tool["bleu4"][0] == tool["codebleu_syntax"][0] == 1
     assert found["editsim_percent"][0] == 50
     assert found["bleu4"] != numbers(letters)["bleu4"]
+    scored = numbers(corpus_rows(frames["m", "base"].assign(empty=False)), "all")
+    names = [name for name in found if name in scored]  # what `lookuplab score` shows
+    assert len(names) == 8 and [scored[name] for name in names] == [found[name] for name in names]
 
 
 def test_a_gate_s_calls_and_what_changes_from_the_first_gate(frames):

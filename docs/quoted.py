@@ -32,9 +32,9 @@ def known(folder: Path) -> np.ndarray:
     runs, stated = {file.parents[1] for file in files}, claims.load()
     judged = [one for run in runs for one in claims.judge_run(stated, run)]
     judged += [arm for one in judged for arm in one.arms.values()]
-    return np.array(
-        [*rows.to_numpy(), *((c.value, c.low, c.high) for j in judged for c in j.comparisons)]
-    )
+    compared = np.array([(c.value, c.low, c.high) for j in judged for c in j.comparisons])
+    # prose may tell a loss of 4.0 [0.9, 7.2] points for a change of -4.0 [-7.2, -0.9]
+    return np.vstack([rows, compared, -compared[:, [0, 2, 1]]])
 
 
 def unknown() -> list[str]:

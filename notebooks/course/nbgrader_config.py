@@ -23,6 +23,7 @@ c.CourseDirectory.root = str(work)
 c.CourseDirectory.source_directory = os.path.relpath(here.parent, work)
 c.CourseDirectory.ignore = [
     "*.md",
+    "*.csv",  # an export that was put here has the grades of all
     "bundle.py",
     "nbgrader_config.py",
     ".ipynb_checkpoints",

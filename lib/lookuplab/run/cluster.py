@@ -63,9 +63,11 @@ class Cluster:
         futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
         try:
             for future in as_completed(list(futures)):
+                number, result = futures.pop(future), self.result(future)
                 # released at once: otherwise the scheduler would recompute the result if its worker
                 # died
-                yield futures.pop(future), self.result(future)
+                del future
+                yield number, result
         finally:
             for future in futures:
                 future.cancel()

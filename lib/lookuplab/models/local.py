@@ -7,6 +7,7 @@ writes the answers.
 import gc
 import json
 import math
+import os
 import warnings
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -295,7 +296,7 @@ class LocalModel:
             )
             if Path(name).is_dir():
                 said = said.removesuffix(" from one of: ")
-                has = ", ".join(sorted(file.name for file in Path(name).iterdir()))
+                has = ", ".join(sorted(os.listdir(name)))
                 advice = f"save_pretrained of model and tokenizer makes it complete; it has {has}"
             if "custom code" in said:
                 advice = "the option trust_remote_code=true runs it"

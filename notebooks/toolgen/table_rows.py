@@ -90,7 +90,7 @@ def ratio(sums: Array) -> Array:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a table. An entry in METRICS is all that a new one needs.
+    """One number of a table. A new one is an entry in METRICS, if its column exists.
 
     ``name``: in percent if it ends in ``_percent``. ``group``: the metrics that a notebook shows
     together (``names``); those of the groups in SIMILARITY are Table II's, the others Table III's.

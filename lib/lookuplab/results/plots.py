@@ -174,7 +174,6 @@ def curves(
     lines: str = "class",
     panels: str | None = "model",
     classes: Sequence[str] = (),
-    points: str | None = None,
     marks: Mapping[str, Mark] | None = None,
     title: str = "",
     xlabel: str = "",
@@ -186,10 +185,9 @@ def curves(
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
     column; ``panels`` is a column with one panel per value; ``classes`` selects and orders the
-    classes. ``points`` is a second metric, drawn as dots (a sampled estimate). In ``marks``,
-    {label: x} is a vertical line and {label: (from, to)} a grey span.
+    classes. In ``marks``, {label: x} is a vertical line and {label: (from, to)} a grey span.
     """
-    rows = _rows(frame, metric, points)
+    rows = _rows(frame, metric)
     varied = rows["head"].str.rpartition("_")
     check_choice("x", x, varied[0].unique())
     rows = rows.assign(at=pd.to_numeric(varied[2].where(varied[0] == x)))
@@ -197,22 +195,18 @@ def curves(
     rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
     palette = looks(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, xlabel, ylabel)
-    keys, title = _keys(rows[rows.metric == metric], lines, palette, title, linestyle="-")
+    keys, title = _keys(rows, lines, palette, title, linestyle="-")
     if rows["at"].isna().any():
         keys["base"] = {"color": GREY, **DASHES}
-    if points:
-        keys["sampled"] = {"color": GREY, "marker": ".", "linestyle": "none"}
     for axes, here in cells:
         for name, look in palette.items():
             of_line = here[here[lines] == name].sort_values("at", kind="stable")
-            sampled = of_line[of_line.metric == points]
-            base = of_line[of_line["at"].isna() & (of_line.metric == metric)]
-            ours, colour = of_line.drop([*sampled.index, *base.index]), look["color"]
+            is_base = of_line["at"].isna()
+            ours, colour = of_line[~is_base], look["color"]
             axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.15, lw=0)
             every = max(1, len(ours) // 8)  # more markers would hide the line
             axes.plot(ours["at"], ours.value, **look, markersize=5, markevery=every)
-            axes.plot(sampled["at"], sampled.value, ".", color=colour, markersize=4, zorder=4)
-            for level in base.value:  # its marker at the right end
+            for level in of_line.value[is_base]:  # its marker at the right end
                 axes.axhline(level, **look, **DASHES, markevery=[1], clip_on=False, zorder=1.5)
             # several diamonds may share an x: the line's marker is within
             diamond = PAPER_STYLE | {"markeredgecolor": colour, "markersize": 9}
@@ -295,17 +289,16 @@ def _panels(
     return figure, list(zip(used, cells.values(), strict=True))
 
 
-def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
-    """The rows of some metrics, with all NUMBERS and, from conditions ``<head>/<class>``,
+def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The rows of a metric, with all NUMBERS and, from conditions ``<head>/<class>``,
     ``head`` and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
     """
     if frame.empty:
         raise UserError("there is no row to draw")
-    for metric in filter(None, metrics):
-        check_choice("the metric", metric, frame.metric.unique())
-    rows = frame[frame.metric.isin(metrics)]
+    check_choice("the metric", metric, frame.metric.unique())
+    rows = frame[frame.metric == metric]
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *NUMBERS])))
     parts = rows.condition.str.partition("/")
     return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})

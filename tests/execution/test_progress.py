@@ -17,9 +17,9 @@ def test_a_line_says_what_is_done_what_was_found_and_how_long_it_may_take(monkey
 
 def test_lines_come_by_themselves_while_nothing_is_done_and_end_with_the_work(monkeypatch, capsys):
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.05)
-    with Progress("site", None):
+    with Progress("site", None, parts=lambda: ["a page: begins"]):
         time.sleep(0.3)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) >= 2 and set(lines) == {"site: 0 s so far"}
+    assert len(lines) >= 4 and set(lines) == {"site: 0 s so far", "  a page: begins"}
     time.sleep(0.2)
     assert not capsys.readouterr().err

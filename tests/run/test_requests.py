@@ -265,10 +265,16 @@ def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
         assert not said(own_models=model, benchmark="shelf:Shelf"), "it has its own tasks"
 
 
-def test_a_role_that_the_paper_does_not_have_is_refused():
-    roles = '{"mini-small": "StarCoder9"}'
+@pytest.mark.parametrize(
+    ("roles", "words"),
+    [
+        ("{mini-small: StarCoder9}", "the paper has no model 'StarCoder9'; it has: "),
+        ("{mini-smal: StarCoder2-3B}", "role of 'mini-smal': no model of that name runs, only mini"),
+    ],
+)
+def test_a_role_that_the_paper_or_the_run_does_not_have_is_refused(roles, words):
     [problem] = problems(job("table1_base_models", roles=roles))
-    assert "the paper has no model 'StarCoder9'; it has: " in problem
+    assert words in problem
 
 
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):

@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ class Progress(AbstractContextManager["Progress"]):
     about 2 min left``.
 
     total: how many of ``unit`` are to be done, None if nobody knows. found: how many more needed no
-    work.
+    work. parts: gives further lines, on what is under way.
     """
 
     def __init__(
@@ -26,8 +26,10 @@ class Progress(AbstractContextManager["Progress"]):
         unit: str = "",
         found: int = 0,
         quiet: bool = False,
+        parts: Callable[[], Iterable[str]] = tuple,
     ):
         self.what, self.total, self.unit, self.found = what, total, unit, found
+        self.parts = parts
         self.done, self.began, self.ended = 0, time.monotonic(), threading.Event()
         self.thread = None
         if not quiet and total != 0:
@@ -51,7 +53,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def _tell(self) -> None:
         while not self.ended.wait(LINE_SECONDS):
-            say(self.line())
+            say("\n  ".join([self.line(), *self.parts()]))
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()

@@ -470,9 +470,13 @@ def problems(job: Job) -> Iterator[str]:
 
     fetched = {source.path for source in from_network(job)}
     yield from unknown_roles(job.values.get("roles") or {}, [job.notebook.paper])
-    for name, count in Counter(map(table_name, set(job.models()))).items():
+    models = Counter(map(table_name, set(job.models())))
+    for name, count in models.items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
+    for role in job.values["roles"] if "roles" in job.profile.given else ():
+        if not any(f"{name}-".startswith(f"{role}-") for name in models):
+            yield f"role of {role!r}: no model of that name runs, only {', '.join(models)}"
     for named in job.named():
         name, text, place = *named, named.place
         if key := missing_key(text):

@@ -9,7 +9,8 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -180,7 +181,8 @@ def run_jobs(
     if is_launched:
         phases = [[job] for phase in phases for job in phase]
     results: dict[int, Failure | None] = {}
-    with Progress("notebooks", len(jobs)) as progress:
+    under_way = partial(_under_way, jobs, results, time.time())
+    with Progress("notebooks", len(jobs), parts=under_way) as progress:
         for phase in phases:
             if is_launched and any(results.values()):
                 results |= {id(job): NOT_RUN for job in phase}
@@ -191,6 +193,16 @@ def run_jobs(
                 progress.update()
                 say(f"{'failed' if failure else 'done'} {job.title}")
     return [results[id(job)] for job in jobs]
+
+
+def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
+    """The last line of the log of each job that has begun and not ended: its own progress."""
+    for job in jobs:
+        log = job.beside(".log")
+        with suppress(OSError):
+            if id(job) not in ended and log.stat().st_mtime >= began:
+                lines = log.read_text("utf-8", "replace").splitlines()
+                yield f"{job.title}: {next(filter(str.strip, lines[::-1]), 'begins').strip(' -')}"
 
 
 def cores() -> int:

@@ -159,13 +159,16 @@ def rate_rows(
         for condition, part in [*parts, ("all", of_model)]:
             for name in names:
                 judged_part = part[part[name].notna()]
-                values, clusters = judged_part[name], judged_part.cluster
+                values = judged_part[name]
+                clusters = judged_part.cluster
                 if values.empty:
                     continue
                 if _is_boolean(frame[name]):
-                    number, metric = rate(values, clusters).percent(), f"{name}_percent"
+                    number = rate(values, clusters).percent()
+                    metric = f"{name}_percent"
                 else:
-                    number, metric = average(values, clusters), name
+                    number = average(values, clusters)
+                    metric = name
                 rows.append(row(str(model), str(condition), metric, number))
     return rows
 

@@ -121,7 +121,8 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     surrogate) or a byte that is not UTF-8, which nothing can write again, becomes "?", and stderr
     says in how many lines. Raises UserError with the number of an invalid line.
     """
-    number, replaced = 0, []
+    number = 0
+    replaced = []
     try:
         with opened(file) as lines:
             for number, line in enumerate(lines, 1):

@@ -269,7 +269,10 @@ def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
     ("roles", "words"),
     [
         ("{mini-small: StarCoder9}", "the paper has no model 'StarCoder9'; it has: "),
-        ("{mini-smal: StarCoder2-3B}", "role of 'mini-smal': no model of that name runs, only mini"),
+        (
+            "{mini-smal: StarCoder2-3B}",
+            "role of 'mini-smal': no model of that name runs, only mini",
+        ),
     ],
 )
 def test_a_role_that_the_paper_or_the_run_does_not_have_is_refused(roles, words):

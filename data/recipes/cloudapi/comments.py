@@ -182,7 +182,8 @@ def wordings(spec: ApiSpec, count: int) -> Iterator[str]:
     if (meaning := purpose(spec)) is None:
         return
     seen = set()
-    rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
+    rng = random.Random(f"comment {spec.id}")
+    source = normalised(spec.description)
     verbs = LIBRARY_MEANT if spec.provider == "python" else MEANT
     for _ in range(40 * count):
         comment = reword(meaning, rng, 0.25, verbs)

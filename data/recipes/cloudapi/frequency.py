@@ -140,7 +140,9 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
     (counted; a file can belong to two), ``unparsed`` (not valid Python 3, so a regular expression
     counted the names).
     """
-    names, bound, fates = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+    names = Counter[tuple[str, str]]()
+    bound = Counter[str]()
+    fates = Counter[str]()
     seen = set()
     providers, clients = specific_to(index), client_names(index)
     for path, text in files:
@@ -166,7 +168,8 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
                 used, called = usage(text, clients)
             except UNPARSABLE:
                 fates["unparsed"] += 1
-                used, called = Counter(_CALL.findall(text)), Counter()
+                used = Counter(_CALL.findall(text))
+                called = Counter()
             bound.update(called)
             for key in {(provider, name) for provider in found for name in used} & index.names:
                 names[key] += used[key[1]]
@@ -290,7 +293,8 @@ def _read(node: Any, scope: Scope) -> None:
 
 
 def _bind(scope: Scope, target: ast.AST | None, value: ast.AST | None) -> None:
-    names, everywhere = scope.maps[0], scope.maps[-1]
+    names = scope.maps[0]
+    everywhere = scope.maps[-1]
     if isinstance(target, ast.Tuple | ast.List):
         parts = getattr(value, "elts", ())
         known = parts if len(parts) == len(target.elts) else [_UNKNOWN] * len(target.elts)
@@ -398,7 +402,8 @@ def classes(frame: DataFrame, index: ApiIndex) -> np.ndarray:
     the name, one must have a bound call. For a name that is a single word or that several services
     have, the number of repositories with bound calls must confirm the class instead.
     """
-    names, bound = frame.repositories_name, frame.repositories_bound
+    names = frame.repositories_name
+    bound = frame.repositories_bound
     places = {(spec.provider, spec.name, spec.service) for spec in index.operations}
     services = Counter(one[:2] for one in places)
     shared = np.array(["shared_name" in spec.flags for spec in index.operations])

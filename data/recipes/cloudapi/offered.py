@@ -48,7 +48,8 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
     every_path: list all that can be called under all paths, with the flag ``alias`` if it is listed
         under a better one. Raises UserError if the package cannot be had or imported.
     """
-    package, folders = name, []
+    package = name
+    folders = []
     if "==" in name:
         root, package = unpacked(name)
         folders = [str(root)]
@@ -164,7 +165,8 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
     source = _source(module)
     if module.__name__ != package and TESTS.search(source):
         return
-    client, declared = module.__name__, getattr(module, "__all__", None)
+    client = module.__name__
+    declared = getattr(module, "__all__", None)
     lazy = _lazy(source) if hasattr(module, "__getattr__") else ()
     for name in sorted({*(declared or dir(module)), *lazy}):
         if name.startswith("_"):
@@ -173,7 +175,8 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
                 value = getattr(module, name)
-            home, usable = str(getattr(value, "__module__", "")), _is_api(value, package)
+            home = str(getattr(value, "__module__", ""))
+            usable = _is_api(value, package)
         except Exception:  # a lazily loaded name may raise anything, and so may any object
             continue
         around = hasattr(module, "__path__") and home.startswith(f"{client}.")

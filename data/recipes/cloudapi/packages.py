@@ -76,7 +76,8 @@ def build(
         files = ((f"{inside}/{path}", text) for path, text in files)
     counts, fates = frequency.count(watched(files, "counting", "files"), index)
     counts.to_csv(folder / FREQUENCIES)
-    operations, usable = index.operations, 0
+    operations = index.operations
+    usable = 0
     for spec in operations:
         if (reason := tasks.obstacle(spec, tasks.IN_PACKAGES)) or not any(wordings(spec, 1)):
             left_out[REASONS.get(reason, reason)] += 1

@@ -165,9 +165,11 @@ def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
     a single word (``encrypt``; ``begin_`` does not count), or a name in more than four clients of a
     cloud (``list_by_resource_group``).
     """
-    holders, found = Counter((spec.provider, spec.name) for spec in specs if spec.operation), []
+    holders = Counter((spec.provider, spec.name) for spec in specs if spec.operation)
+    found = []
     for spec in specs:
-        times, flags = holders[spec.provider, spec.name], set(spec.flags)
+        times = holders[spec.provider, spec.name]
+        flags = set(spec.flags)
         is_word = "_" not in spec.name.removeprefix("begin_")
         if is_word or (times > COMMON and spec.provider != "python"):
             flags.add("generic_name")

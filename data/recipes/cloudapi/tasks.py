@@ -68,7 +68,8 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
     times, low means named at most 10 times. A stated class counts as certain. A cloud API may
     accept any arguments (``delete_blobs``).
     """
-    found, rows = defaultdict(list), counts.to_dict("index")
+    found = defaultdict(list)
+    rows = counts.to_dict("index")
     for spec in index.operations:
         times = rows.get(spec.id, dict.fromkeys(counts, 0))
         by_name = frequency_class(times["count_name"])
@@ -155,7 +156,8 @@ def build(
     ``class_stability``. An API that is missing from it counts as never used or, where there is a
     ``class``, is left out.
     """
-    members, chosen = candidates(index, counts), list[Pair]()
+    members = candidates(index, counts)
+    chosen = list[Pair]()
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     for frequency, total in COMPOSITION.items():
         numbers = quotas(total) if per_class is None else dict.fromkeys(index.providers, per_class)
@@ -175,7 +177,8 @@ def matched(
     API has more prompts than a hash gives it where its kind runs short. Raises UserError if the
     classes have too few APIs in common.
     """
-    drawn, chosen = defaultdict[Any, list[Any]](list), list[Pair]()
+    drawn = defaultdict[Any, list[Any]](list)
+    chosen = list[Pair]()
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     for (name, provider), specs in candidates(index, counts).items():
         for spec in specs:
@@ -227,7 +230,9 @@ def tasks_of(
     pairs: Sequence[Pair], index: ApiIndex, counts: DataFrame, seen: Counter[str]
 ) -> list[ApiTask]:
     """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
-    seen, tasks, rows = seen.copy(), [], counts.to_dict("index")
+    seen = seen.copy()
+    tasks = []
+    rows = counts.to_dict("index")
     for spec, comment in pairs:
         seen[spec.id] += 1
         times = rows[spec.id]
@@ -309,7 +314,8 @@ def main(
     """
     from recipes.cloudapi.frequency import read_frequencies
 
-    index, output = load_index(), output or frequencies.with_name(TASKS.name)
+    index = load_index()
+    output = output or frequencies.with_name(TASKS.name)
     first = {*read_csv(known).id} if known else ()
     tasks = matched(index, read_frequencies(frequencies), seed, first)
     if comments:

@@ -100,7 +100,8 @@ def pools() -> dict[str, dict[str, int]]:
         for size, counted in zip(sizes, (True, False), strict=True):
             second = [*islice(azure, quotas(size)["azure"])]
             for api in (*islice(aws, size - len(second)), *second):
-                rng, top = Random(f"count {DRAW} {api}"), math.log(HIGHEST_COUNT[pool] + 1)
+                rng = Random(f"count {DRAW} {api}")
+                top = math.log(HIGHEST_COUNT[pool] + 1)
                 found[pool][api] = int(math.exp(rng.uniform(0, top))) if counted else 0
     return dict(found)
 
@@ -109,12 +110,14 @@ def build_tasks() -> dict[Path, list[ApiTask]]:
     """File -> tasks: the 622; further ones for the same APIs with different comments; those for the
     development APIs.
     """
-    index, tables = load_index(), {}
+    index = load_index()
+    tables = {}
     for pool, counts in pools().items():
         tables[pool] = table = pandas.DataFrame({"count_name": counts, "count_bound": counts})
         table["class"] = table.count_name.map(frequency_class).astype(object)
     first = build(index, tables["asked"], DRAW)
-    known, asked = {task.comment for task in first}, Counter(task.target for task in first)
+    known = {task.comment for task in first}
+    asked = Counter(task.target for task in first)
 
     def others(pool: str, of_an_api: int) -> list[ApiTask]:
         dealt = []
@@ -145,7 +148,8 @@ def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
 
 def reserved(text: str) -> bool:
     """Whether a text contains the wording of a benchmark comment."""
-    words, begun = plain(text), benchmark_comments()
+    words = plain(text)
+    begun = benchmark_comments()
     begins = {*pairwise(words.split())} & begun.keys()
     return any(comment in words for two in begins for comment in begun[two])
 
@@ -209,18 +213,21 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
         body = f"try:\n{indent(body, TAB)}except Exception:\n{TAB}{failure}\n"
     head, made = imports(spec), construction(spec)
     if layout == "inside":
-        body, made = made + body, ""
+        body = made + body
+        made = ""
     said = f'"""{comment}."""\n' if form == "docstring" else ""
     if in_function:
         name = "_".join(re.findall("[a-z0-9]+", comment.lower())[:5])
         if form != "name":
             name = rng.choice(WORDINGS["functions"])
         arguments = "self" if layout == "method" else ""
-        body, said = f"def {name}({arguments}):\n{indent(said + body, TAB)}", ""
+        body = f"def {name}({arguments}):\n{indent(said + body, TAB)}"
+        said = ""
     if layout == "method":
         name = rng.choice(WORDINGS["classes"])
         method = indent(f"def __init__(self):\n{TAB}self.{made}\n{body}", TAB)
-        body, made = f"class {name}:\n{method}", ""
+        body = f"class {name}:\n{method}"
+        made = ""
     return "\n".join(filter(None, (said + head, made, body)))
 
 
@@ -230,7 +237,8 @@ def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Rando
 
     Of full texts it has the first and as many others as fit.
     """
-    design, room = rng.choice(DESIGNS), ROOM
+    design = rng.choice(DESIGNS)
+    room = ROOM
     shown: list[ApiSpec] = []
     for spec in specs:
         room -= len(texts.get(spec.id, ""))
@@ -250,7 +258,8 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
     """
     index = load_index()
     for api, count in sorted(counts.items()):
-        spec, attempt = index.by_id[api], 0
+        spec = index.by_id[api]
+        attempt = 0
         made: dict[str, None] = {}
         methods = index.methods(spec.provider, spec.client, spec.service).values()
         others = [method for method in methods if method.operation and method.name != spec.name]
@@ -285,7 +294,8 @@ def wording(spec: ApiSpec, rng: Random) -> str:
             break
     else:  # every plain wording is reserved: a longer one contains none of them
         said = said.replace(" ", " what is needed of ", 1)
-    comment, draw = said[0].upper() + said[1:], rng.random()
+    comment = said[0].upper() + said[1:]
+    draw = rng.random()
     if draw < 0.12:
         parts = comment.split()
         if len(parts) > 4:
@@ -440,7 +450,9 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
 
     tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
     for arm, alike in groupby(sorted(names, key=ARMS.__getitem__), ARMS.__getitem__):
-        keys, texts, examples = [], [], []
+        keys = []
+        texts = []
+        examples = []
         for key, text in watched(documents(arm), "corpus", "texts"):
             documented = key.startswith("invented/") or ("@" in key and text.startswith('"""'))
             at = text.index('"""', 3) + 4 if documented else 0
@@ -448,7 +460,8 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
             keys.append(key)
         ids = tokenizer(texts, verbose=False)["input_ids"]
         for key, read, written in zip(keys, ids[::2], ids[1::2], strict=True):
-            read, written = read[: max(0, training.LONG - len(written))], written[: training.LONG]
+            read = read[: max(0, training.LONG - len(written))]
+            written = written[: training.LONG]
             invented = key.startswith("invented/")
             examples.append((read, written) if invented else ([], read + written))
         share = f"{arm} of 100" if arm else "None"

@@ -112,7 +112,8 @@ def sessions(text: str) -> list[tuple[str, str]]:
             elif part.strip():
                 if code:
                     found.append((lead, _alone(before, code)))
-                    before, code = [*before, *code], []
+                    before = [*before, *code]
+                    code = []
                 last = re.split(r"\n\s*\n", part.strip())[-1]
                 lead = next(iter(prose_sentences(last.replace("::", "."))), "")
     except (ValueError, SyntaxError):
@@ -219,7 +220,8 @@ def needed(
     """Sources of the imports and of the other statements that the value of the last one depends on,
     in their order.
     """
-    known, wanted = set(dir(builtins)), names(last.value, ast.Load)
+    known = set(dir(builtins))
+    wanted = names(last.value, ast.Load)
     imports: list[str] = []
     others: list[str] = []
     for node, source in reversed(before):
@@ -289,13 +291,15 @@ def call(source: str, known: dict[str, Any]) -> Call:
     called = getattr(node, "func", node)
     if not isinstance(called, ast.Name | ast.Attribute):
         raise ValueError("what another call gives is called")
-    name, receiver = ast.unparse(called), None
+    name = ast.unparse(called)
+    receiver = None
     found = eval(name, known)
     document = inspect.getdoc(found) or ""
     if isinstance(called, ast.Attribute):
         owner = eval(ast.unparse(called.value), known)
         if not isinstance(owner, ModuleType):
-            name, receiver = called.attr, called.value
+            name = called.attr
+            receiver = called.value
             document = described(type(owner), name, document)
     if called is node and (not receiver or callable(found)):
         raise ValueError("a constant of a module, or a method that is not called")

@@ -165,7 +165,8 @@ def _without_examples(lines: list[str]) -> list[str]:
     """Source lines of one string without its ``>>>`` paragraphs; its first and last line keep the
     quotes.
     """
-    kept, inside = lines[:1], False
+    kept = lines[:1]
+    inside = False
     for line in lines[1:-1]:
         inside = bool(line.strip()) and (inside or line.lstrip().startswith(">>>"))
         kept += [] if inside else [line]
@@ -190,7 +191,8 @@ def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
     for node in ast.parse(text).body:
         for part in (node, *(node.body[1:] if isinstance(node, ast.ClassDef) else ())):
             starts.add(first_line(part) - 1)
-    lines, piece = text.splitlines(keepends=True), ""
+    lines = text.splitlines(keepends=True)
+    piece = ""
     for begin, end in pairwise([*sorted(starts), len(lines)]):
         if piece and len(piece) + sum(map(len, lines[begin:end])) > size:
             yield piece

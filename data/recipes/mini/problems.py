@@ -108,7 +108,9 @@ class Draft:
 def literal(value: object) -> Literal | None:
     """The value's source; None if no source reproduces it, or if the source is long."""
     with suppress(Exception):
-        kind, source, known = kind_of(value), source_of(value), {**KNOWN}
+        kind = kind_of(value)
+        source = source_of(value)
+        known = {**KNOWN}
         exec(PARTS["same"][kind], known)
         known["same"](eval(source, known), value)
         shown = source if kind in ("number", "exact") else repr(value)
@@ -174,13 +176,15 @@ def source_of(value: object) -> str:
             filled = f"pd.DataFrame({{{', '.join(columns)}}})"
             return f"{filled}.set_axis({index}).set_axis({labels}, axis=1)"
         case pd.MultiIndex():
-            tuples, levels = source_of(value.tolist()), source_of(list(value.names))
+            tuples = source_of(value.tolist())
+            levels = source_of(list(value.names))
             return f"pd.MultiIndex.from_tuples({tuples}, names={levels})"
         case pd.Series() | pd.Index():
             named = "" if value.name is None else f", name={source_of(value.name)}"
             if isinstance(value, pd.RangeIndex):
                 return f"pd.RangeIndex({value.start}, {value.stop}, {value.step}{named})"
-            parts, last = source_of(value.tolist()), f"dtype={str(value.dtype)!r}{named}"
+            parts = source_of(value.tolist())
+            last = f"dtype={str(value.dtype)!r}{named}"
             if isinstance(value, pd.Index):
                 return f"pd.Index({parts}, {last})"
             return f"pd.Series({parts}, index={source_of(value.index)}, {last})"
@@ -200,7 +204,8 @@ def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, A
     Raises whatever the code raises, including warnings, and ValueError if the code prints, or if
     the value has no source or equals one of the variables.
     """
-    known, out = {"__name__": "problem"}, io.StringIO()
+    known = {"__name__": "problem"}
+    out = io.StringIO()
     with warnings.catch_warnings(action="error"), redirect_stdout(out), redirect_stderr(out):
         exec("\n".join([*example.imports, setup, f"result = {target}"]), known)
     del known["__builtins__"]
@@ -235,7 +240,8 @@ def origin(example: DocExample) -> Draft:
     if named(found, setup):
         raise ValueError("the prompt would name the callable")
     example = unimported(example, found.name)
-    lines, target = [*example.setup], example.target
+    lines = [*example.setup]
+    target = example.target
     if not variables(target, setup):
         known, _ = evaluated(example, setup, target)
         target, made = lifted(call(target, known))
@@ -261,7 +267,8 @@ def named(found: Call, setup: str) -> bool:
     In the summary, a plain word such as ``mean`` counts only if it is written as code.
     """
     last = found.name.rpartition(".")[2]
-    anywhere, as_code = rf"\b{last}\b", rf"\.{last}\b|\b{last}\(|`{last}`"
+    anywhere = rf"\b{last}\b"
+    as_code = rf"\.{last}\b|\b{last}\(|`{last}`"
     in_summary = as_code if last.isalpha() and last.islower() else anywhere
     return bool(re.search(in_summary, found.summary) or re.search(anywhere, setup))
 
@@ -318,7 +325,8 @@ def changes(value: object) -> Sequence[str]:
 
 def surface(first: Draft) -> Iterator[Draft]:
     """The same question in different words, inside a story, or with renamed variables."""
-    draft, setup = replace(first, perturbation="Surface"), first.cases[0][0]
+    draft = replace(first, perturbation="Surface")
+    setup = first.cases[0][0]
     yield replace(draft, rule="reworded")
     yield replace(draft, rule="story around it")
     taken = names(ast.parse(f"{setup}\n{first.target}"))
@@ -363,13 +371,17 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
         others: Sequence[object]
         match value:
             case bool():
-                rule, others = "flag turned", [not value]
+                rule = "flag turned"
+                others = [not value]
             case int():
-                rule, others = "number changed", [value + 1, value - 1, value + 2]
+                rule = "number changed"
+                others = [value + 1, value - 1, value + 2]
             case float():
-                rule, others = "number changed", [value * 2, value * 0.5]
+                rule = "number changed"
+                others = [value * 2, value * 0.5]
             case str() if name:
-                rule, others = "other option", options_of(found.document, name)
+                rule = "other option"
+                others = options_of(found.document, name)
             case _:
                 continue
         for other in others:
@@ -392,7 +404,8 @@ def for_each(first: Draft) -> Iterator[Draft]:
     changed, _, change = second.removeprefix(f"{setup}\n").partition(" = ")
     is_read = changed in names(ast.parse(first.target))
     if is_read and second.startswith(setup) and expected.kind != "sequence":
-        kind, lines = f"several {expected.kind}", f"{setup}\ninputs = [{changed}, {change}]"
+        kind = f"several {expected.kind}"
+        lines = f"{setup}\ninputs = [{changed}, {change}]"
         both = Literal(kind, f"[{expected.source}, {other.source}]")
         turned = Literal(kind, f"[{other.source}, {expected.source}]")
         cases = (lines, both), (f"{lines}\ninputs = inputs[::-1]", turned)
@@ -406,7 +419,9 @@ def prompt(draft: Draft) -> str:
     It says what is given, what is wanted for which values, and the result for the example. Neither
     the callable nor a parameter is named.
     """
-    asked, (setup, expected), way = draft.call, draft.cases[0], 0
+    asked = draft.call
+    (setup, expected) = draft.cases[0]
+    way = 0
     if draft.rule == "reworded":
         way = 1 + int(hashlib.sha256(draft.example.id.encode()).hexdigest(), 16) % 2
     opening, wish, take, show = WORDINGS["questions"][way]
@@ -446,7 +461,8 @@ def context(draft: Draft) -> str:
     compared = PARTS["same"][part]
     if several:
         compared = compared.replace("same(", "same_part(") + "\n\n" + PARTS["several"]
-    used, imports = "\n".join([*sources, compared]), draft.example.imports
+    used = "\n".join([*sources, compared])
+    imports = draft.example.imports
     needed = {
         line
         for name, line in PARTS["imports"].items()
@@ -535,10 +551,12 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     ``by_library``. One example of each object comes before the second of any. The same
     versions of the libraries give the same records.
     """
-    ids, given = count(), 0.0
+    ids = count()
+    given = 0.0
     for library, share in PARTS["by_library"].items():
         tried = examples_of(library.lower(), split)
-        before, given = given, given + share / sum(PARTS["by_library"].values())
+        before = given
+        given = given + share / sum(PARTS["by_library"].values())
         drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
         number = 0
         for family in chosen([found for found in examined(tried) if found], drawn):

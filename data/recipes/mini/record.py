@@ -38,9 +38,12 @@ def write(stores: Path) -> None:
     run = stores / "run.json"
     if not run.is_file():
         raise UserError(f"no complete cold run in {stores}; `lookuplab reproduce --cold` makes one")
-    this, runs = json.loads(run.read_text("utf-8")), audit.about().get("runs", [])
+    this = json.loads(run.read_text("utf-8"))
+    runs = audit.about().get("runs", [])
     is_whole = this["whole"] or not runs
-    counts, made, replaced = {}, set(), set()
+    counts = {}
+    made = set()
+    replaced = set()
     for kind in audit.STORES:
         file = stores / kind.default_path().name
         with kind(file if file.is_file() else False) as store:
@@ -98,7 +101,9 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
 
 
 def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
-    text, small, lists = pyarrow.string(), pyarrow.uint16(), pyarrow.list_
+    text = pyarrow.string()
+    small = pyarrow.uint16()
+    lists = pyarrow.list_
     columns = {
         "model": text,
         "id": text,

@@ -97,7 +97,9 @@ def build() -> dict[str, list[dict[str, Any]]]:
     requests = defaultdict(list)
     for name, package in EXAMPLE_PACKAGES.items():
         for item in watched(documented(package), name):
-            snippets, others, split = [*_snippets(name, item)], phrasings(item), split_of(item)
+            snippets = [*_snippets(name, item)]
+            others = phrasings(item)
+            split = split_of(item)
             made[split] += snippets
             if snippets and others:
                 requests[split].append((others[0], snippets))
@@ -117,8 +119,10 @@ def build() -> dict[str, list[dict[str, Any]]]:
 
 
 def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
-    parts, source = sections(item.text), metadata.distribution(distribution)
-    first, licence = opening_sentence(parts[""]), packages.licence_of(source)
+    parts = sections(item.text)
+    source = metadata.distribution(distribution)
+    first = opening_sentence(parts[""])
+    licence = packages.licence_of(source)
     origin = f"{distribution} {source.version}: {item.name}"
     found = sessions(parts.get("examples", "")) or sessions(item.text)
     for number, (lead, code) in enumerate(found if len(first.split()) > 1 else ()):
@@ -225,7 +229,8 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
         show_progress=False,
     )
     tokenizer.train_from_iterator(chain(*found), trainer)
-    size, generator = tokenizer.get_vocab_size(), torch.Generator().manual_seed(0)
+    size = tokenizer.get_vocab_size()
+    generator = torch.Generator().manual_seed(0)
     weights = 0.1 * torch.randn(size, DIMENSIONS, generator=generator)
     embedding = StaticEmbedding(tokenizer, embedding_weights=weights)
     model = SentenceTransformer(modules=[embedding], device="cpu")
@@ -245,7 +250,8 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
 
 def save_encoder() -> int:
     """Train the sentence encoder, write it in half precision, and return the number of pairs."""
-    found, out = pairs(), CORPUS_FOLDER / "encoder"
+    found = pairs()
+    out = CORPUS_FOLDER / "encoder"
     model = train_encoder(found)
     shutil.rmtree(out, ignore_errors=True)
     model.half().save(str(out), create_model_card=False)

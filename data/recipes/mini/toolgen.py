@@ -91,7 +91,8 @@ def files_of(name: str) -> list[Path]:
 @cache
 def functions() -> list[Pair]:
     """Every function of the packages, held out or not, with the files in the order of a hash."""
-    place, found = python_sources.folder().resolve(), chain(*map(files_of, packages()))
+    place = python_sources.folder().resolve()
+    found = chain(*map(files_of, packages()))
     files = {file.relative_to(place).as_posix(): file for file in found}
     listed = watched(sorted(files, key=order), "reading packages", "files")
     return [pair for path in listed for pair in file_functions(path, files[path])]
@@ -123,7 +124,8 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
     text, tree = parsed(place)
     lines = lines_of(text)
     for qualified, node in definitions(tree):
-        docstring, first = ast.get_docstring(node), node.body[0]
+        docstring = ast.get_docstring(node)
+        first = node.body[0]
         alone = first is node.body[-1] and docstring is not None
         if alone or first.lineno == node.lineno:
             continue
@@ -134,9 +136,11 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
             # compared
             end, column = end_of(node, lines)
             code = "".join([*lines[begin - 1 : end - 1], lines[end - 1][:column]])
-            whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
+            whole = textwrap.dedent(signature + code)
+            at = len(textwrap.dedent(signature))
             described = first_sentence(docstring or "")
-            head, body = whole[:at].rstrip(), whole[at:].rstrip("\n")
+            head = whole[:at].rstrip()
+            body = whole[at:].rstrip("\n")
             yield Pair(f"{name}:{qualified}#{node.lineno}", described, head, body)
 
 
@@ -182,7 +186,8 @@ def usable_functions(filters: Filters) -> list[Function]:
     """The functions with a docstring that Jedi can be asked about in a reasonable time, held out or
     not.
     """
-    spelled, found = tokenizer(), []
+    spelled = tokenizer()
+    found = []
     seen: set[tuple[str, str]] = set()
 
     for name in watched(sorted({*packages()} - {*UNMARKED}), "reading docstrings", "packages"):
@@ -232,7 +237,8 @@ def marked_pairs() -> list[Pair]:
     """The pairs of ``learned_functions`` with the marks in TOOLGEN_MODELS/marks.jsonl.gz, which is
     written if it does not exist.
     """
-    functions, kept = learned_functions(), TOOLGEN_MODELS / "marks.jsonl.gz"
+    functions = learned_functions()
+    kept = TOOLGEN_MODELS / "marks.jsonl.gz"
     if not kept.exists():
         marking.write_marks(marking.marked_records(functions), kept)
     found = marking.apply_marks(functions, marking.read_marks(kept))
@@ -259,8 +265,10 @@ def main() -> None:
     write_held_out()
     learned = marked_pairs()
     for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
-        base, target = pretrained(family), TOOLGEN_MODELS / f"{family}-{variant}"
-        about, marked = ABOUT_TOOLGEN_MODELS, variant == "toolgen"
+        base = pretrained(family)
+        target = TOOLGEN_MODELS / f"{family}-{variant}"
+        about = ABOUT_TOOLGEN_MODELS
+        marked = variant == "toolgen"
         click.echo(finetuned("toolgen", family, base, learned, target, about, marked))
 
 

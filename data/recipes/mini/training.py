@@ -152,7 +152,8 @@ def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
 
 def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimizer]:
     """Muon and AdamW; a group's ``rate`` is what the schedule scales."""
-    inner, others = [], []
+    inner = []
+    others = []
     for name, weight in model.named_parameters():
         if weight.ndim != 2 or weight is model.get_input_embeddings().weight:  # the head is tied
             others.append(weight)
@@ -224,7 +225,8 @@ def tensors(
     rows: Sequence[Sequence[TrainingExample]], encoder_decoder: bool
 ) -> dict[str, torch.Tensor]:
     """A batch as Transformers' models take it, padded on the right."""
-    inputs, labels = [], []
+    inputs = []
+    labels = []
     for row in rows:
         if not encoder_decoder:  # it also reads what it writes
             row = [([*read, *written], [*[IGNORED] * len(read), *written]) for read, written in row]
@@ -253,7 +255,8 @@ def pretrain(
     loss of LOG_EVERY steps in nats per token.
     """
     accelerator = Accelerator(mixed_precision="bf16")
-    is_main, own = accelerator.is_main_process, accelerator.process_index
+    is_main = accelerator.is_main_process
+    own = accelerator.process_index
     model = build(recipe.model, len(tokenizer), recipe.seed)
     parts: list[Any] = [model, *optimizers(model, recipe)]
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
@@ -275,7 +278,8 @@ def pretrain(
             part.load_state_dict(one)
     learner, *opts = accelerator.prepare(*parts)
     seen = np.cumsum([sum(sizes[row].sum() for row in rows) for rows in plan])
-    losses, began = [], time.monotonic() - state["seconds"]
+    losses = []
+    began = time.monotonic() - state["seconds"]
     for step in watched(range(state["step"], len(plan)), f"train {recipe.model}", "steps"):
         rows = plan[step][own :: accelerator.num_processes] or plan[step][:1]
         shown = [[examples[n] for n in row] for row in rows]
@@ -290,10 +294,12 @@ def pretrain(
             opt.step()
             opt.zero_grad()
         losses.append(loss.detach())
-        done, last = step + 1, step + 1 == len(plan)
+        done = step + 1
+        last = step + 1 == len(plan)
         state |= {"step": done, "seconds": round(time.monotonic() - began, 1)}
         if last or done % LOG_EVERY == 0:
-            mean, losses = torch.stack(losses).mean().item(), []
+            mean = torch.stack(losses).mean().item()
+            losses = []
             line = {"step": done, "tokens": int(seen[step]), "loss": round(mean, 4)}
             state["log"].append({**line, "seconds": state["seconds"]})
         if is_main and (last or done % save_every == 0):

@@ -54,18 +54,22 @@ def shown_tokens(
     """
     written = "".join(completion.tokens)
     code = written if code is None else code
-    call, name = call_extent(code), FIRST_NAME.match(code)
+    call = call_extent(code)
+    name = FIRST_NAME.match(code)
     if call.start is not None and call.paren is not None:
         # blanks before the "(" are not part of the name
-        start, stop = call.start, len(code[: call.paren].rstrip(" \t\f\\\n\r"))
+        start = call.start
+        stop = len(code[: call.paren].rstrip(" \t\f\\\n\r"))
     elif name:
         start, stop = name.span(1)
     else:
         return []
     offset = 0 if code == written else code_span(written)[0]
-    shown, end = [], 0
+    shown = []
+    end = 0
     for piece, logprob in zip(completion.tokens, completion.token_logprobs or (), strict=True):
-        begin, end = end, end + len(piece)
+        begin = end
+        end += len(piece)
         if end > offset + start:
             shown.append((piece, math.exp(logprob), begin < offset + stop))
     of_name = sum(counts for *_, counts in shown)

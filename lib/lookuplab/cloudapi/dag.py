@@ -81,16 +81,20 @@ def retrieved_documents(
     ``first`` is the first pass over the same tasks; the API that it invoked is the query. Raises
     UserError if the index does not have k documents.
     """
-    index, most = index or load_index(), max(len(task.targets) for task in tasks)
+    index = index or load_index()
+    most = max(len(task.targets) for task in tasks)
     if not 1 <= k <= len(index.operations) - most:
         raise UserError(
             f"k is {k}: the index of {len(index.operations)} APIs cannot give that many"
         )
-    hits, misses, found = {}, {}, []
+    hits = {}
+    misses = {}
+    found = []
     for task, name in zip(tasks, first.name, strict=True):
         ranked = _ranked(index, " ".join(key_terms(task, name, service)), k + most)
         others = [api for api in ranked if api not in task.targets]
-        top, misses[task.id] = ranked[:k], tuple(others[:k])
+        top = ranked[:k]
+        misses[task.id] = tuple(others[:k])
         found.append(top != others[:k])
         hits[task.id] = tuple(top if found[-1] else [*top[:-1], task.target])
     return Retrieval(hits, misses, np.array(found))

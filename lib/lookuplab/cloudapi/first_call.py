@@ -88,7 +88,8 @@ def call_extent(text: str) -> CallExtent:
     text = text.replace("\r\n", "\r ").replace("\r", "\n")  # of the same length
     head = _HEAD.match(text)
     assert head  # it also matches nothing
-    start, at = head.start("name") if head["name"] else None, head.end()
+    start = head.start("name") if head["name"] else None
+    at = head.end()
     pending: list[str] = []  # the closing brackets still to come
     if start is None or not text.startswith("(", at):
         return CallExtent(start, impossible=at < len(text))
@@ -99,7 +100,8 @@ def call_extent(text: str) -> CallExtent:
         at = code.end()
         if at == len(text):
             return CallExtent(start, paren)
-        bracket, at = text[at], at + 1
+        bracket = text[at]
+        at += 1
         if bracket in CLOSING:
             pending.append(CLOSING[bracket])
         elif bracket != pending.pop():  # or a quote or backslash that is not valid here

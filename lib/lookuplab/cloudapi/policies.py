@@ -171,7 +171,8 @@ def policy_rows(
     ``valid_change_points`` the expectation's paired difference from the base model,
     ``triggered_percent`` how often documentation was retrieved.
     """
-    valid, drawn = outcome(passes, retrieve, precision), sampled_hits(passes.first, precision, seed)
+    valid = outcome(passes, retrieve, precision)
+    drawn = sampled_hits(passes.first, precision, seed)
     numbers: Numbers = {
         "valid_percent": valid,
         "sampled_valid_percent": outcome(passes, retrieve, drawn),

@@ -33,7 +33,8 @@ def construction(spec: ApiSpec) -> str:
 
 def task_prompt(spec: ApiSpec, comment: str) -> str:
     """Imports, declarations and a comment, ending just before the API's name (Section 2.2)."""
-    own, made = spec.provider == "python", construction(spec)
+    own = spec.provider == "python"
+    made = construction(spec)
     made = made and f"\n# initialize {_name(spec) if own else f'{spec.service} client'}\n{made}"
     called = f"result = {'client' if made else _name(spec)}" if own else "response = client"
     return f"{imports(spec)}{made}\n# {comment}\n{called}."
@@ -74,7 +75,8 @@ def invocation(name: str, arguments: Sequence[str]) -> str:
 
 def made_example(spec: ApiSpec) -> str:
     """A call with all required arguments and no other; a hash of the API chooses the values."""
-    rng, arguments = Random(spec.id), []
+    rng = Random(spec.id)
+    arguments = []
     for p in spec.parameters:
         if p.required:
             value = rng.choice(VALUES.get(p.type, VALUES[""]).split("|"))

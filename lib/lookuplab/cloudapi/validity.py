@@ -109,7 +109,9 @@ def judge_call(
     methods = index.methods(provider, client, service)
     names = {target.rsplit(".", 1)[-1] for target in targets}
     call, name = _call_and_name(candidate)
-    category, valid_closed, arguments = NONEXISTENT, False, CallArguments()
+    category = NONEXISTENT
+    valid_closed = False
+    arguments = CallArguments()
     reason: str | None = f"{client} has no method {name}" if name else "nothing is called"
     if spec := methods.get(name or ""):
         try:
@@ -119,10 +121,12 @@ def judge_call(
             reason = str(wrong)
         category = INVALID_USAGE if reason else VALID
         if spec.name not in names:
-            category, reason = INCORRECT_EXISTING, reason or "not an acceptable target"
+            category = INCORRECT_EXISTING
+            reason = reason or "not an acceptable target"
     if spec and category == VALID:
         closed = bind_error(spec, arguments, closed=True)
-        reason, valid_closed = f"closed: {closed}" if closed else "", not closed
+        reason = f"closed: {closed}" if closed else ""
+        valid_closed = not closed
     flags = []
     if not names & methods.keys():
         flags.append("unknown_target")
@@ -144,8 +148,10 @@ def _call_and_name(candidate: str) -> tuple[str | None, str | None]:
     """(text of the first complete call or None, the dotted name it calls or the first name of an
     unfinished one).
     """
-    extent, first_name = call_extent(candidate), FIRST_NAME.match(candidate)
-    call, name = None, first_name and first_name[1]
+    extent = call_extent(candidate)
+    first_name = FIRST_NAME.match(candidate)
+    call = None
+    name = first_name and first_name[1]
     if extent.end is not None:
         call = candidate[extent.start : extent.end]
         name = re.sub(r"[\s\\]+", "", candidate[extent.start : extent.paren])
@@ -243,7 +249,8 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
     ``closed`` concerns Azure's clients: ``**kwargs`` accepts only keywords that the documentation
     or azure-core knows, and if there are overloads, one of them must bind too.
     """
-    parameters, keywords = spec.parameters, call.keywords
+    parameters = spec.parameters
+    keywords = call.keywords
     # a method, which is passed it already
     if "self" in keywords and spec.module and spec.operation:
         return "multiple values for argument 'self'"
@@ -260,7 +267,8 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
     error = _bind(parameters, call.positional, keywords)
     if error or not closed or spec.provider != "azure":
         return error
-    known, errors = PIPELINE_OPTIONS | set(spec.documented), []
+    known = PIPELINE_OPTIONS | set(spec.documented)
+    errors = []
     for variant in spec.overloads or (parameters,):
         named = tuple(p for p in variant if p.kind != "VAR_KEYWORD")
         if named != variant:

@@ -19,7 +19,8 @@ def make(name: str) -> Path:
     """Install the pins of an environment unless that is already done. Raises UserError if venv or
     pip fails.
     """
-    folder, pins = paths.DOWNLOADS / name / "venv", paths.DATA / f"{name}.txt"
+    folder = paths.DOWNLOADS / name / "venv"
+    pins = paths.DATA / f"{name}.txt"
     python = folder / "bin/python"
     if not is_made(name):
         try:

@@ -71,7 +71,8 @@ def write(end: int, message: object) -> None:
 
 def read(end: int) -> "Any":
     """The next message; raises EOFError if the other side has closed its end."""
-    found, needed = b"", 4
+    found = b""
+    needed = 4
     while len(found) < needed:
         if not (more := os.read(end, needed - len(found))):
             raise EOFError
@@ -176,7 +177,8 @@ class SentUnpickler(Unpickler):
         else:
             super().load_build()
 
-    dispatch[pickle.REDUCE[0]], dispatch[pickle.BUILD[0]] = load_reduce, load_build
+    dispatch[pickle.REDUCE[0]] = load_reduce
+    dispatch[pickle.BUILD[0]] = load_build
 
 
 class Sent(pickle.Unpickler):
@@ -216,7 +218,8 @@ def put(path: str, content: "bytes | None") -> None:
 
 def test(requests: int, verdicts: int, solver: "Any") -> None:
     """T: run the program's text, but the solution in W, at the other end of ``solver``."""
-    text, received = read(requests), set()
+    text = read(requests)
+    received = set()
 
     def execute(code: str, env: "dict[str, Any]") -> None:
         asked = code, env, own_files()
@@ -261,7 +264,8 @@ def solve(tester: "Any") -> None:
     known: dict[str, bytes | None] = {}
     while True:
         code, env, given = Sent(tester).load()
-        error, values = "", {}
+        error = ""
+        values = {}
         try:
             for path in known.keys() - given.keys():  # deleted by the test since
                 with contextlib.suppress(OSError):
@@ -331,7 +335,8 @@ class Server:
     """Answers requests; one process stands on another."""
 
     def __init__(self, limits: "dict[str, Any]", contained: bool):
-        self.limits, self.contained = limits, contained
+        self.limits = limits
+        self.contained = contained
         self.requests, self.answers = os.dup(0), os.dup(1)
         silence(2)
 
@@ -402,12 +407,14 @@ class Server:
 
     def watch(self, solver: int, verdict: int) -> "dict[str, Any]":
         """Wait for the verdict, or for whatever ends a program without one."""
-        deadline, own = time.monotonic() + self.limits["seconds"], resident(os.getpid())
+        deadline = time.monotonic() + self.limits["seconds"]
+        own = resident(os.getpid())
         poll = select.poll()
         poll.register(verdict, select.POLLIN)
         poll.register(self.requests, 0)  # its other end is closed when nobody waits for the answer
         while True:
-            ready, alive = dict(poll.poll(TICK * 1000)), below(os.getpid())
+            ready = dict(poll.poll(TICK * 1000))
+            alive = below(os.getpid())
             if self.requests in ready:
                 raise EOFError
             if verdict in ready:

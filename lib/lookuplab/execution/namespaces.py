@@ -165,7 +165,8 @@ def stand_alone(size: int) -> None:
     stay_behind()  # ... which waits, because signals do not end the first one
     for capability in range(CAPABILITIES):  # refused beyond the last one
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)
-    header, nothing = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    nothing = (ctypes.c_uint32 * 6)()
     call("capset", header, nothing)
     call("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
     refuse_hidden_memory()
@@ -177,7 +178,11 @@ def refuse_hidden_memory() -> None:
     another machine.
     """
     machine, _, calls = MACHINES[os.uname().machine]
-    load, equal, above, give = 0x20, 0x15, 0x35, 0x06  # linux/filter.h
+    # linux/filter.h
+    load = 0x20
+    equal = 0x15
+    above = 0x35
+    give = 0x06
     rules = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
     rules += [(above, len(calls) + 1, 0, 0x40000000)]
     rules += [(equal, len(calls) - at, 0, number) for at, number in enumerate(calls)]

@@ -28,9 +28,14 @@ class Progress(AbstractContextManager["Progress"]):
         quiet: bool = False,
         parts: Callable[[], Iterable[str]] = tuple,
     ):
-        self.what, self.total, self.unit, self.found = what, total, unit, found
+        self.what = what
+        self.total = total
+        self.unit = unit
+        self.found = found
         self.parts = parts
-        self.done, self.began, self.ended = 0, time.monotonic(), threading.Event()
+        self.done = 0
+        self.began = time.monotonic()
+        self.ended = threading.Event()
         self.thread = None
         if not quiet and total != 0:
             self.thread = threading.Thread(target=self._tell, daemon=True)

@@ -130,7 +130,9 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     """
 
     def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
-        self.sandbox, self.python, self.limits = sandbox, Path(os.path.abspath(python)), limits
+        self.sandbox = sandbox
+        self.python = Path(os.path.abspath(python))
+        self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
 
     def __exit__(self, *_: object) -> None:
@@ -143,7 +145,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         process's children.
         """
         if self._process is not None:
-            process, self._process = self._process, None
+            process = self._process
+            self._process = None
             with process:  # closes the pipes and waits
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.communicate(timeout=1)
@@ -202,7 +205,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def _start(self) -> None:
         self.close()
         self._folder = tempfile.TemporaryDirectory(prefix="lookuplab-")
-        contained, shown = self.sandbox != "none", [*map(str, CACHES.values())]
+        contained = self.sandbox != "none"
+        shown = [*map(str, CACHES.values())]
         task = {"limits": asdict(self.limits), "contained": contained, "shown": shown}
         root = str(Path(lookuplab.__file__).parents[1])
         code = f"import sys; sys.path[0] = {root!r}\n"

@@ -40,7 +40,8 @@ def spread(
         given = list(tasks)
         yield from ((given[at], result) for at, result in cluster.map(function, given))
         return
-    workers, running = workers or processors(), dict[Future[R], T]()
+    workers = workers or processors()
+    running = dict[Future[R], T]()
     with ThreadPoolExecutor(workers) as threads:
         try:
             waiting = iter(tasks)

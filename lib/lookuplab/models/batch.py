@@ -30,14 +30,18 @@ class Batch:
         context: int | None,
         work: Work,
     ) -> None:
-        self.module, self.context, self.work = module, context or math.inf, work
+        self.module = module
+        self.context = context or math.inf
+        self.work = work
         self.parameters = inspect.signature(module.forward).parameters
         first = {ids: i for i, ids in enumerate(dict.fromkeys(map(tuple, prompts)))}
         work.prompt_tokens += sum(map(len, first))
         side = "right" if module.config.is_encoder_decoder else "left"
         ids = pad_sequence(list(map(torch.tensor, first)), True, -1, side).to(module.device)
-        self.mask, ids = (ids >= 0).long(), ids.clamp(min=0)
-        self.lengths, self.encoded = self.mask.sum(1), None
+        self.mask = (ids >= 0).long()
+        ids = ids.clamp(min=0)
+        self.lengths = self.mask.sum(1)
+        self.encoded = None
         self.cache: Cache
         if side == "left":
             self.cache = DynamicCache(config=module.config)

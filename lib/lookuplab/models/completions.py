@@ -112,7 +112,8 @@ class Decoding:
         """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule
         ends it.
         """
-        rule, read = self.stop_rule() if self.stop_rule else None, ""
+        rule = self.stop_rule() if self.stop_rule else None
+        read = ""
 
         def over(piece: str) -> bool:
             nonlocal read
@@ -336,13 +337,16 @@ def keys_of(
     A key has three parts: what many prompts have in common (model, decoding, version), the prompt,
     and the sample.
     """
-    kind, stated = "score", {}
+    kind = "score"
+    stated = {}
     if decoding:
         rule = decoding.stop_rule and decoding.stop_rule.name
-        kind, stated = "generate", asdict(decoding) | {"stop_rule": rule}
+        kind = "generate"
+        stated = asdict(decoding) | {"stop_rule": rule}
         del stated["n"]  # the first 5 of 20 samples are those of n=5
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
-    common, hashed = digest(canonical(settings)), {}
+    common = digest(canonical(settings))
+    hashed = {}
     for prompt, continuation, sample in requests:
         if prompt.id not in hashed:
             fields: dict[str, Any] = {"text": prompt.text, "system": prompt.system}

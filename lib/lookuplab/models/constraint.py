@@ -85,7 +85,8 @@ class NameTries:
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
-        self._tokenizer, self._end_of_text = tokenizer, end_of_text
+        self._tokenizer = tokenizer
+        self._end_of_text = end_of_text
         self._spelled: dict[
             tuple[tuple[int, ...], str], list[int] | None
         ] = {}  # (tail, text) -> the text's tokens
@@ -155,9 +156,12 @@ class NameTries:
         new = [text for text in texts if (tail, text) not in self._spelled]
         for text, ids in zip(new, continuations(self._tokenizer, tail, new), strict=True):
             self._spelled[tail, text] = ids
-        paths, closed, unspelled = [], [], []
+        paths = []
+        closed = []
+        unspelled = []
         for name in names:
-            path, call = self._spelled[tail, name], self._spelled[tail, f"{name}("]
+            path = self._spelled[tail, name]
+            call = self._spelled[tail, f"{name}("]
             if path is None:
                 unspelled.append(name)
             else:

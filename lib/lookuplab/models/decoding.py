@@ -113,7 +113,8 @@ def _decode(
             break
         if (len(rows) - len(unfinished)) * COMPACT >= len(rows):
             batch.keep(unfinished)
-            rows, tokens = [rows[i] for i in unfinished], tokens[unfinished]
+            rows = [rows[i] for i in unfinished]
+            tokens = tokens[unfinished]
         batch.step(tokens)
         yield len(unfinished)
 
@@ -137,9 +138,13 @@ class DecodingRow:
 
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
         """Reset the answer, also to start over after running out of memory."""
-        self.tokenizer, self.tail, self.over = tokenizer, self.before[-TAIL:], decoding.stopper()
+        self.tokenizer = tokenizer
+        self.tail = self.before[-TAIL:]
+        self.over = decoding.stopper()
         self.spell = speller(tokenizer, self.tail)
-        self.constraint, self.margin, self.finish_reason = self.make_constraint(), math.inf, ""
+        self.constraint = self.make_constraint()
+        self.margin = math.inf
+        self.finish_reason = ""
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
@@ -202,9 +207,11 @@ def choose(
     ``top_p`` to the nearest sum at which it could cut, whichever is smaller.
     """
     best = scores.topk(2)
-    token, margin = best.indices[:, 0], (best.values[:, 0] - best.values[:, 1]).double()
+    token = best.indices[:, 0]
+    margin = (best.values[:, 0] - best.values[:, 1]).double()
     if chance is not None:
-        alone, near = margin == torch.inf, torch.full_like(margin, torch.inf)
+        alone = margin == torch.inf
+        near = torch.full_like(margin, torch.inf)
         chosen = torch.softmax(scores.double() / decoding.temperature, dim=-1)
         if decoding.top_p < 1:
             chosen, near = nucleus(chosen, decoding.top_p)

@@ -135,7 +135,8 @@ class LocalModel:
             name: value for name in TRANSFORMERS_OPTIONS if (value := getattr(self, name))
         }
         self.causal, limit = self._limit()
-        self.batch_size, self.context = max(1, self.batch_size), self.context or limit
+        self.batch_size = max(1, self.batch_size)
+        self.context = self.context or limit
         self.work = Work()
 
     def _limit(self) -> tuple[bool, int | None]:
@@ -360,11 +361,13 @@ class LocalModel:
         most = decoding.max_new_tokens + self.thinking_tokens
         decoding = replace(decoding, max_new_tokens=most)
         asked = {prompt for prompt, _ in requests}
-        encoded, rows = {prompt: self._encode(prompt) for prompt in asked}, []
+        encoded = {prompt: self._encode(prompt) for prompt in asked}
+        rows = []
         for prompt, sample in requests:
             ids = encoded[prompt]
             kept = self.fit(prompt.id, ids, decoding)
-            before, limit = (kept if self.causal else []), decoding.max_new_tokens
+            before = kept if self.causal else []
+            limit = decoding.max_new_tokens
             limit = min(limit, self.context - len(before)) if self.context else limit
             make = partial(constrain or self._named, prompt, before)
             rows.append(
@@ -398,11 +401,13 @@ class LocalModel:
         """
         from lookuplab.models.decoding import DecodingRow
 
-        rows, texts = [], {}
+        rows = []
+        texts = {}
         for prompt, text in pairs:
             ids, added = self.continued(prompt, text)
             if added:
-                before, texts[prompt.id] = ids if self.causal else [], text
+                before = ids if self.causal else []
+                texts[prompt.id] = text
                 dictate = partial(NameConstraint, self.names, Trie.of([added]))
                 rows.append(DecodingRow(prompt, 0, ids, 0, before, len(added), dictate, added))
             else:
@@ -481,7 +486,8 @@ class LocalModel:
         truncation on the left, it is cut to leave room for all ``max_new_tokens``; a begin-of-text
         token stays.
         """
-        cut, context = decoding.truncation == "left", self.context
+        cut = decoding.truncation == "left"
+        context = self.context
         if context is None or len(ids) + (decoding.max_new_tokens if cut else 1) <= context:
             return ids
         if not cut:

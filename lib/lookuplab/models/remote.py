@@ -117,7 +117,9 @@ class RemoteModel:
     ) -> None:
         url, _, self.name = place.partition("#")
         if place.startswith(OPENAI):
-            url, self.name, chat = OPENAI_URL, place.removeprefix(OPENAI), True
+            url = OPENAI_URL
+            self.name = place.removeprefix(OPENAI)
+            chat = True
         if not (re.fullmatch(ADDRESS, url) and self.name and parallel >= 1):
             raise UserError(
                 "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, with options "
@@ -131,9 +133,15 @@ class RemoteModel:
                 f"model {self.name}: context is a number of tokens of the model that ?tokenizer= "
                 "names; the prompts of a chat endpoint cannot be cut"
             )
-        self.base_url, self.chat, self.revision = url.rstrip("/"), chat, revision
-        self.key_variable, self.timeout, self.parallel = key_variable, timeout, parallel
-        self._tokenizer, self.context, self.logprobs = tokenizer, context, logprobs
+        self.base_url = url.rstrip("/")
+        self.chat = chat
+        self.revision = revision
+        self.key_variable = key_variable
+        self.timeout = timeout
+        self.parallel = parallel
+        self._tokenizer = tokenizer
+        self.context = context
+        self.logprobs = logprobs
         switches, self.thinking_tokens = thinking_switches(self, thinking)
         fields = {"chat_template_kwargs": switches} if switches else {}
         self.fields = fields | (extra or {})  # of each request
@@ -304,7 +312,8 @@ class RemoteModel:
 
     def _failed(self, error: Any) -> UserError:
         """What failed, in the server's words, and what to do where that is known."""
-        status, advice = getattr(error, "status_code", 0), ""
+        status = getattr(error, "status_code", 0)
+        advice = ""
         if status:
             words = f"{status} {error.response.reason_phrase}: {error.response.text}"
         elif isinstance(error, openai.APIError):
@@ -361,7 +370,8 @@ class RemoteModel:
         elif self.context:
             ids = self._reader.prompt_ids(prompt.text)
             kept = self._reader.fit(prompt.id, ids, decoding)
-            asked["prompt"], dropped = kept, len(ids) - len(kept)
+            asked["prompt"] = kept
+            dropped = len(ids) - len(kept)
             asked["max_tokens"] = min(asked["max_tokens"], self.context - len(kept))
         else:
             asked["prompt"] = prompt.text
@@ -390,7 +400,9 @@ class RemoteModel:
         over = decoding.stopper()
         for end, piece in enumerate(pieces or text, 1):
             if over(piece):
-                text, told, finish = "".join((pieces or text)[:end]), told[:end], "stop"
+                text = "".join((pieces or text)[:end])
+                told = told[:end]
+                finish = "stop"
                 break
         tokens, logprobs = zip(*told, strict=True) if told else ((), () if self.logprobs else None)
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read, dropped)
@@ -498,7 +510,8 @@ def spelled(text: str, pieces: Sequence[str]) -> list[str]:
         return re.sub(f"{UNFINISHED}+", r"[^\\x00-\\x7f]+", re.escape(pieces))
 
     parts: list[str] = []
-    at, held = 0, ""
+    at = 0
+    held = ""
     for piece in pieces:
         if at >= len(text):
             break
@@ -507,7 +520,8 @@ def spelled(text: str, pieces: Sequence[str]) -> list[str]:
             parts.append("")
         elif found := re.compile(pattern(held)).match(text, at):
             parts.append(found[0])
-            at, held = found.end(), ""
+            at = found.end()
+            held = ""
         elif held.startswith(text[at:]):
             parts.append(held)
             at = len(text)

@@ -52,7 +52,8 @@ def speller(
 
         stream = DecodeStream(ids=list(before), skip_special_tokens=True)
         return partial(stream.step, tokenizer.backend_tokenizer)
-    ids, read = list(before), len(decoded(tokenizer, [list(before)])[0])
+    ids = list(before)
+    read = len(decoded(tokenizer, [list(before)])[0])
 
     def step(token: int) -> str | None:
         nonlocal read
@@ -60,7 +61,8 @@ def speller(
         text = decoded(tokenizer, [ids])[0]
         if len(text) <= read or text.endswith(UNFINISHED):
             return None
-        piece, read = text[read:], len(text)
+        piece = text[read:]
+        read = len(text)
         return piece
 
     return step

@@ -154,7 +154,8 @@ def train(
     model does. Raises UserError if the loss diverges.
     """
     adapted = recipe.lora_rank is not None
-    module, tokenizer = checkpoint.module, checkpoint.tokenizer
+    module = checkpoint.module
+    tokenizer = checkpoint.tokenizer
     run = repr([recipe, checkpoint.identity, add_token is not None, rows])
     rows, validation = _parted(rows, recipe)
     set_seed(recipe.seed)  # for the new token's rows and LoRA's weights
@@ -165,7 +166,8 @@ def train(
     # 1. train, from the last checkpoint of the same run
     work = work / hashlib.sha256(run.encode()).hexdigest()[:12]
     padding = copy.deepcopy(tokenizer)  # the saved one stays unchanged
-    padding.padding_side, padding.pad_token = "right", padding.pad_token or padding.eos_token
+    padding.padding_side = "right"
+    padding.pad_token = padding.pad_token or padding.eos_token
     trainer = Trainer(
         model,
         _arguments(recipe, work, log_every, save_every),
@@ -240,7 +242,8 @@ def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[
         )
     chance = torch.Generator().manual_seed(recipe.seed)
     order = torch.randperm(len(rows), generator=chance).tolist()
-    apart, left = order[: recipe.validation], sorted(order[recipe.validation :])
+    apart = order[: recipe.validation]
+    left = sorted(order[recipe.validation :])
     return [rows[at] for at in left], [rows[at] for at in apart]
 
 
@@ -294,7 +297,9 @@ class Order(Sampler[int]):
     """
 
     def __init__(self, lengths: Sequence[int], recipe: Recipe):
-        self.lengths, self.recipe, self.epoch = torch.tensor(lengths), recipe, 0
+        self.lengths = torch.tensor(lengths)
+        self.recipe = recipe
+        self.epoch = 0
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -310,7 +315,8 @@ class Order(Sampler[int]):
             pools = torch.split(order, POOL * size)
             like = torch.cat([pool[self.lengths[pool].argsort(stable=True)] for pool in pools])
             full = len(self) // size
-            batches, last = like[: full * size].view(full, size), like[full * size :]
+            batches = like[: full * size].view(full, size)
+            last = like[full * size :]
             order = torch.cat([batches[torch.randperm(full, generator=chance)].flatten(), last])
         return iter(order.tolist())
 
@@ -348,7 +354,8 @@ def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
     """
     if recipe.lora_rank is None:
         return module
-    family, embedding = module.config.model_type, module.get_input_embeddings()
+    family = module.config.model_type
+    embedding = module.get_input_embeddings()
     whole = recipe.lora_embeddings
     head = module.get_output_embeddings()
     layers = [embedding] if head.weight is embedding.weight else [embedding, head]

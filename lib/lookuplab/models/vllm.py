@@ -198,7 +198,9 @@ class VllmModel(LocalModel):
     def _write(
         self, rows: list[DecodingRow], decoding: Decoding, end_of_text: frozenset[int]
     ) -> Batches:
-        engine, mine, waiting = self.engine, set[str](), dict[Any, DecodingRow]()
+        engine = self.engine
+        mine = set[str]()
+        waiting = dict[Any, DecodingRow]()
 
         def enter(row: DecodingRow) -> None:
             request = str(next(_numbers))
@@ -278,7 +280,8 @@ class VllmModel(LocalModel):
         self, output: "RequestOutput", decoding: Decoding, end_of_text: frozenset[int]
     ) -> DecodingRow:
         """Append what a step has added to a row, up to where it ends or waits; the row."""
-        running, (written,) = RUNNING[output.request_id], output.outputs
+        running = RUNNING[output.request_id]
+        (written,) = output.outputs
         row = running.row
         row.constraint = running.constraint or row.constraint
         told = written.logprobs or []

@@ -373,7 +373,8 @@ def number(value: float) -> str:
 
 def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
     """The comparisons of the claim's test, by model, or along the sizes if sizes are compared."""
-    families, subjects = by_family(models), models
+    families = by_family(models)
+    subjects = models
     by = float(claim.test.get("by", 0))
     if claim.models == "largest":
         subjects = [members[-1].model for members in families.values()]
@@ -396,7 +397,8 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
                         yield Comparison(family, first, second, 0, inf)
         case {"ranges": ranges}:
             for model, (condition, (low, high)) in product(subjects, ranges.items()):
-                low, high = -inf if low is None else low, inf if high is None else high
+                low = -inf if low is None else low
+                high = inf if high is None else high
                 yield Comparison(model, Cell(model, condition), None, low, high)
         case _:
             raise ValueError("its test has no descending, no sizes with a direction, no ranges")
@@ -418,7 +420,8 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
     """
     families: dict[str, list[SizedModel]] = {}
     for model in models:
-        family, size = model, 0.0
+        family = model
+        size = 0.0
         if found := [match for match in _SIZE.finditer(model.lower()) if match[1] or match[3]]:
             count, unit, word = found[0].groups()
             size = float(count) * UNITS[unit] if count else 1 + MODEL_SIZES.index(word)
@@ -468,7 +471,8 @@ def _changes(rows: pd.DataFrame) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
         models, conditions = row.model.split(" - "), row.condition.split(" - ")
         if len(models) == len(conditions) == 1:
             conditions.append("/".join(["base", *row.condition.split("/")[1:]]))
-        new, old = Cell(models[0], conditions[0]), Cell(models[-1], conditions[-1])
+        new = Cell(models[0], conditions[0])
+        old = Cell(models[-1], conditions[-1])
         change, n, _ = _number(row, " pairs")
         changes[new, old] = change, n
         changes[old, new] = Rate(-change.value, -change.high, -change.low, 0), n
@@ -491,12 +495,16 @@ def _compare(
         ours, n = changes.get(tuple(asked.cells), independent)
         # there is nothing to lose beyond the margin
         asked = replace(asked, is_refused=other.low <= -asked.least > 0)
-    least, most, value = asked.least, asked.most, ours.value
+    least = asked.least
+    most = asked.most
+    value = ours.value
     if ours.low == ours.high or least == most:  # exact
         is_true = least < value if asked.second else least <= value <= most
-        if_false, if_true = float(not is_true), float(is_true)
+        if_false = float(not is_true)
+        if_true = float(is_true)
     else:
-        down, up = value - ours.low, ours.high - value
+        down = value - ours.low
+        up = ours.high - value
         if_false = max(_p_value(value - least, down), _p_value(most - value, up))
         if_true = min(_p_value(least - value, up), _p_value(value - most, down))
     return replace(

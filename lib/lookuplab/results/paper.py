@@ -53,7 +53,8 @@ def attach(
     """
     if frame.empty:  # rows of nothing have no columns
         frame = frame.reindex(columns=list(ARTIFACT_COLUMNS))
-    frame, roles = frame.assign(**artifact), dict(roles or {})
+    frame = frame.assign(**artifact)
+    roles = dict(roles or {})
     for problem in unknown_roles(roles if len(frame) else {}, frame.paper):
         raise UserError(problem)
     named = frame.assign(model=frame.model.astype(object).fillna("").replace(roles))

@@ -67,7 +67,8 @@ def looks(names: Iterable[str]) -> dict[str, Style]:
     """A marker for each name, and the fixed colour of each class, size (``mini-small``), provider
     or category; else the next in the palette.
     """
-    others, markers = cycle(OTHERS), cycle("os^vPX")
+    others = cycle(OTHERS)
+    markers = cycle("os^vPX")
     keys = {name: "".join(name.partition(" ◇")[0].rpartition("-")[1:]) for name in names}
     return {
         name: {"color": COLOURS.get(key) or next(others), "marker": next(markers)}
@@ -101,7 +102,8 @@ def grouped_bars(
     then each bar bears its value.
     """
     rows = _rows(frame, metric)
-    names, kinds = list(rows[groups].unique()), _present(order, rows[bars])
+    names = list(rows[groups].unique())
+    kinds = _present(order, rows[bars])
     width = 0.8 / len(kinds)
     palette = looks(kinds)
     figure, [(axes, _)] = _panels(rows, None, "", ylabel)
@@ -139,7 +141,8 @@ def dots_with_intervals(
     column with one panel per value; ``marks`` are those of ``curves``.
     """
     rows = _rows(frame, metric)
-    heads, palette = _present(policies, rows["head"]), looks(_present(classes, rows["class"]))
+    heads = _present(policies, rows["head"])
+    palette = looks(_present(classes, rows["class"]))
     named = policies if isinstance(policies, Mapping) else {}
     labels = [_wrapped(named.get(name, name.replace("_", " ")), 32) for name in heads]
     height = 1.3 + len(heads) * max(0.32, 0.2 * len(palette))
@@ -202,7 +205,8 @@ def curves(
         for name, look in palette.items():
             of_line = here[here[lines] == name].sort_values("at", kind="stable")
             is_base = of_line["at"].isna()
-            ours, colour = of_line[~is_base], look["color"]
+            ours = of_line[~is_base]
+            colour = look["color"]
             axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.15, lw=0)
             every = max(1, len(ours) // 8)  # more markers would hide the line
             axes.plot(ours["at"], ours.value, **look, markersize=5, markevery=every)
@@ -228,7 +232,8 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     ``correct_percent`` its share of right answers, as returned by
     ``scoring.calibration.reliability_rows``.
     """
-    rows, key = _rows(frame, "correct_percent"), ["model", "condition"]
+    rows = _rows(frame, "correct_percent")
+    key = ["model", "condition"]
     at = _rows(frame, "confidence").set_index(key).value.loc[rows.set_index(key).index]
     figure = curves(
         rows.assign(condition=[f"confidence_{confidence}" for confidence in at]),
@@ -278,7 +283,8 @@ def _panels(
         )
         figure.supxlabel(xlabel)
         figure.supylabel(ylabel)
-        used, unused = grid.flat[: len(cells)], grid.flat[len(cells) :]
+        used = grid.flat[: len(cells)]
+        unused = grid.flat[len(cells) :]
         for axes, name in zip(used, cells, strict=True):
             axes.set_title(_wrapped(name, 66 // columns))
     plt.close(figure)

@@ -30,7 +30,8 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
     hashes: dict[str, str] = {}
     for path in data:
-        name, found = public(path), content_hash(paths.located(path))
+        name = public(path)
+        found = content_hash(paths.located(path))
         # another folder may have a file of that name
         hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
     return {

@@ -131,7 +131,8 @@ class Differences:
     def lines(self) -> list[str]:
         """What to print: all differences, the processors, and, in the last line, the counts."""
         count = {outcome: len(lines) for outcome, lines in self.texts.items()}
-        failed, equal = "FAILED: " if self.failed else "", self.equal
+        failed = "FAILED: " if self.failed else ""
+        equal = self.equal
         return [
             *(f"{name}: {line}" for name in OUTCOMES for line in dict.fromkeys(self.texts[name])),
             f"verify: {failed}{equal['numbers']:,} numbers in {equal['artifacts']} artifacts "

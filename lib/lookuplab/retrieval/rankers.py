@@ -166,7 +166,8 @@ class Bm25(Ranker):
     ):
         from rank_bm25 import BM25Okapi
 
-        self.ids, self.words = sorted(documents), words
+        self.ids = sorted(documents)
+        self.words = words
         if not any(documents.values()):
             raise UserError(f"nothing to search: {len(documents)} documents without a single word")
         okapi = BM25Okapi([documents[name] for name in self.ids])
@@ -244,7 +245,8 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
     def encode(queries: Sequence[str]) -> Floats:
         return np.array([sum(vectors_of(query_words(query)), zeros) for query in queries])
 
-    ids, tf_idf = sorted(codes), TfidfVectorizer(analyzer=code_words, norm=None)
+    ids = sorted(codes)
+    tf_idf = TfidfVectorizer(analyzer=code_words, norm=None)
     weights = tf_idf.fit_transform(codes[name] for name in ids)
     return Cosine(ids, weights @ np.array(vectors_of(tf_idf.get_feature_names_out())), encode)
 

@@ -119,7 +119,8 @@ def changes(store: str) -> tuple[list[str], Collection[str]]:
     """What a store's rows depend on and is not what it was, and the kinds of rows that it may
     concern: a model's condition is for its own rows, any other one for the whole store.
     """
-    told, now = about(), conditions()[store]
+    told = about()
+    now = conditions()[store]
     was, kinds = told["conditions"][store], told["rows"][store]
     changed = [name for name in was if was[name] != now.get(name)]
     return changed, changed if kinds.keys() >= set(changed) else kinds
@@ -176,10 +177,12 @@ def finish(audit: record.Audit, code: int, every: bool = True) -> int:
     lines: dict[str, list[str]] = {"near tie": [], "different": [], "not made anew": []}
     foreign: set[str] = set()  # asked for under another Python, or without a sandbox
     for kind in STORES:
-        sample, asked = record.sampled(kind.name, audit), audit.noted(kind.name)
+        sample = record.sampled(kind.name, audit)
+        asked = audit.noted(kind.name)
         with kind() as store:
             anew = store.get(sample)
-        recorded, equal = record.rows(kind.name, {*anew, *asked}), set()
+        recorded = record.rows(kind.name, {*anew, *asked})
+        equal = set()
         for key in sorted(anew):
             said, near = record.differences(kind.name, recorded[key], anew[key])
             if said:

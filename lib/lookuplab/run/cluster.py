@@ -30,7 +30,8 @@ class Cluster:
     """
 
     def __init__(self, client: Any, scheduler: str):
-        self.client, self.scheduler = client, scheduler
+        self.client = client
+        self.scheduler = scheduler
         self.executor: Executor = client.get_executor(pure=False)
 
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:

@@ -202,12 +202,15 @@ def _checked(source: Source, part: Path) -> Path:
     """Rename a finished download if it matches its pins, which the first one sets if there are
     none. Otherwise remove it; raises UserError.
     """
-    came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
-    pin, origin = source.path.with_name(f"{source.path.name}.pin"), ""
+    came = (part.stat().st_size, file_hash(part))
+    expected = (source.size, source.sha256)
+    pin = source.path.with_name(f"{source.path.name}.pin")
+    origin = ""
     if not source.sha256:
         if not pin.exists():
             paths.write_lines(pin, [json.dumps(came)])
-        expected, origin = tuple(json.loads(pin.read_text())), f" as at first ({pin})"
+        expected = tuple(json.loads(pin.read_text()))
+        origin = f" as at first ({pin})"
     if came != expected:
         part.unlink()
         raise UserError(

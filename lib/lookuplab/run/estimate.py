@@ -61,7 +61,8 @@ def lines(jobs: Sequence[Job], gpu: str) -> list[str]:
 
 def questions(job: Job, name: str) -> Questions:
     """What a job asks a model. Raises UserError, OSError or KeyError where that is not known."""
-    model, found = _stand_in(name)[0], {}
+    model = _stand_in(name)[0]
+    found = {}
     asks = runpy.run_path(str(job.notebook.path.with_name("asks.py")))["asks"]
     for benchmark, scored in asks(job.notebook.name, job.values):
         suited = benchmark.for_model(model)
@@ -94,7 +95,8 @@ def _line(name: str, asked: Questions, gpu: str) -> str:
     check_choice("--gpu", gpu, speeds)
     model, parameters = _stand_in(name)
     left = [tokens for key, tokens in asked.items() if key not in stored]
-    read, outs = sum(one for one, _ in left), [sum(most for _, most in left)]
+    read = sum(one for one, _ in left)
+    outs = [sum(most for _, most in left)]
     if lengths := [len(answer["tokens"]) for key, answer in stored.items() if asked[key][1]]:
         mean = sum(lengths) / len(lengths)
         outs.insert(0, round(sum(min(mean, most) for _, most in left)))
@@ -127,7 +129,8 @@ def _stand_in(name: str) -> tuple[Any, int]:
             model.identity = load(name).identity
         elif not source:
             weights = folder_of(name).glob("*.safetensors")
-            model, parameters = load(name), sum(file.stat().st_size for file in weights) // 2
+            model = load(name)
+            parameters = sum(file.stat().st_size for file in weights) // 2
         elif folder := downloads.cached(source):
             local: Any = load(f"{VLLM if place.startswith(VLLM) else ''}{folder}", **options)
             assert local.tokenizer  # read from the cache's folder, without the network

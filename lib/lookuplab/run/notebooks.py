@@ -108,7 +108,8 @@ def find(name: str) -> Notebook:
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
-    wanted, notebooks = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
+    wanted = name.removesuffix(".ipynb").removeprefix("notebooks/")
+    notebooks = all_notebooks()
     names = [name for each in notebooks for name in (each.id, each.name, *each.made)]
     check_choice("NOTEBOOK", wanted, dict.fromkeys(names))
     matches = [each for each in notebooks if wanted in (each.id, each.name)]
@@ -164,7 +165,8 @@ def read(path: Path) -> Notebook:
         )
     drawing = [found[0] for found in artifacts]
     drawing += [source for source, tags in cells if "draw" in tags]
-    orders, id = paths.NOTEBOOKS / "order.yaml", f"{path.parent.name}/{path.stem}"
+    orders = paths.NOTEBOOKS / "order.yaml"
+    id = f"{path.parent.name}/{path.stem}"
     groups = yaml.safe_load(orders.read_text("utf-8")) if orders.is_file() else {}
     order = next((order for order, names in groups.items() if id in names), "any")
     ids = tuple("/".join(found.groups()) for found in artifacts)
@@ -236,7 +238,8 @@ def load_profile(name: str) -> Profile:
     stem, _, models = name.partition("/")
     file = PROFILES / f"{stem}.yaml"
     if name.endswith(_YAML):
-        file, models = Path(name), ""
+        file = Path(name)
+        models = ""
     if not file.is_file():
         check_choice("--profile", name, profile_names())
     try:
@@ -352,7 +355,8 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     are run; what the profile has for a path that does not exist (``otherwise``) is used. Raises
     UserError for an unknown name or a wrong type.
     """
-    declared, given = notebook.parameters, given or {}
+    declared = notebook.parameters
+    given = given or {}
     profile = replace(profile, given={**profile.given, **given})
     own = profile.notebooks.get(notebook.id, {})
     for name in (*own, *given):
@@ -412,7 +416,8 @@ def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
         if isinstance(value, str):
             value = split_values(re.sub(r"^\s*\[(.*)\]\s*$", r"\1", value))
         return [fitted((declared or [None])[0], item, what) for item in value if item != ""]
-    kind, parsed = type(declared), value
+    kind = type(declared)
+    parsed = value
     if isinstance(value, str) or (kind is float and type(value) is int):
         with suppress(ValueError, yaml.YAMLError):
             parsed = _READERS.get(kind, _text)(value)
@@ -515,7 +520,8 @@ def from_network(job: Job) -> list[downloads.Source]:
     """What a job needs from the network, fetched or not: models on the hub, and entries of
     ``data/sources.toml``.
     """
-    sources, needed = downloads.load().values(), []
+    sources = downloads.load().values()
+    needed = []
     for named in job.named():
         is_corpus = named.parameter in ("corpus", "queries_of")  # its parts have names of their own
         needed += [
@@ -556,7 +562,8 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
         return [_each(item, change) for item in value]
     if not isinstance(value, str):
         return value
-    engine, name = VLLM if value.startswith(VLLM) else "", bare(value)
+    engine = VLLM if value.startswith(VLLM) else ""
+    name = bare(value)
     return engine + change(name) + value.removeprefix(engine + name)
 
 

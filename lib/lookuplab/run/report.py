@@ -88,7 +88,8 @@ class Run:
     """
 
     def __init__(self, profile: Profile):
-        self.profile, self.figures = profile, profile.figures
+        self.profile = profile
+        self.figures = profile.figures
         judgements = claims.judge_run(claims.load(), self.figures / profile.name)
         self.verdicts = {judged.claim.id: judged for judged in judgements}
         words = yaml.safe_load((paths.PAPER / "results.yaml").read_text("utf-8"))

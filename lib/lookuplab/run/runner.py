@@ -172,7 +172,8 @@ def run_jobs(
     """
     is_launched = rank_and_count()[1] > 1
     parallel = 1 if is_launched else parallel
-    threads, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
+    threads = max(1, cores() // parallel)
+    host = socket.gethostname() if cluster else ""
     first, alone = (
         [job for job in jobs if job.notebook.order == one] for one in ("first", "alone")
     )
@@ -292,7 +293,8 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     from lookuplab.results.verify import ANSWERS_FILE, read_answers
 
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
-    target, columns = jobs[0].place.parent / ANSWERS_FILE, [*LOG_COLUMNS, "notebook"]
+    target = jobs[0].place.parent / ANSWERS_FILE
+    columns = [*LOG_COLUMNS, "notebook"]
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
     frames = [pd.DataFrame(columns=columns)]
     if target.is_file():

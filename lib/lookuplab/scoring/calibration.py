@@ -65,7 +65,8 @@ def weighted(
 
     def of(weights: Array) -> Array:
         weights = weights[:, order]
-        right, wrong = weights * correct, weights * ~correct
+        right = weights * correct
+        wrong = weights * ~correct
         return statistic(*(np.add.reduceat(part, starts, axis=1) for part in (right, wrong)))
 
     return of

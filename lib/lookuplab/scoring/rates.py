@@ -192,7 +192,8 @@ def _numbers(
     statistic.
     """
     is_known = (sizes > 0) & np.isfinite(without)
-    clusters, left = (sizes > 0).sum(axis=0), is_known.sum(axis=0)
+    clusters = (sizes > 0).sum(axis=0)
+    left = is_known.sum(axis=0)
     without = np.where(is_known, without, nan)
     apart = without - np.nansum(without, axis=0) / np.maximum(left, 1)
     squares, fourths = (np.nansum(apart**power, axis=0) for power in (2, 4))
@@ -273,6 +274,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     changed.
     """
     change = np.asarray(second, dtype=int) - np.asarray(first, dtype=int)
-    lost, gained = int((change < 0).sum()), int((change > 0).sum())
+    lost = int((change < 0).sum())
+    gained = int((change > 0).sum())
     p = float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0
     return McNemar(lost, gained, p)

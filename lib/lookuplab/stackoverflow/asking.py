@@ -70,14 +70,16 @@ def trimmed_prompt(
             f"no prompt of a budget of {budget} tokens fits beside {max_new_tokens} new ones: "
             "raise it"
         )
-    question, shown = ("question", ""), examples[::-1]
+    question = ("question", "")
+    shown = examples[::-1]
     parts = {
         (part, snippet.id): getattr(snippet, part)
         for part in ("description", "code")
         for snippet in shown
     }
     order = [question, *parts] if trim == "question-first" else [*parts, question]
-    parts[question], lost = problem, dict.fromkeys(("description", "code", "question"), 0)
+    parts[question] = problem
+    lost = dict.fromkeys(("description", "code", "question"), 0)
 
     def text(parts: Mapping[tuple[str, str], str]) -> str:
         pairs = [(parts["description", snippet.id], parts["code", snippet.id]) for snippet in shown]
@@ -153,9 +155,11 @@ class Ds1000Bench(Benchmark[Problem]):
         Each prompt has its problem's id, whatever precedes the problem, so that sample i with two
         examples is drawn with the same seed as sample i without any.
         """
-        room, system = self.budget, None
+        room = self.budget
+        system = None
         if self.chat:
-            room, system = room - len(self.tokenizer(CHAT)["input_ids"]), CHAT
+            room = room - len(self.tokenizer(CHAT)["input_ids"])
+            system = CHAT
         shown = self.matches[task.id][: self.examples] if self.examples else []
         limits = room, self.decoding.max_new_tokens, self.tokenizer
         trimmed = trimmed_prompt(task.prompt, shown, *limits, self.trim, self.shortened)
@@ -171,7 +175,8 @@ class Ds1000Bench(Benchmark[Problem]):
         ``prompt_tokens`` and the numbers of tokens that the budget cut: ``description_lost``,
         ``code_lost`` and ``question_lost``.
         """
-        solutions, rows = [], []
+        solutions = []
+        rows = []
         for task, completion in pairs:
             code = solution_of(completion.text, self.variant)
             solutions.append((task, indented(task, code) if self.indent else code))

@@ -135,7 +135,8 @@ def _functions(folder: Path) -> Iterator[Snippet]:
                     continue
                 if doc := ast.get_docstring(node):
                     node.body = node.body[1:] or [ast.Pass()]
-                    text, id = " ".join(doc.split("\n\n")[0].split()), f"{place}:{node.lineno}"
+                    text = " ".join(doc.split("\n\n")[0].split())
+                    id = f"{place}:{node.lineno}"
                     snippets.append(Snippet(id, text, ast.unparse(node), place, ""))
         except (OSError, *UNPARSABLE):
             unread += 1  # not valid in this version of Python: not worth showing

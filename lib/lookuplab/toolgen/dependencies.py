@@ -84,7 +84,8 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     marked brackets is lost, ``==`` is taken for an assignment, and a mark is removed together with
     the blank before it. Without keys the package divides by zero; here both numbers are 0.
     """
-    plain, keys = re.sub(f" {MARK} ?", "", marked), set()
+    plain = re.sub(f" {MARK} ?", "", marked)
+    keys = set()
     for match in re.finditer(MARKED_WORD, marked):
         key = (match[1] or "") + match[2]
         name = key.partition(".")[0]
@@ -102,7 +103,8 @@ def dependencies_of(root: Path, file: str, text: str, location: Location) -> lis
     None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes too long
     or crashes.
     """
-    first, last = location.body_line, location.end_line
+    first = location.body_line
+    last = location.end_line
     body = "\n".join(text.split("\n")[first - 1 : last])
     uses = [use._replace(line=use.line + first - 1) for use in expressions(body)]
     lines = range(location.line, last + 1)

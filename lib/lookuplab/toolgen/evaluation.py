@@ -80,7 +80,8 @@ def held_out_functions(
     ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
-    left_out, functions = Counter[str](), {}
+    left_out = Counter[str]()
+    functions = {}
     for repository in repositories:
         found = extract(repository, filters, seen, count_tokens)
         functions[repository.name] = found.functions
@@ -220,7 +221,8 @@ class ToolGen(Benchmark[Original]):
         pylint gave no answer (``passed`` is None then); and ``similarity.COLUMNS``.
         """
         digests = {root: repository_digest(root) for root in {task.root for task, _ in pairs}}
-        marks, cases = self._marks(pairs), []
+        marks = self._marks(pairs)
+        cases = []
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
             text, location, new = inserted(task, completion.text, self.rules)
@@ -266,8 +268,10 @@ class ToolGen(Benchmark[Original]):
         self, location: Location, new: Inserted, uses: list[str] | None, marks: str
     ) -> dict[str, Any]:
         """The columns about texts and coverage. ``uses``: the dependencies that Jedi found."""
-        whole, body = new.whole, new.body
-        text, original = body, location.body
+        whole = new.whole
+        body = new.body
+        text = body
+        original = location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
         if self.rules.whole_functions:
             read = whole.startswith(location.header)  # from a model that writes a body

@@ -87,14 +87,16 @@ def training_rows(
     checkpoint: LocalModel, pairs: Sequence[Pair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict[str, list[int]]], Counter[str]]:
     """The pairs as ``labelled``, and how many were left out by reason; the marked form decides."""
-    kind, tokenizer = kind_of(checkpoint.config), copy.deepcopy(checkpoint.tokenizer)
+    kind = kind_of(checkpoint.config)
+    tokenizer = copy.deepcopy(checkpoint.tokenizer)
     if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
         raise UserError(
             "no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base"
         )
     add_mark(tokenizer)
     limit = min(recipe.max_tokens or math.inf, checkpoint.context or math.inf)
-    left_out, usable = Counter[str](), []
+    left_out = Counter[str]()
+    usable = []
     for pair, example in zip(pairs, encode(tokenizer, pairs, kind), strict=True):
         if training.length(labelled(example, kind)) > limit:
             left_out[f"longer than {limit} tokens"] += 1
@@ -112,7 +114,8 @@ def labelled(example: EncodedPair, kind: Kind, loss_on: str = "answer") -> dict[
     """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the
     model does that.
     """
-    prompt, answer = example.prompt, example.answer
+    prompt = example.prompt
+    answer = example.answer
     if kind == "encoder-decoder":
         return {"input_ids": prompt, "labels": answer}
     learned = {"answer": 0, "function": example.signature, "all": len(prompt)}[loss_on]

@@ -272,7 +272,8 @@ def _function(
     node: DEFINITIONS,
     filters: Filters,
 ) -> Function:
-    doc, raw = node.body[0], ast.get_docstring(node, clean=False)
+    doc = node.body[0]
+    raw = ast.get_docstring(node, clean=False)
     package = filters.rules.package_docstrings
     if not raw:
         raise LeftOut("no docstring")

@@ -44,7 +44,8 @@ class ToolModel:
     use: ToolUse
 
     def __post_init__(self) -> None:
-        self.name, self.chat = self.model.name, self.model.chat
+        self.name = self.model.name
+        self.chat = self.model.chat
         if not isinstance(self.model, LocalModel):
             raise UserError(
                 f"{self.name}: an endpoint cannot ask a tool between two tokens; use a local model"
@@ -135,7 +136,8 @@ def generate(
     files change, its functions are generated again. A function whose prompt does not fit into the
     model's context gets no answer.
     """
-    tooled, context = ToolModel(model, functions, tool, use), model.context or math.inf
+    tooled = ToolModel(model, functions, tool, use)
+    context = model.context or math.inf
     prompts = [
         prompt for prompt in tooled.prompts() if len(model.prompt_ids(prompt.text)) < context
     ]

@@ -70,18 +70,23 @@ def location_of(text: str, line: int) -> Location:
         raise UserError(
             f"no function starts on line {line}; give the line of its `def`, not of a decorator"
         )
-    lines, first = text.split("\n"), node.body[0]
+    lines = text.split("\n")
+    first = node.body[0]
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
-    row, indent = lines[start - 1], _indent(lines[line - 1])
+    row = lines[start - 1]
+    indent = _indent(lines[line - 1])
     column = column_of(row, first.col_offset)
     docstring = ast.get_docstring(node, clean=False)
     if row[:column].strip():  # def f(): return 1
-        inner, body_line = indent + "    ", start
+        inner = indent + "    "
+        body_line = start
         header = signature = [*lines[line - 1 : start - 1], row[:column].rstrip()]
         body = [inner + row[column:], *lines[start : last_line(node)]]
     else:
-        inner, body_line = _indent(row), start if docstring is None else last_line(first) + 1
-        header, body = lines[line - 1 : body_line - 1], lines[body_line - 1 : last_line(node)]
+        inner = _indent(row)
+        body_line = start if docstring is None else last_line(first) + 1
+        header = lines[line - 1 : body_line - 1]
+        body = lines[body_line - 1 : last_line(node)]
         signature = lines[line - 1 : start - 1]
     parts = "\n".join(header), "\n".join(body), body_line, "\n".join(signature), docstring or ""
     return Location(node.name, line, last_line(node), indent, inner, *parts)

@@ -84,7 +84,8 @@ def unsaved(
     has written the docstring, and Algorithm 1 sees it too. Any other ``def``, finished or not,
     replaces the function. Decorators are kept.
     """
-    head, own = function.body_line - 1, function.signature + "\n"
+    head = function.body_line - 1
+    own = function.signature + "\n"
     if writes_def(kind, rules):
         if not written.startswith(own):
             head = function.line - 1
@@ -151,7 +152,8 @@ def behind_a_dot(text: str) -> bool:
     value = ""
     for lexeme in _LEXEME.finditer(text, 0, found.start()) if found else ():
         if lexeme.lastgroup != "blank":
-            kind, value = lexeme.lastgroup, lexeme.group()
+            kind = lexeme.lastgroup
+            value = lexeme.group()
     if kind == "name":
         return value in ("True", "False", "None") or not keyword.iskeyword(value)
     return kind is None or value in (")", "]", "}")

@@ -218,7 +218,9 @@ def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: ran
     """The keys of the ``uses`` in ``text`` that Jedi traces to a definition in the repository, but
     outside of these ``lines``; each once.
     """
-    inside, path, keys = root.resolve(), (root / file).resolve(), dict[str, None]()
+    inside = root.resolve()
+    path = (root / file).resolve()
+    keys = dict[str, None]()
     with script(root, file, text) as asked:
         for line, column, key in uses:
             if key in keys:

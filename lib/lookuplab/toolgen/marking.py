@@ -99,8 +99,10 @@ def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -
     ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions;
     ``failures``: reason -> how many of them failed, which gives no mark.
     """
-    lines, tokens = function.lines(), list(candidates(function, rules))
-    positions, failures = [], Counter[str]()
+    lines = function.lines()
+    tokens = list(candidates(function, rules))
+    positions = []
+    failures = Counter[str]()
     for token in tokens:
         caret = token.line, token.column
         text = buffer_at(lines, function, token, rules)
@@ -116,7 +118,9 @@ def augmented(
     function: Function, positions: Sequence[Sequence[int]], rules: Rules = PAPER_RULES
 ) -> Pair:
     """The pair of docstring and augmented function: MARK before each marked token of the body."""
-    signature, plain, file = function.signature, function.body.split("\n"), function.lines()
+    signature = function.signature
+    plain = function.body.split("\n")
+    file = function.lines()
     lines = plain[:]
     for line, column in sorted(map(tuple, positions), reverse=True):
         number = line - function.body_line

@@ -137,7 +137,8 @@ def prompt_text(function: Any, kind: Kind, rules: Rules = PAPER_RULES) -> str:
     Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An
     empty docstring is left out together with its heading; the paper's functions all have one.
     """
-    docstring, signature = function.docstring, function.signature
+    docstring = function.docstring
+    signature = function.signature
     if kind == "encoder-decoder":
         if rules.bare_signatures:
             signature = re.sub(r"^(async\s+)?def\s+", "", signature).strip(" :")
@@ -186,9 +187,12 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: Kind) -> list[EncodedPai
     Only a decoder's prompt begins with the tokenizer's begin-of-text token, if it has one of its
     own.
     """
-    end, mark, examples = tokenizer.eos_token_id, mark_of(tokenizer), []
+    end = tokenizer.eos_token_id
+    mark = mark_of(tokenizer)
+    examples = []
     for pair in pairs:
-        bare, tail = pair.unmarked(), []
+        bare = pair.unmarked()
+        tail = []
         prompt, spans = located(tokenizer, pair.prompt(kind), special=True)
         end_of_signature = len(bare.signature) if bare.rules.given_signature else 0
         signature = sum(start < end_of_signature for start, _ in spans)
@@ -196,11 +200,13 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: Kind) -> list[EncodedPai
             if len(prompt) > 1 and prompt[-1] == end:
                 prompt.pop()
             tail = prompt[-TAIL:]
-        text, spelled = pair.answer(kind).replace(MARK, mark), bare.answer(kind)
+        text = pair.answer(kind).replace(MARK, mark)
+        spelled = bare.answer(kind)
         row = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         exact = _spells(tokenizer, tail, row, spelled)
         if not exact and (pieces := _in_pieces(tokenizer, tail, text.split(mark))):
-            row, exact = pieces, _spells(tokenizer, tail, pieces, spelled)
+            row = pieces
+            exact = _spells(tokenizer, tail, pieces, spelled)
         examples.append(EncodedPair(prompt, [*row, end], exact, signature))
     return examples
 

@@ -93,7 +93,8 @@ class Rules:
 
     def changes(self) -> dict[str, object]:
         """What differs from the rules of that name, which alone says nothing of it in a key."""
-        own, named = vars(self), vars(RULES[self.variant])
+        own = vars(self)
+        named = vars(RULES[self.variant])
         return {name: value for name, value in own.items() if value != named[name]}
 
 

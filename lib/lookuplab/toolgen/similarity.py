@@ -84,7 +84,8 @@ def bleu(counts: Array) -> Array:
 
 def precision(counts: Array) -> Array:
     """The geometric mean of the precisions of n-grams, smoothed by +1 on every order."""
-    matches, totals = counts[..., :4], counts[..., 4:8]
+    matches = counts[..., :4]
+    totals = counts[..., 4:8]
     return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
 
 
@@ -104,7 +105,8 @@ def components(sums: Array) -> Array:
     """The COMPONENTS (..., 4) of summed counts (..., 24); NaN for a missing data flow."""
     words = []
     for start, lengths in (0, [16, 17]), (8, [16, 18]):
-        matches, totals = sums[..., start : start + 4], sums[..., start + 4 : start + 8]
+        matches = sums[..., start : start + 4]
+        totals = sums[..., start + 4 : start + 8]
         # a tenth of a match for orders without one (Chen and Cherry's method 1), 0 without a common
         # word
         shares = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
@@ -188,7 +190,8 @@ def uncommented(text: str) -> str:
     if it cannot be read. What a backslash joins becomes one line.
     """
     kept: list[str] = []
-    at, before = 0, "indent"
+    at = 0
+    before = "indent"
     try:
         for kind, start, end in tokens(text):
             if kind != "joined":
@@ -299,7 +302,8 @@ def _assigned(
 
 
 def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions:
-    ends, defined = [], before
+    ends = []
+    defined = before
     for child in node.children:
         if child.type in ("elif_clause", "else_clause"):
             ends.append(_follow(child, before, edges))
@@ -315,7 +319,8 @@ def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions
 
 
 def _loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
-    start, inside = len(edges), node.children
+    start = len(edges)
+    inside = node.children
     for _ in range(2):  # what the first pass computes, the second uses
         if node.type == "for_statement":
             defined = _assigned(*_sides(node), defined, edges)

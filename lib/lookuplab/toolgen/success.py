@@ -102,7 +102,9 @@ class WarmLinter(Linter):
     def __init__(self):
         super().__init__()
         gc.disable()  # syntax trees stay; searching them for garbage took half of the time
-        self.path, self.text, self.lines = "", "", (0, 0)
+        self.path = ""
+        self.text = ""
+        self.lines = (0, 0)
         self.load_default_plugins()
         self.disable("all")
         for check in CHECKS + CRASHES:
@@ -150,7 +152,8 @@ class WarmLinter(Linter):
         imports = augmented_sys_path(folder)
         with imports, patch.object(AstroidBuilder, "delayed_assattr", assign), suppress(Exception):
             for item in self._iterate_file_descrs([file], extra_packages_paths=folder):
-                builder, source = AstroidBuilder(astroid.MANAGER), open_source_file(self.path)[2]
+                builder = AstroidBuilder(astroid.MANAGER)
+                source = open_source_file(self.path)[2]
                 tree, _ = builder._data_build(source, item.name, self.path)
                 for node in tree.nodes_of_class((Import, ImportFrom)):
                     single = isinstance(node, ImportFrom)
@@ -164,7 +167,8 @@ class WarmLinter(Linter):
 
     def findings(self, file: str, text: str, lines: tuple[int, int]) -> list[Message]:
         """pylint's messages for ``file`` with ``text`` in it; they change this process."""
-        self.text, self.lines = text, lines
+        self.text = text
+        self.lines = lines
         cache = astroid.MANAGER.astroid_cache
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]

@@ -39,12 +39,17 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
     does: at a string or a bracket without an end, at the end of the text, and at an indentation
     that was not there before.
     """
-    at, kind, depth, columns, begins = 0, "", 0, [0], True
+    at = 0
+    kind = ""
+    depth = 0
+    columns = [0]
+    begins = True
     while match := TOKEN.match(text, at):
         kind = str(match.lastgroup)  # each alternative has a name
         start, end = match.span(kind)
         if begins and kind not in ("comment", "newline"):
-            begins, column = False, len(text[at:start].rpartition("\f")[2].expandtabs())
+            begins = False
+            column = len(text[at:start].rpartition("\f")[2].expandtabs())
             if column > columns[-1]:
                 columns.append(column)
                 yield "indent", at, start
@@ -56,7 +61,8 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
         if kind == "endless":
             break
         if kind == "newline":
-            kind, begins = "blank" if begins or depth > 0 else kind, depth == 0
+            kind = "blank" if begins or depth > 0 else kind
+            begins = depth == 0
         depth += (kind == "opened") - (kind == "closed")
         yield kind, start, end
         at = end
@@ -68,7 +74,8 @@ def cut_comments(text: str, word: str = "") -> str:
     """``text`` without those comments that have this word; what follows an error (see ``tokens``)
     stays.
     """
-    kept, at = [], 0
+    kept = []
+    at = 0
     with suppress(SyntaxError):
         for kind, start, end in tokens(text):
             if kind == "comment" and word in text[start:end]:

@@ -165,7 +165,9 @@ class ToolConstraint:
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         self._collect()
-        rules, mark, margin = self.use.rules, self.vocabulary.mark, math.inf
+        rules = self.use.rules
+        mark = self.vocabulary.mark
+        margin = math.inf
         if self.node is not None:
             tokens, may_end = self._choices(self.node)
             if tokens and may_end and rules.name_end_rule == "mean":
@@ -187,7 +189,9 @@ class ToolConstraint:
         return logits, min(margin, abs(probability - threshold))
 
     def push(self, token: int, logprob: float) -> None:
-        rules, trigger, probability = self.use.rules, self.use.trigger, math.exp(logprob)
+        rules = self.use.rules
+        trigger = self.use.trigger
+        probability = math.exp(logprob)
         self.tokens += (token,)
         self.unanswered = False
         if self.node is not None:
@@ -223,7 +227,9 @@ class ToolConstraint:
         """If an answer is pending, wait for it and enter its trie."""
         if self.pending is None:
             return
-        question, rules, answer = self.questions[-1], self.use.rules, self.pending.result()
+        question = self.questions[-1]
+        rules = self.use.rules
+        answer = self.pending.result()
         self.pending = None
         question.failure = answer.failure
         if not rules.whatever_fits or self.use.trigger == "dot":

@@ -71,7 +71,8 @@ def run_module(module_command: click.Command) -> None:
 
 
 def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:
-    kind, several = parameter.annotation, get_origin(parameter.annotation) is tuple
+    kind = parameter.annotation
+    several = get_origin(parameter.annotation) is tuple
     if several or type(None) in get_args(kind):
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:

@@ -147,7 +147,9 @@ def mark(
     filters = with_settings(Filters(rules=rules), setting)
     count = token_counter(tokenizer) if tokenizer else None
     seen: set[tuple[str, str]] = set()
-    left_out, lines, places = Counter[str](), [], locate_all(repositories)
+    left_out = Counter[str]()
+    lines = []
+    places = locate_all(repositories)
     with joined(scheduler) as cluster:
         for place in watched(places, "marking", "repositories"):
             shard = output.with_name(f"{output.name}.shards") / f"{place.name}.jsonl"

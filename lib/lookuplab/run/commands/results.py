@@ -38,9 +38,11 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
     """
     from lookuplab.results import verify as verifying
 
-    folder, notebooks = load_profile(profile).name, selected([name] if name else [])
+    folder = load_profile(profile).name
+    notebooks = selected([name] if name else [])
     makers = {id: notebook.id for notebook in notebooks for id in notebook.artifacts}
-    old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
+    old = verifying.committed(folder)
+    new = verifying.fresh(paths.FIGURES / folder)
     rare = {id for notebook in notebooks if notebook.on_demand for id in notebook.artifacts}
     differences = verifying.compare(old, new, makers, None if name else rare)
     click.echo("\n".join(differences.lines()))

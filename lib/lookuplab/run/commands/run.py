@@ -158,7 +158,8 @@ def reproduce(
     notebooks = [notebook for notebook in all_notebooks(paper) if paper or not notebook.on_demand]
     for name in given:
         check_choice(f"the parameter for {paper}", name, settable(notebooks))
-    chosen, jobs = replace(chosen, given={**chosen.given, **given}), jobs or default_jobs()
+    chosen = replace(chosen, given={**chosen.given, **given})
+    jobs = jobs or default_jobs()
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
     planned = []
@@ -213,7 +214,8 @@ def audit(
     from lookuplab.run import audit as auditing  # takes seconds
 
     notebooks = [one for one in selected(names) if names or not one.on_demand]
-    begun, place = auditing.begin(share), auditing.folder()
+    begun = auditing.begin(share)
+    place = auditing.folder()
     planned = [
         replace(
             plan(notebook, load_profile("mini")),
@@ -261,9 +263,11 @@ def sweep(
     swept, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
     values = {name: split_values(text) for name, text in grid.items()}
-    cases, tables = [], []
+    cases = []
+    tables = []
     for number, case in enumerate(product(*values.values())):
-        given, own = dict(zip(grid, case, strict=True)), folder / f"{number:03d}"
+        given = dict(zip(grid, case, strict=True))
+        own = folder / f"{number:03d}"
         job = plan(swept, chosen, given)
         job = replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures")
         varied = [f"{name}={text}" for name, text in given.items() if values[name][1:]]

@@ -97,7 +97,9 @@ def judged_file(
 
     if output and output.resolve() == file.resolve():
         raise UserError(f"{output} is the input; name another output file")
-    records, pairs, nulls = [], [], []
+    records = []
+    pairs = []
+    nulls = []
     times: Counter[str] = Counter()
     for number, record in json_lines(file):
         given = [name for name in fields if name in record]
@@ -143,7 +145,8 @@ def of_tasks(benchmark: "Benchmark[Any]", id_field: str, text_field: str) -> Rea
     """Reads lines with a task's id and a completion of it; its samples are counted."""
     from lookuplab.benchmark import written
 
-    tasks, samples = {str(task.id): task for task in benchmark.tasks}, Counter[str]()
+    tasks = {str(task.id): task for task in benchmark.tasks}
+    samples = Counter[str]()
 
     def read(record: Line) -> "tuple[Any, Completion]":
         check_fields(record, **{id_field: int | str, text_field: str})
@@ -364,7 +367,8 @@ def ds1000(
     tasks = [task for task in tasks if task.id not in excluded]
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
-    read, texts = of_tasks(bench, "problem_id", "solution"), Counter[str]()
+    read = of_tasks(bench, "problem_id", "solution")
+    texts = Counter[str]()
 
     def answer(record: Line) -> "tuple[Any, Completion] | None":
         texts["further"] += as_published(record)
@@ -402,7 +406,8 @@ def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
     share = shares.agg(lambda passed: passed.mean(skipna=False)).dropna()
     scored = [task for task in tasks if task.id in share]
     fields = [vars(task) | {"cluster": task.cluster, "share": share[task.id]} for task in scored]
-    rows, table = [], pd.DataFrame(fields).assign(all="all")
+    rows = []
+    table = pd.DataFrame(fields).assign(all="all")
     parts = [*dict.fromkeys(task.library for task in scored), *PERTURBATIONS, "all"]
     for part in parts if scored else ():
         some = table[table[["library", "perturbation", "all"]].eq(part).any(axis="columns")]

@@ -29,7 +29,8 @@ def known(folder: Path) -> np.ndarray:
     """(n, 3) numbers with their intervals: all rows of the tables, and what the claims compare."""
     files = [*folder.rglob("*.csv")]
     rows = pd.concat(read_csv(file)[["value", "ci_low", "ci_high"]] for file in files).dropna()
-    runs, stated = {file.parents[1] for file in files}, claims.load()
+    runs = {file.parents[1] for file in files}
+    stated = claims.load()
     judged = [one for run in runs for one in claims.judge_run(stated, run)]
     judged += [arm for one in judged for arm in one.arms.values()]
     compared = np.array([(c.value, c.low, c.high) for j in judged for c in j.comparisons])

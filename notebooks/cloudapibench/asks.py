@@ -70,7 +70,8 @@ def more_examples(none: CloudApiBench, further_file: str | None) -> Iterator[Clo
     """
     if further_file is None:
         return
-    wrong, known = random_documents(none.tasks, 1, WRONG), texts_of("example", none.index)
+    wrong = random_documents(none.tasks, 1, WRONG)
+    known = texts_of("example", none.index)
     for design in ("example", DESIGN):
         yield replace(none, documents=wrong, design=design)
     more = (
@@ -87,7 +88,8 @@ def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Documen
     Each task has its own seed, so a task's documents are the same in every subset of the tasks, and
     the documents for a smaller k are the first ones for a larger k.
     """
-    ids, shown = sorted(spec.id for spec in load_index().operations), {}
+    ids = sorted(spec.id for spec in load_index().operations)
+    shown = {}
     for task in tasks:
         generator = random.Random(f"{seed} {task.id}")
         drawn: list[str] = []

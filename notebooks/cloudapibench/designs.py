@@ -49,12 +49,14 @@ def pairs() -> list[QuestionPair]:
         rng = Random(f"designs {DRAW} {number}")
         at, is_invented = divmod(number, 2)
         design = ALL_DESIGNS[at % len(ALL_DESIGNS)]
-        spec, texts = real[at % len(real)], texts_of(design, index)
+        spec = real[at % len(real)]
+        texts = texts_of(design, index)
         if is_invented:
             spec = invent(rng)
             texts = {spec.id: page(spec)} if design == "full" else {}
         comment = hint(spec, False, rng) if is_invented else wording(spec, rng)
-        read, written = docstring([spec], design, texts), usage([(spec, comment)], rng)
+        read = docstring([spec], design, texts)
+        written = usage([(spec, comment)], rng)
         if not reserved(read):
             learned.append(QuestionPair(f"{number} {design} {spec.id}", read, "", written))
     return learned

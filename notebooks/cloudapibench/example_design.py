@@ -18,7 +18,8 @@ def design_rows(frames: Mapping[str, DataFrame], classes: Mapping[str, np.ndarra
     frames: design -> frame of ``evaluate``, over the same tasks; example and RIVALS among them.
     classes: label -> (tasks,) mask; the label "" is for all tasks.
     """
-    valid, rows = {name: frame.valid.astype(float) for name, frame in frames.items()}, []
+    valid = {name: frame.valid.astype(float) for name, frame in frames.items()}
+    rows = []
     for name, frame in frames.items():
         rows += class_rows(frame, name, {"valid_percent": valid[name]}, classes)
     for rival in RIVALS:
@@ -40,7 +41,8 @@ def dag_rows(found: Mapping[str, Passes], precision: float) -> Rows:
     precision of the retriever and their change from the base model, both expected; and the paired
     ``valid_change_points`` from the first design to the second.
     """
-    rows, (first, *_) = [], [p.first for p in found.values()]
+    rows = []
+    (first, *_) = [p.first for p in found.values()]
     valid = {f"dag_{design}": outcome(p, True, precision) for design, p in found.items()}
     for name, expected in valid.items():
         change = expected - first.valid.to_numpy(dtype=float)

@@ -35,11 +35,14 @@ def perplexity_rows(
     numbers = {("perplexity", name): values for name, values in surprise.items()}
     for name in ("hit", "miss", "dag"):
         numbers["log_perplexity_change", name] = surprise[name] - surprise["base"]
-    tokens, rates = np.array([[len(one.tokens)] for one in scored["base"]]), {}
+    tokens = np.array([[len(one.tokens)] for one in scored["base"]])
+    rates = {}
     for label, mask in by_class(first).items():
         for (metric, name), values in numbers.items():
             (mean,) = averages(values[mask, None], first.cluster[mask], tokens[mask])
-            value, low, high = mean.value, mean.low, mean.high
+            value = mean.value
+            low = mean.low
+            high = mean.high
             if metric == "perplexity":
                 value, low, high = math.exp(value), math.exp(low), math.exp(high)
             number = Rate(value, low, high, int(mask.sum()), mean.clusters)
@@ -58,14 +61,17 @@ def break_even_rows(passes: Passes) -> Rows:
     they are not. The interval contains the precisions at which the interval of the paired change
     from the base model contains 0.
     """
-    first, rows, grid = passes.first, {}, np.arange(-100, 301)
+    first = passes.first
+    rows = {}
+    grid = np.arange(-100, 301)
     base, miss, hit = (
         frame.valid.to_numpy(dtype=float) for frame in (first, passes.miss, passes.hit)
     )
     lost, rise = base - miss, hit - miss
     changes = np.outer(rise, grid) / 100 - lost[:, None]
     for name, mask in by_class(first).items():
-        needed, gained = 100 * lost[mask].sum(), rise[mask].sum()
+        needed = 100 * lost[mask].sum()
+        gained = rise[mask].sum()
         at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
         at = min(max(at, -100), 300)
         means = averages(changes[mask], first.cluster[mask], kind=of_change)
@@ -80,7 +86,9 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
     """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at
     each precision in percent, and the paired change from the first precision to the last.
     """
-    always, ways, rows = np.full(len(passes.first), True), {}, []
+    always = np.full(len(passes.first), True)
+    ways = {}
+    rows = []
     for x in precisions:
         name = f"precision_{x:g}"
         ways[name] = outcome(passes, always, x)

@@ -80,7 +80,8 @@ def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike
 
 def _aurc(right: Array, wrong: Array) -> Array:
     """Add answers from the highest confidence downwards."""
-    counts, wrong = (right + wrong)[:, ::-1], wrong[:, ::-1]
+    counts = (right + wrong)[:, ::-1]
+    wrong = wrong[:, ::-1]
     covered = np.cumsum(counts, axis=1)
     # no division by 0: where nothing is covered yet, the weight is 0 too
     risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
@@ -99,8 +100,11 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
     - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, like an AUROC);
     *frequency*: ``auroc`` of how often the API was seen, (tasks,) ``counts``.
     """
-    valid, sure, apis = first.valid.to_numpy(dtype=bool), first["minimum"], first.cluster
-    rests, measures = {}, {}
+    valid = first.valid.to_numpy(dtype=bool)
+    sure = first["minimum"]
+    apis = first.cluster
+    rests = {}
+    measures = {}
     for name, mask in by_class(first).items():
         rarer = np.bincount(valid[mask], minlength=2).min()
         rests[name, "auroc_rests_on_tasks"] = Rate(float(rarer), math.nan, math.nan, mask.sum())
@@ -154,7 +158,8 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
     higher one, 0 if it never falls; ``ci_high`` bounds the falls from the best threshold so far to
     every later one.
     """
-    first, values = passes.first, curve(passes, thresholds, hits)
+    first = passes.first
+    values = curve(passes, thresholds, hits)
     at = int(best(values.mean(axis=0)))
     behind = averages(values[:, [at]] - values, first.cluster, kind=of_change)
     good = thresholds[[one.low <= 0 for one in behind]]
@@ -169,7 +174,8 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
         means = values[mask].mean(axis=0)
         peaks = [means[: at + 1].argmax() for at in range(len(means))]
         falls = averages((values[:, peaks] - values)[mask], first.cluster[mask], kind=of_change)
-        worst, highest = max(falls, key=attrgetter("value")), max(one.high for one in falls)
+        worst = max(falls, key=attrgetter("value"))
+        highest = max(one.high for one in falls)
         number = replace(worst, low=max(0.0, worst.low), high=highest)
         numbers[name, "largest_fall_points"] = number.percent()
     return rows_of(first, numbers)
@@ -183,7 +189,8 @@ def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
     n times the share.
     """
     _, member, size = np.unique(score, return_inverse=True, return_counts=True)
-    before, places = (np.cumsum(size) - size)[member], np.asarray(shares, dtype=float) * len(member)
+    before = (np.cumsum(size) - size)[member]
+    places = np.asarray(shares, dtype=float) * len(member)
     return np.asarray(np.clip((places - before[:, None]) / size[member][:, None], 0, 1))
 
 
@@ -202,7 +209,8 @@ def share_rows(
     from this retriever. For each order, ``<metric without _percent>_above_random_points`` is its
     mean lead over random across all shares, paired.
     """
-    first, rows = passes.first, []
+    first = passes.first
+    rows = []
     base = first.valid.to_numpy(dtype=float)
     gain = outcome(passes, True, hits) - base
     orders = {
@@ -257,8 +265,10 @@ def held_out_rows(
     and paired ``valid_change_points``: best in sample - held out is the optimism, never below 0
     over all tasks; held out - fixed is the gain from choosing.
     """
-    first, values = passes.first, curve(passes, thresholds, hits)
-    fold, at = folds(first.cluster, first.frequency, count, seed), best(values.mean(axis=0))
+    first = passes.first
+    values = curve(passes, thresholds, hits)
+    fold = folds(first.cluster, first.frequency, count, seed)
+    at = best(values.mean(axis=0))
     chosen = np.array([best(values[fold != number].mean(axis=0)) for number in range(count)])
     ways = {
         "fixed": curve(passes, fixed, hits),
@@ -285,7 +295,8 @@ def risk_rows(first: DataFrame, counts: Sequence[int], coverages: Sequence[float
     confidence and frequency also
     ``aurc``, the area under the curve.
     """
-    numbers, valid = {}, first.valid.to_numpy(dtype=bool)
+    numbers = {}
+    valid = first.valid.to_numpy(dtype=bool)
     orders = {
         "confidence": first["minimum"],
         "frequency": counts,

@@ -85,7 +85,8 @@ def steps(texts: Sequence[str], back: str = "", title: str = "") -> Figure:
                 fontsize=9,
             )
             if at:
-                place, arrow = (at - 0.36, 0), {"arrowstyle": "->", "color": DARK, "linewidth": 1.5}
+                place = (at - 0.36, 0)
+                arrow = {"arrowstyle": "->", "color": DARK, "linewidth": 1.5}
                 axes.annotate("", place, (at - 0.64, 0), arrowprops=arrow)
         if back:
             arrow = {"arrowstyle": "->", "color": ORANGE, "linewidth": 1.5}
@@ -198,7 +199,8 @@ def simulated(
         top = axes.get_ylim()[1]
         for line, (values, look) in enumerate(zip(worlds.values(), looks, strict=False), 1):
             if middle:
-                ends, height = numpy.quantile(values, [0.025, 0.975]), top * (1 + 0.06 * line)
+                ends = numpy.quantile(values, [0.025, 0.975])
+                height = top * (1 + 0.06 * line)
                 axes.plot(ends, [height] * 2, "|-", color=look["color"], linewidth=2.5)
         for name, place in seen.items():
             axes.axvline(place, color=DARK, linestyle=(0, (5, 3)))
@@ -219,7 +221,8 @@ def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
     """
     different = numpy.unique(values.round(9))
     step = numpy.diff(different).min(initial=numpy.inf)
-    low, high = different[0], different[-1]
+    low = different[0]
+    high = different[-1]
     if len(different) == 1:
         return numpy.array([low - 0.5, low + 0.5])
     places = (different - low) / step
@@ -259,7 +262,8 @@ def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
     unconstrained model's probability of each first token; and the path that was written. At most
     ``most`` names, the most likely ones.
     """
-    likely, piece = walked.probabilities[at + 1], walked.vocabulary.piece
+    likely = walked.probabilities[at + 1]
+    piece = walked.vocabulary.piece
     names = sorted(walked.spelled(at), key=lambda name: -float(likely[name[0]]))
     written = [step.token for step in walked.steps[at + 1 :]]
     done = next((name for name in names if list(name) == written[: len(name)]), ())

@@ -31,7 +31,8 @@ def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> It
     called = []
 
     def watch(frame, event, _):
-        code, caller = frame.f_code, frame.f_back
+        code = frame.f_code
+        caller = frame.f_back
         if event != "call" or code in free or code.co_name == "<module>":
             return
         by_kit = caller is not None and caller.f_code.co_filename.startswith(places)

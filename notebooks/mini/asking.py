@@ -52,8 +52,11 @@ def taught(further: Iterable[ApiTask]) -> dict[ApiTask, str]:
     from lookuplab.cloudapi.specs import load_index
     from recipes.mini.corpus import call, reserved, usage, wording
 
-    tests, apis = tested(further), {task.target: task for task in further}
-    index, answers, calls = load_index(), {*chain(*(task.targets for task in tests))}, {}
+    tests = tested(further)
+    apis = {task.target: task for task in further}
+    index = load_index()
+    answers = {*chain(*(task.targets for task in tests))}
+    calls = {}
     for api in sorted(apis.keys() - answers):
         spec = index.by_id[api]
         for number in range(4):
@@ -83,7 +86,8 @@ def corpus() -> Iterator[list[str]]:
     from lookuplab.models import load
     from recipes.mini.corpus import DEVELOPMENT_TASKS, FURTHER, reserved
 
-    further, index = load_tasks(FURTHER), load_index()
+    further = load_tasks(FURTHER)
+    index = load_index()
     tests, calls = tested(further), taught(further)
     held_out = {task.target for task in (*tests, *load_tasks(DEVELOPMENT_TASKS))}
     names = {index.by_id[api].name for api in held_out}

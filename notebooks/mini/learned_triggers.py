@@ -70,7 +70,8 @@ def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answ
         ]
         asked = np.exp([sum(mark.token_logprobs or ()) for mark in marks])
         p = replace(p, first=p.first.assign(asked=asked, asks=asks))
-    found, comments = {}, Series([task.comment for task in bench.tasks])
+    found = {}
+    comments = Series([task.comment for task in bench.tasks])
     if queries:
         both = p.first.name.fillna("").to_numpy() + " " + comments
         for name, words in {"comment": comments, "both": both}.items():
@@ -102,7 +103,8 @@ def looked_up(
     p: Passes, arm: str, counts: Sequence[int], shares: Sequence[float], hits: Hits
 ) -> dict[str, np.ndarray]:
     """``<arm> <order>`` -> (tasks, shares) probabilities of a valid call."""
-    base, documented = p.first.valid.to_numpy(dtype=float), outcome(p, True, hits)
+    base = p.first.valid.to_numpy(dtype=float)
+    documented = outcome(p, True, hits)
     gain = (documented - base)[:, None]
     return {
         f"{arm} {name}": (base[:, None] + lowest(order, shares) * gain).clip(0, 1)
@@ -123,7 +125,8 @@ def share_rows(
     shares also the paired differences of ``COMPARED``, over all tasks and by class, as
     ``<metric without percent>change_points``, and ``tokens_per_task``, read and written.
     """
-    rows, first = [], next(iter(arms.values())).first
+    rows = []
+    first = next(iter(arms.values())).first
     classes = {"": np.full(len(first), True)} | by_class(first)
     del classes["all"]
     for metric, precision in hits.items():
@@ -140,7 +143,8 @@ def share_rows(
         pairs = [pair for pair in COMPARED if values.keys() >= {*pair}]
         for new, old in pairs:
             for share in compared:
-                at, head = list(shares).index(share), f"share_{100 * share:g}"
+                at = list(shares).index(share)
+                head = f"share_{100 * share:g}"
                 both = (values[new] - values[old])[:, at]
                 name = f"{head}/{new} - {head}/{old}"
                 rows += class_rows(first, name, {change: both}, classes)
@@ -152,9 +156,11 @@ def rule_rows(arms: Mapping[str, Answered], counts: Sequence[int], shares: Seque
     50%: of the rules that fix their own share, *asked* where the mark is at least as likely as not,
     and at ``shares`` by the mark and by confidence.
     """
-    rows, base = [], arms["base"].first
+    rows = []
+    base = arms["base"].first
     for arm, answered in arms.items():
-        p, first = answered.passes, answered.first
+        p = answered.passes
+        first = answered.first
         masks = {
             f"{rule}/{arm}": triggered(first, rule, at)
             for rule, at in RULES.items()
@@ -185,17 +191,17 @@ def held_out_rows(
     """Each trigger with the thresholds that were best on the other ``count - 1`` parts of the APIs:
     ``held_out/<arm> <trigger>``, and the paired differences of ``COMPARED``.
     """
-    rows, ways, base = [], {}, arms["base"].first
+    rows = []
+    ways = {}
+    base = arms["base"].first
     for arm, answered in arms.items():
         p = answered.passes
         fold = folds(p.first.cluster, p.first.frequency, count, seed)
         for name, policy in {"confidence": "dag_confidence", "asked": "asked"}.items():
             if name == "asked" and "asked" not in p.first:
                 continue
-            values, masks = (
-                curve(p, thresholds, hits, policy),
-                triggered(p.first, policy, thresholds),
-            )
+            values = curve(p, thresholds, hits, policy)
+            masks = triggered(p.first, policy, thresholds)
             parts = [best(values[fold != part].mean(axis=0)) for part in range(count)]
             at = np.arange(len(values)), np.array(parts)[fold]
             ways[f"held_out/{arm} {name}"] = values[at]
@@ -214,10 +220,12 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
     a wrong document and how often its API is then called, asking rates by class and count, and how
     well mark and confidence tell the calls that are not valid.
     """
-    base, rows = arms["base"], []
+    base = arms["base"]
+    rows = []
     bands = cut(counts, [-1, *BANDS.values()], labels=[*BANDS])
     for arm, answered in arms.items():
-        p, first = answered.passes, answered.first
+        p = answered.passes
+        first = answered.first
         harm = 1.0 * p.miss.valid - first.valid
         copied = (p.miss.name == np.array(answered.shown)).to_numpy(dtype=float)
         numbers = {
@@ -251,7 +259,8 @@ def _told(base: DataFrame, first: DataFrame, arm: str) -> Rows:
     """How well a model's mark and confidence tell which of its calls are valid, and the mark which
     of the base model's are.
     """
-    apis, numbers = first.cluster, {}
+    apis = first.cluster
+    numbers = {}
     scores = {"confidence": first["minimum"]}
     if "asked" in first:
         scores["asked"] = 1 - first.asked
@@ -272,7 +281,8 @@ def query_rows(
     """BM25 left to itself, by its query (the first answer, the comment, both): how often it finds
     the right document, and valid calls with documentation for these shares and for all.
     """
-    rows, base = [], arms["base"].first
+    rows = []
+    base = arms["base"].first
     for arm, answered in arms.items():
         p = answered.passes
         by_query = {"answer": (p, p.retrieved)}

@@ -43,8 +43,10 @@ def edit_similarities(generator: Generator, sizes: Array, draws: int, correlatio
     """Scores of mean 0.4 and standard deviation 0.2. Half of them change, by 0.04 on average and
     differently in each cluster.
     """
-    between, shape = correlation * 0.04, (draws, len(sizes))
-    middle, gain = _beta(generator, np.full(shape, 0.4), between), np.full(shape, 0.04)
+    between = correlation * 0.04
+    shape = (draws, len(sizes))
+    middle = _beta(generator, np.full(shape, 0.4), between)
+    gain = np.full(shape, 0.04)
     gain += generator.normal(0, between**0.5, shape)
     middle, gain = (values.repeat(sizes, axis=1) for values in (middle, gain))
     first, other = (_beta(generator, middle, 0.04 - between) for _ in range(2))
@@ -62,7 +64,8 @@ def reciprocal_ranks(generator: Generator, sizes: Array, draws: int, correlation
     """RANKS, as often as FOUND. Half of the queries get another rank from the second ranker, which
     is good at other clusters.
     """
-    strength, ranks = 1 / max(correlation, 1e-6) - 1, []
+    strength = 1 / max(correlation, 1e-6) - 1
+    ranks = []
     for _ in range(2):
         found = generator.dirichlet(strength * FOUND, (draws, len(sizes))).repeat(sizes, axis=1)
         reached = found.cumsum(axis=-1)[..., :-1]
@@ -88,8 +91,10 @@ def common_ngrams(generator: Generator, sizes: Array, draws: int, correlation: f
     """What BLEU-4 counts: matches and totals of orders 1 to 4 and both lengths. Functions are of
     very different length, and clusters of different difficulty, which the tool changes.
     """
-    shape, conditions = (draws, sizes.sum()), []
-    wanted, spread = 4 + np.exp(generator.normal(3.5, 0.7, shape)), 0.6 * correlation**0.5
+    shape = (draws, sizes.sum())
+    conditions = []
+    wanted = 4 + np.exp(generator.normal(3.5, 0.7, shape))
+    spread = 0.6 * correlation**0.5
     ease = np.ones((draws, len(sizes)))
     for shares, length, more in zip(MATCHES, LENGTHS, (spread, spread / 3), strict=True):
         ease = ease * np.exp(generator.normal(-(more**2) / 2, more, ease.shape))
@@ -120,7 +125,9 @@ def coverage_rows(
     ``value`` maps sums (..., *rest) of the ``counts`` (draws, c, *rest) to the numbers. The truth
     is the number of all draws together. An interval that is unknown does not hold it.
     """
-    draws, of_clusters, at = len(counts), counts.swapaxes(0, 1), ("", condition)
+    draws = len(counts)
+    of_clusters = counts.swapaxes(0, 1)
+    at = ("", condition)
     found = jackknife(
         lambda weights: value(np.tensordot(weights, of_clusters, 1)),
         range(len(sizes)),

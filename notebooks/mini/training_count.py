@@ -23,7 +23,8 @@ def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[
     """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``log_count``,
     (n,) numbers.
     """
-    share, size = np.average(valid, weights=weights), weights.sum()
+    share = np.average(valid, weights=weights)
+    size = weights.sum()
     if share in (0, 1):
         # the slope is unknown; half a call of the other kind keeps the odds finite
         return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
@@ -63,9 +64,11 @@ def training_count_rows(
     0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs;
     those of counts are computed on the curve's own scale.
     """
-    log_count, grid = np.log1p(np.asarray(counts, dtype=float)), np.log1p(SHOWN_COUNTS)
+    log_count = np.log1p(np.asarray(counts, dtype=float))
+    grid = np.log1p(SHOWN_COUNTS)
 
-    ways, fitted = [np.asarray(one, dtype=bool) for one in valid.values()], {}
+    ways = [np.asarray(one, dtype=bool) for one in valid.values()]
+    fitted = {}
     alike = [np.unique([log_count, way], axis=1, return_inverse=True)[1] for way in ways]
 
     def curve(at: int, weights: np.ndarray) -> tuple[float, float]:

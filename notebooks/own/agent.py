@@ -105,7 +105,8 @@ class Turns(RemoteModel):
             fields |= {"tools": [LOOKUP], "tool_choice": asked["tools"]}
         choice, usage = self._ask(fields | self.fields)
         message = choice.get("message") or {}
-        text, calls = said(message.get("content")), (message.get("tool_calls") or [])[:MOST]
+        text = said(message.get("content"))
+        calls = (message.get("tool_calls") or [])[:MOST]
         calls = [sent(call["function"]) for call in calls]
         reason = choice.get("finish_reason")
         finish = "stop" if reason in CALLING else self._finish(reason, text or "call" * len(calls))
@@ -170,17 +171,22 @@ class Talk:
 
     def take(self, turn: Completion, show: Callable[[str], str]) -> None:
         """Read a turn: an answer, or calls, each of which is answered by what ``show`` gives."""
-        reply, made = json.loads(turn.text), []
-        self.turns, self.read = self.turns + 1, self.read + turn.prompt_tokens
+        reply = json.loads(turn.text)
+        made = []
+        self.turns = self.turns + 1
+        self.read = self.read + turn.prompt_tokens
         self.new += count(turn.record)
         calls = reply["calls"][: self.max_calls - len(self.calls)]
         if not calls:
-            self.over, self.endless = True, bool(reply["calls"])
-            self.text, self.finish_reason = reply["text"], turn.finish_reason
+            self.over = True
+            self.endless = bool(reply["calls"])
+            self.text = reply["text"]
+            self.finish_reason = turn.finish_reason
             return
         answers = []
         for name, arguments in calls:
-            query, id = query_of(name, arguments), f"lookup{len(self.calls):03}"
+            query = query_of(name, arguments)
+            id = f"lookup{len(self.calls):03}"
             self.calls.append(query)
             name = name if re.fullmatch(r"[\w-]{1,64}", name, re.ASCII) else "lookup"
             again = canonical({} if query is None else {"query": query})
@@ -206,7 +212,8 @@ def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) ->
             term for word in words for term in (word.lower(), *identifier_words(word, "joined"))
         ]
         ranked = [api for api, _ in ranker.top(" ".join(terms), k + len(task.targets))]
-        top, others = ranked[:k], [api for api in ranked if api not in task.targets]
+        top = ranked[:k]
+        others = [api for api in ranked if api not in task.targets]
         if hits is None:
             return top
         if not hits[task.id]:
@@ -229,7 +236,8 @@ def conversations(
     if max_calls < 1 and find:
         raise UserError(f"max_calls is {max_calls}: give at least 1")
     bench = bench.for_model(model)
-    texts, talks = texts_of(bench.design, bench.index), []
+    texts = texts_of(bench.design, bench.index)
+    talks = []
     for task in bench.tasks:
         prompt = bench.prompt(task)
         given = ("system", prompt.system), ("user", prompt.text)
@@ -297,7 +305,8 @@ def ask(
     shown = retrieved_documents(bench.tasks, first, k, index=bench.index)
     both = one_turn(shown.hit), one_turn(shown.miss)
     if precision is None:
-        hits, find = shown.found, lookup(bench, k)
+        hits = shown.found
+        find = lookup(bench, k)
     else:
         hits = sampled_hits(first, precision, seed)
         find = lookup(bench, k, dict(zip(first.id, map(bool, hits), strict=True)))
@@ -315,7 +324,9 @@ def agent_rows(asked: Asked) -> Rows:
     from documentation for as many tasks chosen at random, ``calls_per_task``, and the shares of
     tasks with an error, whose calls were used up, that called without end, and that are empty.
     """
-    p, agent, hits = asked.passes, asked.agent, asked.hits
+    p = asked.passes
+    agent = asked.agent
+    hits = asked.hits
     called = agent.calls.to_numpy() > 0
     masks = {policy: triggered(p.first, policy) for policy in POLICIES} | {"asked": called}
     rows: Rows = []
@@ -331,7 +342,8 @@ def agent_rows(asked: Asked) -> Rows:
             "triggered_percent": mask,
         }
         rows += class_rows(p.first, name, {**numbers, **costs})
-    always, share = outcome(p, True, hits), called.mean()
+    always = outcome(p, True, hits)
+    share = called.mean()
     valid = agent.valid.to_numpy(dtype=float)
     numbers = {
         "valid_percent": valid,

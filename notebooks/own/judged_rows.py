@@ -30,7 +30,8 @@ def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, A
     """
     rows = []
     for (model, condition), frame in frames.items():
-        uses, judged = frame[USES].fillna(0).astype(float), frame[frame.passed.notna()]
+        uses = frame[USES].fillna(0).astype(float)
+        judged = frame[frame.passed.notna()]
         if uses.dependencies.sum():
             covered = averages(uses[["covered"]], frame.cluster, uses[["dependencies"]], of_share)
             rows.append(row(model, condition, "depcov_percent", covered[0].percent()))

@@ -32,7 +32,8 @@ def literal(model: LocalModel, new: int) -> Engine:
 
 def kit(name: str, new: int, rule: type[StopRule] | None = None) -> Engine:
     """The kit's ``complete``, with the engine that the name says (``vllm:``, or its own)."""
-    model, decoding = load(name), Decoding(new, stop_rule=rule)
+    model = load(name)
+    decoding = Decoding(new, stop_rule=rule)
 
     def run(prompts: Sequence[Prompt]) -> list[str]:
         answers = complete(model, prompts, decoding, store=False, progress=False)

@@ -77,7 +77,8 @@ class Writer:
     """
 
     def __init__(self, model: LocalModel) -> None:
-        self.model, self.tool = model, SerialJedi()
+        self.model = model
+        self.tool = SerialJedi()
         self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
 
     @torch.inference_mode()
@@ -86,13 +87,15 @@ class Writer:
         prompt = self.model.prompt_ids(prompt_text(function, "decoder"))
         room = min(max_new_tokens, (self.model.context or math.inf) - len(prompt))
         mark = self.vocabulary.mark
-        written, repeats = [], False
+        written = []
+        repeats = False
         while len(written) < room:
             probabilities = self._predict(prompt, written)
             if repeats:
                 probabilities[mark] = 0
             written.append(probabilities.argmax().item())
-            text, repeats = self._spelled(prompt, written), False
+            text = self._spelled(prompt, written)
+            repeats = False
             if written[-1] == mark:
                 node = self._suggested(function, text)
                 repeats = node is None or node.terminal
@@ -138,7 +141,8 @@ def verdicts(
     Each repository is copied and the function is written into the copy, because pylint reads files
     from the disk and the user's own files must not change.
     """
-    ignore, roots = shutil.ignore_patterns("__pycache__"), {one.root for one, _ in pairs}
+    ignore = shutil.ignore_patterns("__pycache__")
+    roots = {one.root for one, _ in pairs}
     with TemporaryDirectory() as folder:
         copies = {
             root: shutil.copytree(root, Path(folder, str(at), root.name), ignore=ignore)

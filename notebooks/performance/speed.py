@@ -67,7 +67,8 @@ def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
     Processor time includes all processes that this one started. On a busy machine, wall-clock time
     depends on other programs; processor time hardly does.
     """
-    start, before = time.perf_counter(), _processor_seconds()
+    start = time.perf_counter()
+    before = _processor_seconds()
     result = run(*arguments)
     spent = {"seconds": time.perf_counter() - start}
     return result, spent | {"processor_seconds": _processor_seconds() - before}

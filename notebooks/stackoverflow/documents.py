@@ -63,7 +63,8 @@ def questions(
     if gold_file:
         documents, relevant = pages(gold_file)
     else:
-        documents, own = [*snippets], gold(snippets, problems, len(snippets))
+        documents = [*snippets]
+        own = gold(snippets, problems, len(snippets))
         relevant = {id: tuple(snippet.id for snippet in found) for id, found in own.items()}
     asked = []
     for problem in problems:

@@ -74,7 +74,8 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
 
 def _tokens(code: str) -> list[str]:
     """Python's tokens, even of code that does not parse."""
-    leaf, tokens = PARSO.parse(code).get_first_leaf(), []
+    leaf = PARSO.parse(code).get_first_leaf()
+    tokens = []
     while leaf:
         if leaf.value.strip():
             tokens.append(leaf.value)
@@ -84,7 +85,8 @@ def _tokens(code: str) -> list[str]:
 
 def argument_apart(problem: Problem, solution: str) -> bool:
     """Whether one argument of one call is missing, superfluous or different; not for equal code."""
-    tree, reference = _tree(problem, solution), _tree(problem, problem.reference)
+    tree = _tree(problem, solution)
+    reference = _tree(problem, problem.reference)
     if tree is None or reference is None:
         return False
     try:

@@ -28,7 +28,8 @@ def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.Data
     texts, relevant = (
         {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant")
     )
-    depth, parts = DEPTH + max((len(query.hidden) for query in queries), default=0), []
+    depth = DEPTH + max((len(query.hidden) for query in queries), default=0)
+    parts = []
     for name, ranker in rankers.items():
         found = ranker.rank(texts, depth)
         for query in queries:
@@ -56,7 +57,8 @@ def quality_rows(
     queries are independent.
     """
     table = values.pivot(index="query", columns="ranker")
-    groups, found = table.index.map(clusters or str), []
+    groups = table.index.map(clusters or str)
+    found = []
     for name, measure in product(values.ranker.unique(), MEASURES):
         found.append(row(model, name, measure, rate(table[measure, name], groups)))
     for (one, other), measure in product(dict.fromkeys(pairs) if len(values) else (), MEASURES):

@@ -46,7 +46,8 @@ def pairs() -> list[QuestionPair]:
     The result is the same for the same versions of the libraries; it takes a quarter of an hour.
     """
     held_out = chain(*map(ds1000.load_problems, (PROBLEMS, DEVELOPMENT_PROBLEMS)))
-    references, problems = {problem.reference.strip() for problem in held_out}, []
+    references = {problem.reference.strip() for problem in held_out}
+    problems = []
     opened = chain(*(examples_of(name, "training") for name in EXAMPLE_PACKAGES.values()))
     for made in examined(sorted(opened, key=lambda one: order(one.id))[:EXAMPLES]):
         made.sort(key=lambda one: (one.rule != "", order(one.id)))
@@ -61,11 +62,13 @@ def pairs() -> list[QuestionPair]:
     ranker = rankers(
         snippets, corpus.CORPUS_FOLDER / "words", corpus.CORPUS_FOLDER / "encoder", [RANKER]
     )[RANKER]
-    shown, learned = look_up(ranker, snippets, problems, MOST_SHOWN), []
+    shown = look_up(ranker, snippets, problems, MOST_SHOWN)
+    learned = []
     for problem in problems:
         found = shown[problem.id][: int(order(f"shown {problem.id}"), 16) % (MOST_SHOWN + 1)]
         before = "".join(TEMPLATE.format(**vars(snippet)) for snippet in reversed(found))
-        question, reply = before + problem.prompt, problem.reference + END
+        question = before + problem.prompt
+        reply = problem.reference + END
         learned.append(QuestionPair(problem.id, question, "", reply))
     return learned
 

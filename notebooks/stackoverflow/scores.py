@@ -75,7 +75,8 @@ def rows(
     the change of that. DS-1000's own measure, the average pass rate of the
     samples (Section 4.2), is pass@1 if every problem has the same number of samples.
     """
-    rows, models = [], list(dict.fromkeys(model for model, _ in tables))
+    rows = []
+    models = list(dict.fromkeys(model for model, _ in tables))
     for (model, way), table in tables.items():
         rows += _rows(table, model, way + "/{0}", parts)
     for old, new in pairs:
@@ -84,7 +85,8 @@ def rows(
         for model, table in zip(models, changes, strict=True):
             rows += _rows(table, model, condition, parts, "_change")
         if len(models) > 1:
-            name, further = f"{models[-1]} - {models[0]}", change(changes[0], changes[-1])
+            name = f"{models[-1]} - {models[0]}"
+            further = change(changes[0], changes[-1])
             rows += _rows(further, name, condition, parts, "_change_difference")
     return rows
 
@@ -93,7 +95,8 @@ def _rows(
     table: pd.DataFrame, model: str, condition: str, parts: Sequence[str], kind: str = ""
 ) -> list[dict[str, Any]]:
     origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
-    before, rows = origins.filter(like="pass_at").add_prefix("before "), []
+    before = origins.filter(like="pass_at").add_prefix("before ")
+    rows = []
     for part in parts:
         labels = table.reindex(columns=["library", "perturbation", "shown"])
         some = table if part == "all" else table[labels.eq(part).any(axis="columns")]

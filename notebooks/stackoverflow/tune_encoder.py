@@ -125,7 +125,8 @@ def tune(
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
     apart = sorted(pairs, key=lambda pair: hashed(f"{recipe.seed} {pair}"))
-    held, learned = apart[: recipe.validation], apart[recipe.validation :]
+    held = apart[: recipe.validation]
+    learned = apart[recipe.validation :]
     if min(len(held), len(learned)) < 2:
         raise UserError(f"{len(pairs)} pairs are too few for {recipe.validation} of validation")
     work = work / hashed(f"{base} {recipe} {pairs}")[:12]

@@ -19,7 +19,9 @@ class Functions(Benchmark[SimpleNamespace]):
 
     def __init__(self, count: int, decoding: Decoding, way: str, length: int):
         self.tasks = [SimpleNamespace(id=f"{number}") for number in range(count)]
-        self.decoding, self.way, self.length = decoding, way, length
+        self.decoding = decoding
+        self.way = way
+        self.length = length
 
     def prompt(self, task: SimpleNamespace) -> Prompt:
         return Prompt(task.id, f"{self.way} {task.id}" + " x" * self.length)

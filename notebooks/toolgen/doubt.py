@@ -64,7 +64,8 @@ class InDoubt(ToolConstraint):
         """Ask if the most likely token begins a name and is improbable; how far its probability is
         from the threshold, inf if it begins none.
         """
-        piece, likely = self.vocabulary.piece, int(logits.argmax())
+        piece = self.vocabulary.piece
+        likely = int(logits.argmax())
         last = [*self.before, *self.tokens][-1:]
         before = "".join(map(piece, last))
         name = NAME.match(before + piece(likely), len(before))
@@ -91,5 +92,6 @@ class InDoubt(ToolConstraint):
         names = [blank + name for name in question.offered]
         paths, closed = self.vocabulary.spellings(last, names, "")
         if paths:
-            self.node, self.unanswered = Trie.of(paths, closed), False
+            self.node = Trie.of(paths, closed)
+            self.unanswered = False
         self.name_probabilities = ()

@@ -141,7 +141,8 @@ def walk(
     does not fit.
     """
     written = generate(model, [function], tool, use, decoding, store, progress=False)
-    answer, vocabulary = written.completions.get(function.id), written.model.vocabulary
+    answer = written.completions.get(function.id)
+    vocabulary = written.model.vocabulary
     if answer is None:
         return None
     logprobs = answer.token_logprobs or ()
@@ -154,7 +155,8 @@ def walk(
         asked.asked = asked.question = question
         held = zip(steps[question.step + 1 :], question.choices, strict=False)
         for step, (allowed, may_end) in held:
-            step.question, step.allowed = question, allowed
+            step.question = question
+            step.allowed = allowed
             step.forced = len(allowed) == 1 and not may_end
     prompt = written.model.prompts()[0].text
     ids = model.prompt_ids(prompt)
@@ -193,7 +195,8 @@ def page(walked: Walk, at: int) -> str:
     ]
     if step.question and (names := step.question.offered):
         more = [f"and {len(names) - NAMES} more"] if len(names) > NAMES else []
-        listed, tree = ", ".join([*names[:NAMES], *more]), walked.tree(step.question.step)
+        listed = ", ".join([*names[:NAMES], *more])
+        tree = walked.tree(step.question.step)
         parts.append(f"<p><b>{len(names)} suggestions:</b> {html.escape(listed)}</p>")
         parts.append(f"<pre>{html.escape(tree)}</pre>")
     return "".join(parts)

@@ -73,7 +73,8 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     A model without the mark gets one, with a random row drawn from ``seed``, as before fine-tuning.
     """
     torch.manual_seed(seed)
-    mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
+    mark = add_mark(model.tokenizer, model.module)
+    kind = kind_of(model.config)
     parts = []
     for pair, example in zip(pairs, encode(model.tokenizer, pairs, kind), strict=True):
         probabilities = distributions(model.module, example.prompt, example.answer).cpu()

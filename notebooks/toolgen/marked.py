@@ -62,7 +62,8 @@ def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
     """The marks per function by the package's rules, and how many more they are than by the paper's
     on the same functions.
     """
-    ours, theirs = pd.DataFrame(paper), pd.DataFrame(package).marks
+    ours = pd.DataFrame(paper)
+    theirs = pd.DataFrame(package).marks
     mean, more = (average(marks, ours.repository) for marks in (theirs, theirs - ours.marks))
     return [
         row("", "evaluation/package", "marks_per_function", mean),

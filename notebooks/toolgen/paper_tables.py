@@ -60,7 +60,8 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
     ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing
     number leaves its cell blank.
     """
-    alone, cells = table[~table.condition.str.contains(" - ", regex=False)], {}
+    alone = table[~table.condition.str.contains(" - ", regex=False)]
+    cells = {}
     for metric, heading in metrics.items():
         changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
         for head, column in (("ours", "value"), ("paper", "paper_value")):

@@ -51,7 +51,8 @@ def questions_of(made: Generations) -> pd.DataFrame:
     """
     rows = []
     for function in made.model.functions:
-        completion, original = made.completions.get(function.id), identifiers(function.body)
+        completion = made.completions.get(function.id)
+        original = identifiers(function.body)
         if completion is None:
             continue
         logprobs = completion.token_logprobs or ()  # a local model always has them
@@ -89,7 +90,8 @@ def call_rows(written: Written) -> list[Row]:
     for key, functions, questions in _with_tool(written):
         calls = _counts([one.id for one in functions], questions)
         mean = average(calls, [one.repository for one in functions])
-        total, failed = len(questions), (questions.failure != "").sum()
+        total = len(questions)
+        failed = (questions.failure != "").sum()
         rows += [
             bare_row(*key, "calls", total, len(functions)),
             row(*key, "calls_per_function", mean),
@@ -152,7 +154,8 @@ def equal_calls_rows(
     compared is the expectation. Intervals take this share as given. A condition that asks never, or
     more often than any threshold, has no row.
     """
-    rows, doubts = [], sorted(doubts, key=lambda frame: frame.calls.mean())
+    rows = []
+    doubts = sorted(doubts, key=lambda frame: frame.calls.mean())
     for name, frame in marks.items():
         calls = frame.calls.mean()
         for low, high in pairwise(doubts):
@@ -214,7 +217,8 @@ def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float
     This is exact for the first call that a threshold removes from an answer; after it the answer
     might have continued differently.
     """
-    rows, right = [], questions.right.astype(bool)
+    rows = []
+    right = questions.right.astype(bool)
     for threshold in thresholds:
         kept = (questions.probability >= threshold) & (threshold < 1)
         shares = {"kept_right": kept[right], "kept_wrong": kept[~right], "right": right[kept]}

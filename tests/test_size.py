@@ -43,9 +43,9 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 99_550),
-        ("data/recipes", 32_752),
-        ("tests", 97_803),
+        ("lib", 99_404),
+        ("data/recipes", 32_672),
+        ("tests", 97_165),
         ("data/paper", 500),
         ("docs", 1_615),
     ],

@@ -4,6 +4,7 @@ of workers.
 
 from collections import Counter
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -68,11 +69,10 @@ def judgements(predictions, workers=None):
 @pytest.fixture(scope="module")
 def repositories(tmp_path_factory):
     found = []
-    for name, helpers in (("one", HELPERS + NUMBERS), ("two", HELPERS)):
-        root = tmp_path_factory.mktemp(name, numbered=False)
+    for name, more in {"one": NUMBERS, "two": ""}.items():
+        found.append(root := tmp_path_factory.mktemp(name, numbered=False))
         (root / "boxes.py").write_text(MODULE.format(name=name))
-        (root / "helpers.py").write_text(helpers)
-        found.append(root)
+        (root / "helpers.py").write_text(HELPERS + more)
     return found
 
 
@@ -95,12 +95,12 @@ def frame(predictions):
 def test_a_limit_is_spread_in_proportion_but_for_the_least_and_a_larger_one_only_adds():
     sizes = {"a": 285, "b": 86, "c": 85, "d": 82, "e": 14, "f": 192}
     found = {a: [SimpleNamespace(id=f"{a}{i}") for i in range(n)] for a, n in sizes.items()}
-    whole, taken = [one.id for own in found.values() for one in own], []
-    for limit, shares in (6, [1] * 6), (30, [5] * 6), (300, [115, 35, 34, 33, 5, 78]):
+    taken = []
+    for limit, shares in (6, [1] * 6), (300, [115, 35, 34, 33, 5, 78]), (None, sizes.values()):
         ids = [one.id for one in evaluation.sample(found, limit)]
-        assert [*Counter(id[0] for id in ids).values()] == shares and {*taken} <= {*ids}
+        assert [*Counter(id[0] for id in ids).values()] == [*shares] and {*taken} <= {*ids}
         taken = ids
-    assert [one.id for one in evaluation.sample(found, None)] == whole
+    assert ids == [one.id for own in found.values() for one in own]
 
 
 def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
@@ -117,15 +117,13 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
 
 def test_a_row_holds_what_became_of_its_function(frame, predictions):
     assert list(frame.id) == [one.id for one in predictions]
-    names = [f"{one.repository} {one.qualified_name}" for one in predictions]
-    fields = "exact_match passed failures next_identifier prefix dependencies covered".split()
-    rows = dict(zip(names, frame[fields].itertuples(index=False, name=None), strict=True))
-    assert rows["one double"] == (True, True, "", True, 1, 1, 1)
-    assert rows["two double"] == (False, False, "E0602", False, 0, 1, 0)
-    assert rows["one Box.grow"] == (True, True, "", True, 1, 2, 2)
-    # self is right, the rest is not
-    assert rows["two Box.grow"][:4] == (False, False, "E1101", True)
-    assert rows["two Box.grow"][-1] == 0
+    fields = "cluster exact_match passed failures next_identifier prefix dependencies covered"
+    assert list(frame[fields.split()].itertuples(index=False, name=None)) == [
+        ("one", True, True, "", True, 1, 2, 2),
+        ("one", True, True, "", True, 1, 1, 1),
+        ("two", False, False, "E1101", True, 0, 2, 0),  # self is right, the rest is not
+        ("two", False, False, "E0602", False, 0, 1, 0),
+    ]
 
 
 def test_several_models_and_workers_at_once_get_the_rows_that_each_gets_alone(
@@ -152,10 +150,7 @@ def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
 
 
 def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch):
-    def crash(*_):
-        raise WorkerLost("crashed")
-
-    monkeypatch.setattr(evaluation, "messages_of", crash)
+    monkeypatch.setattr(evaluation, "messages_of", Mock(side_effect=WorkerLost("crashed")))
     one, text = next(iter(predictions)), "    return self.lost"
     for _ in range(2):
         pairs = [(one, written(one.id, text))]
@@ -167,12 +162,10 @@ def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch)
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
     (tmp_path / "boxes.py").write_text(MODULE.format(name="here"))
-    found, passed = held_out_functions([tmp_path]), []
-    double = next(one for one in found if one.qualified_name == "double")
-    for text in (HELPERS, "class helper:\n    thing = 1\n"):
+    *_, double = held_out_functions([tmp_path])
+    for text, passed in (HELPERS, False), ("class helper:\n    thing = 1\n", True):
         (tmp_path / "helpers.py").write_text(text)
-        passed += judgements({double: "    return helper.thing"}).passed.tolist()
-    assert passed == [False, True]
+        assert [*judgements({double: "    return helper.thing"}).passed] == [passed]
 
 
 def test_a_model_is_evaluated_through_the_contract(tmp_path, functions, tool):

@@ -4,7 +4,6 @@ what is written.
 
 import json
 import multiprocessing
-import sys
 import time
 from dataclasses import replace
 
@@ -17,21 +16,16 @@ from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
 
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.decoding import distributions
 from lookuplab.models.loading import load
 from lookuplab.models.training import LLAMA, Recipe, begin, trained_share
-from lookuplab.run.cli import cli, main
-from lookuplab.toolgen.finetuning import (
-    RECIPES,
-    finetune,
-    labelled,
-    training_rows,
-)
+from lookuplab.run.cli import cli
+from lookuplab.toolgen.finetuning import RECIPES, finetune, labelled, training_rows
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.pairs import IGNORED, Pair, add_mark, encode
 
-FAMILIES = ("gpt2", "t5", "llama")
 BODIES = ["    for item in <COMP>items:\n        self.<COMP>print(item)\n", "    return <COMP>x\n"]
 PAIRS = [
     Pair(f"p{i}", "Read the file.", f"def read{i}(path):", BODIES[i % 2] * (1 + i % 3))
@@ -39,6 +33,8 @@ PAIRS = [
 ]
 RECIPE = Recipe(epochs=2, learning_rate=2e-3, batch_size=8)
 LORA = replace(RECIPE, lora_rank=4)
+# The attention's projections in GPT-2, T5 and Llama
+ATTENTION = ("attn.c_attn", "attn.c_proj", "Attention", *LLAMA)
 
 
 def tune(base, output, recipe=RECIPE, marked=True, pairs=PAIRS, **options):
@@ -57,59 +53,43 @@ def weights(folder):
 
 def command(base, folder, *more):
     """The words of a training of PAIRS into ``folder``/m."""
-    corpus, lines = folder / "c.jsonl", []
-    for pair in PAIRS:
-        bare = {"id": pair.id, "docstring": pair.docstring, "signature": pair.signature}
-        bodies = {"body": pair.unmarked().body, "marked_body": pair.body}
-        lines.append(json.dumps(bare | bodies | {"marked_signature": pair.signature}))
-    corpus.write_text("\n".join(lines))
+    marked = ({"marked_signature": pair.signature, "marked_body": pair.body} for pair in PAIRS)
+    records = (vars(pair.unmarked()) | own for pair, own in zip(PAIRS, marked, strict=True))
+    corpus = folder / "c.jsonl"
+    paths.write_lines(corpus, (json.dumps(record, default=str) for record in records))
     words = "train", "toolgen", "--base", base, "--corpus", corpus, "-o", folder / "m"
-    return [str(word) for word in (*words, *more)]
+    return [str(word) for word in (*words, "--work", folder / "w", *more)]
 
 
-@pytest.fixture(scope="module")
-def tuned(bases, tmp_path_factory):
-    """(architecture, LoRA?) -> folder of a ToolGen variant."""
-    folders = {}
-    for name in FAMILIES:
-        for adapted, recipe in enumerate((RECIPE, LORA)):
-            folders[name, adapted] = tmp_path_factory.mktemp("tuned") / f"{name}-toolgen"
-            half = replace(recipe, bf16=name == "llama")  # as CodeLlama
-            tune(bases / name, folders[name, adapted], half)
-    return folders
+@pytest.fixture(scope="module", params=["gpt2", "t5", "llama"])
+def tuned(request, bases, tmp_path_factory):
+    """A base, and the folder of its ToolGen variants, by the library that loads them."""
+    base, folder = bases / request.param, tmp_path_factory.mktemp("tuned")
+    for library, recipe in {"transformers": RECIPE, "peft": LORA}.items():
+        tune(base, folder / library, replace(recipe, bf16=base.name == "llama"))  # as CodeLlama
+    return base, folder
 
 
-every = pytest.mark.parametrize("architecture", FAMILIES)
-
-
-@every
-@pytest.mark.parametrize("adapted", [False, True], ids=["full", "LoRA"])
-def test_the_loss_falls_the_card_says_so_and_the_folder_loads(tuned, architecture, adapted):
-    folder = tuned[architecture, adapted]
+@pytest.mark.parametrize("library", ["transformers", "peft"])
+def test_the_loss_falls_the_card_says_so_and_the_folder_loads(tuned, library):
+    folder = tuned[1] / library
     card, log = json.loads((folder / "card.json").read_text()), log_of(folder)
     assert (card["pairs"], card["steps"], len(log)) == (40, 10, 10)
     assert log[-1] == card["loss"] < log[0]
-    library = "peft" if adapted else "transformers"
     assert f"library_name: {library}" in (folder / "README.md").read_text()
     assert MARK in load(str(folder)).tokenizer.get_added_vocab()
     assert not list(folder.parent.glob("*.work/*/checkpoint-*"))
 
 
-@every
-def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(
-    bases, tuned, architecture
-):
-    before = load(str(bases / architecture)).module.state_dict()
-    model = load(str(tuned[architecture, True]))
+def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(tuned):
+    base, model = (load(str(folder)) for folder in (tuned[0], tuned[1] / "peft"))
     mark, after = model.tokenizer.get_added_vocab()[MARK], model.module.state_dict()
-    attention = {"gpt2": ("attn.c_attn", "attn.c_proj"), "t5": ("Attention",)}
-    for name, weight in before.items():
+    for name, weight in base.module.state_dict().items():
         changed = (weight != after[name]).any(-1).nonzero().flatten().tolist()
         if any(part in name for part in ("wte", "shared", "embed_tokens", "lm_head")):
             assert changed == [mark], name
         else:
-            named = any(part in name for part in attention.get(architecture, LLAMA))
-            trained = named and weight.ndim == 2 and "bias" not in name
+            trained = any(part in name for part in ATTENTION) and "bias" not in name
             assert bool(changed) == trained, name
 
 
@@ -198,33 +178,28 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
     ],
 )
 def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, words, message):
-    words = command(bases / "gpt2", tmp_path, "--work", tmp_path / "w", *words.split())
-    said = CliRunner().invoke(cli, words)
-    errors = [line for line in said.output.splitlines() if line.startswith("error: ")]
-    assert said.exit_code == 2 and len(errors) == 1 and message in errors[0], said.output
+    said = CliRunner().invoke(cli, command(bases / "gpt2", tmp_path, *words.split()))
+    [error] = [line for line in said.output.splitlines() if line.startswith("error: ")]
+    assert said.exit_code == 2 and message in error
     assert not (tmp_path / "m").exists()
 
 
-def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path, monkeypatch):
+def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     """GPT-2 has dropout, so that the state of the random numbers counts; epochs have 5 steps,
     checkpoints 3. One that was killed while it was written is no point to go on from.
     """
     lean = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}
     given = {"epochs": 4, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}
     settings = [f"-s{name}={value}" for name, value in given.items()]
-    work = tmp_path / "w"
-    words = command(bases / "gpt2", tmp_path, "--work", work, "--save-every", 3, *settings)
-    monkeypatch.setattr(sys, "argv", ["lookuplab", *words])
-    process = multiprocessing.get_context("fork").Process(target=main)
+    words = command(bases / "gpt2", tmp_path, "--save-every", 3, *settings)
+    process = multiprocessing.get_context("fork").Process(target=cli, args=[words])
     process.start()
-    while not list(work.glob("*/checkpoint-*/complete")) and process.is_alive():
+    while not (whole := list(tmp_path.glob("w/*/*/complete"))) and process.is_alive():
         time.sleep(0.02)
     process.kill()
     process.join()
     assert not (tmp_path / "m").exists()
-    [run] = work.iterdir()
-    (run / "checkpoint-19").mkdir()
-    (run / "checkpoint-19" / "trainer_state.json").touch()
+    paths.write_lines(whole[0].parents[1] / "checkpoint-19" / "trainer_state.json", ())
     said = CliRunner().invoke(cli, words)
     assert said.exit_code == 0 and "40 pairs, 20 steps" in said.output, said.output
     tune(bases / "gpt2", tmp_path / "n", Recipe(**given), save_every=100)
@@ -241,22 +216,18 @@ def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent(
 
 def test_the_packages_lora_trains_and_stores_embedding_and_head(bases, tmp_path):
     tune(bases / "llama", tmp_path / "m", replace(LORA, lora_embeddings=True, lora_dropout=0.05))
-    before, after = (load(str(folder)).module for folder in (bases / "llama", tmp_path / "m"))
+    old, new = (load(str(one)).module.state_dict() for one in (bases / "llama", tmp_path / "m"))
     for name in ("model.embed_tokens.weight", "lm_head.weight"):
-        old, new = (module.state_dict()[name] for module in (before, after))
-        assert (old != new[: len(old)]).any(-1).sum() > 10
-
-
-PAIR = Pair("r/f", "Double it.", "def f(x):", f"    return {MARK}x")
+        assert (old[name] != new[name][: len(old[name])]).any(-1).sum() > 10
 
 
 def test_the_marks_probability_is_read_before_each_token(tmp_path):
-    start = {"    ": 0.9}, {"return": 0.9}, {" ": 0.6, MARK: 0.3}
-    script = [*start, {MARK: 0.8}, {"x": 0.5, MARK: 0.25}, {END: 0.9}]
-    model = scripted(tmp_path, script=script, prompt=PAIR.prompt("decoder"))
-    found = mark_probabilities(model, [PAIR])
-    assert list(found.marked) == list(found.written) == [False, False, False, True, False, False]
-    assert list(found.probability)[2:5] == pytest.approx([0.3, 0.8, 0.25], abs=1e-3)
+    pair = Pair("r/f", "Double it.", "def f(x):", f"    {MARK}x")
+    script = [{"    ": 0.6, MARK: 0.3}, {MARK: 0.8}, {"x": 0.5, MARK: 0.25}, {END: 0.9}]
+    model = scripted(tmp_path, script=script, prompt=pair.prompt("decoder"))
+    found = mark_probabilities(model, [pair])
+    assert list(found.marked) == list(found.written) == [False, True, False, False]
+    assert list(found.probability)[:3] == pytest.approx([0.3, 0.8, 0.25], abs=1e-3)
     rows = {(row["condition"], row["metric"]): row for row in mark_rows("m", "after", found)}
     assert rows["after/marked", "mark_probability_percent"]["value"] == pytest.approx(80, abs=0.1)
-    assert rows["after/unmarked", "mark_written_percent"]["n"] == 5
+    assert rows["after/unmarked", "mark_written_percent"]["n"] == 3

@@ -1,4 +1,5 @@
-"""Generation with real Jedi on little repositories: Figure 4, equality with plain decoding, the
+"""Generation with real Jedi on little repositories: Figure 4, equality with plain decoding and with
+the literal reading (``test_jedi_tool`` compares Jedi's answers, ``test_success`` pylint's), the
 store, bad input.
 """
 
@@ -6,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from literal import Writer
 from scripted_model import BASE, CONTAINER, END, scripted, wanting
 from tool_calls import call_rows, offer_rows, questions_of, removal_rows, with_threshold
 
@@ -32,21 +34,13 @@ def text_of(done):
     return text
 
 
-def repository(folder, text):
-    """The functions of a repository of one file."""
-    folder.mkdir()
-    (folder / "file.py").write_text(text)
-    return extract(folder).functions
-
-
 def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_ones(
     tmp_path, functions, tool
 ):
-    loop = "    ", "for ", "update ", "in ", {MARK: 0.6}, {"changes": 0.7, "updates": 0.2}, ":\n"
-    invented = {"_updates": 0.7, "_registered_updates": 0.2}, {"append": 0.7, "add": 0.2}
-    call = "        ", "self", ".", MARK, invented[0], ".", MARK, invented[1]
-    last = "(", MARK, {"change": 0.7, "update": 0.2}, ")", END
-    done = write(wanting(tmp_path, functions[0], *loop, *call, *last), functions[:1], tool)
+    tokens = "    ", "for ", "update ", "in ", {MARK: 0.6}, {"changes": 0.7, "updates": 0.2}, ":\n"
+    tokens += "        ", "self", ".", MARK, {"_updates": 0.7, "_registered_updates": 0.2}, "."
+    tokens += MARK, {"append": 0.7, "add": 0.2}, "(", MARK, {"change": 0.7, "update": 0.2}, ")", END
+    done = write(wanting(tmp_path, functions[0], *tokens), functions[:1], tool)
     lines = "    for update in updates:", "        self._registered_updates.add(update)"
     assert text_of(done) == "\n".join(lines)
     asked = questions_of(done)
@@ -60,17 +54,14 @@ def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_
 def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
     model = wanting(tmp_path, functions[0], "    ", MARK, "self", ".", MARK, "name", END)
     done = write(model, functions[:1], tool)
-    assert [(row["metric"], row["value"], row["n"]) for row in call_rows({("m", "x"): done})] == [
-        ("calls", 2, 1),
-        ("calls_per_function", 2, 1),
-        ("not_offered_calls", 0, 2),
-        ("failed_calls", 0, 2),
-    ]
-    assert offer_rows({("m", "x"): done})[0]["value"] == 100  # percent of the calls answered
     [(id, own)] = done.completions.items()
     changed = Generations(done.model, {id: replace(own, text="    self.nothere")})
     assert list(questions_of(changed).chosen) == ["self", "nothere"]
-    assert call_rows({("m", "x"): changed})[2]["value"] == 1
+    for made, missing in (done, 0), (changed, 1):
+        calls = {row["metric"]: (row["value"], row["n"]) for row in call_rows({("m", "x"): made})}
+        assert calls["calls"] == calls["calls_per_function"] == (2, 1)
+        assert calls["not_offered_calls"] == (missing, 2) and calls["failed_calls"] == (0, 2)
+    assert offer_rows({("m", "x"): done})[0]["value"] == 100  # percent of the calls answered
 
 
 def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leaves_the_row_free(
@@ -86,40 +77,40 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
         write(model, functions[:1], JediTool(1))
 
 
-def copies(functions, count):
-    """Functions with prompts of different length."""
-    return [
-        replace(one, id=f"{one.id} {i}", docstring=" ".join([one.docstring] * (i + 1)))
-        for i, one in enumerate((functions * 3)[:count])
-    ]
-
-
 def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, functions, tool):
-    """At batch size 1 and 8."""
-    asked = copies(functions, 8)
-    one, full = (LocalModel(str(marking_model), batch_size=size) for size in (1, 8))
-    never = with_threshold(1)
-    ways = (one, never), (full, never), (full, ToolUse(None))
-    answers = [write(model, asked, tool, use, tokens=16) for model, use in ways]
-    marks, module = [answers[0].model.vocabulary.mark], one.module
-    for prompt in answers[0].model.prompts():
-        ids = one.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
-        theirs = module.generate(ids, max_new_tokens=16, do_sample=False, suppress_tokens=marks)
-        expected = theirs[0, 1 if module.config.is_encoder_decoder else ids.shape[1] :].tolist()
-        assert [list(done.completions[prompt.id].token_ids) for done in answers] == [expected] * 3
+    model = LocalModel(str(marking_model))
+    uses = with_threshold(1), ToolUse(None)
+    answers = [write(model, functions, tool, use, tokens=16) for use in uses]
+    given, module = answers[0].model, model.module
+    encoded = module.config.is_encoder_decoder
+    for prompt in given.prompts():
+        ids = model.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
+        options = {"max_new_tokens": 16, "suppress_tokens": [given.vocabulary.mark]}
+        theirs = module.generate(ids, do_sample=False, **options)[0]
+        expected = theirs[1 if encoded else ids.shape[1] :].tolist()
+        assert [list(done.completions[prompt.id].token_ids) for done in answers] == [expected] * 2
+        assert prompt.text.startswith("### Description:") == encoded
     assert questions_of(answers[0]).empty
-    headed = answers[0].model.prompts()[0].text.startswith("### Description:")
-    assert headed == module.config.is_encoder_decoder
+
+
+@pytest.mark.parametrize("marking_model", ["gpt2", "llama"], indirect=True)
+def test_the_literal_reading_writes_the_same_tokens(marking_model, functions, tool):
+    """Of a random model that writes many marks; calls without suggestions are among them."""
+    model = LocalModel(str(marking_model))
+    ours, writer = write(model, functions, tool, tokens=40), Writer(model)
+    for function in functions:
+        assert writer.write(function, 40) == list(ours.completions[function.id].token_ids)
+    assert (questions_of(ours).chosen != "").sum() > 3
 
 
 def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):
     text = CONTAINER.replace("from base import Base", BASE)
-    functions = repository(tmp_path / "repository", text)[:1]
+    (file := tmp_path / "file.py").write_text(text)
+    functions = extract(tmp_path).functions[:1]
     names = {"name": 0.6, "_registered_updates": 0.3}
     model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, names, END)
     with CompletionStore(":memory:") as store:
         first = write(model, functions, tool, store=store)
-        file = functions[0].root / functions[0].file
         file.write_text(text.replace("self.name", "self.title"))
         changed = write(model, functions, JediTool(1), store=store)  # one that has read nothing
     assert text_of(first) == "    self.name"

@@ -394,7 +394,8 @@ def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
 def page(spec: ApiSpec) -> str:
     """Documentation in the style of boto3's own pages: description, request syntax, parameters."""
     syntax = ",\n".join(f"      {p.name}='{p.type}'" for p in spec.parameters)
-    request = f"  response = client.{spec.name}(" + f"\n{syntax}\n  " * bool(syntax) + ")"
+    inside = f"\n{syntax}\n  " if syntax else ""
+    request = f"  response = client.{spec.name}({inside})"
     listed = "\n\n".join(
         f":type {p.name}: {p.type}\n:param {p.name}:{' [REQUIRED]' if p.required else ''}\n\n"
         f"  The {' '.join(identifier_words(p.name, 'apart'))}."

@@ -386,7 +386,7 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
                 continue
         for other in others:
             yield f"{rule}: {name or number}", replaced(found.source, [(node, repr(other))])
-    head = found.source[:-1].rstrip().rstrip(",") + ", " * bool(found.arguments)
+    head = found.source[:-1].rstrip().rstrip(",") + (", " if found.arguments else "")
     for name, default in found.parameters.items():
         if name not in dict(found.arguments):
             texts = [repr(not default)] if isinstance(default, bool) else []

@@ -273,7 +273,8 @@ class JudgedClaim:
     @property
     def deciding(self) -> Comparison:
         """The comparison that decides the direction."""
-        return self.extremes[self.direction == FAILS]
+        to_hold, to_fail = self.extremes
+        return to_fail if self.direction == FAILS else to_hold
 
     @property
     def numbers(self) -> frozenset[Any]:

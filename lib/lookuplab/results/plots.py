@@ -385,7 +385,7 @@ def _keys(
         for name, look in palette.items()
         if [*palette] != ["all"]
     }
-    below = with_n("API frequency" * ("high" in palette), told[name] * is_shared)
+    below = with_n("API frequency" if "high" in palette else "", told[name] if is_shared else "")
     return keys, f"{_wrapped(title, 78)}\n{below}".strip()
 
 

@@ -63,7 +63,7 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
         if kind == "newline":
             kind = "blank" if begins or depth > 0 else kind
             begins = depth == 0
-        depth += (kind == "opened") - (kind == "closed")
+        depth += {"opened": 1, "closed": -1}.get(kind, 0)
         yield kind, start, end
         at = end
     if depth or kind in ("endless", "joined"):

@@ -44,8 +44,8 @@ def test_only_code_is_counted():
     ("folder", "most"),
     [
         ("lib", 99_404),
-        ("data/recipes", 32_672),
-        ("tests", 97_205),
+        ("data/recipes", 32_671),
+        ("tests", 96_695),
         ("data/paper", 500),
         ("docs", 1_615),
     ],

@@ -17,6 +17,7 @@ from lookuplab.models.store import CompletionStore
 
 # the package has the function of its name
 complete_module = sys.modules["lookuplab.models.completions"]
+FOUR = Decoding(n=4, temperature=1.0)
 
 
 @pytest.fixture
@@ -25,18 +26,11 @@ def store(tmp_path):
         yield opened
 
 
-def test_answers_come_in_the_order_of_prompt_and_sample(store):
-    answers, _ = ask(many_prompts(9)[::-1], SAMPLED, store)
-    asked = [(f"task/{i}", n) for i in range(8, -1, -1) for n in (0, 1)]
-    assert [(one.id, one.sample) for one in answers] == asked
-
-
-@pytest.mark.parametrize(
-    ("decoding", "different"), [(Decoding(), 1), (Decoding(temperature=1.0), 2)]
-)
+@pytest.mark.parametrize(("decoding", "different"), [(Decoding(), 1), (SAMPLED, 4)])
 def test_equal_texts_share_a_greedy_answer_and_are_sampled_apart(store, decoding, different):
-    answers, calls = ask([Prompt("a", "x"), Prompt("b", "x")], decoding, store)
-    assert [one.id for one in answers] == ["a", "b"]
+    answers, calls = ask([Prompt("b", "x"), Prompt("a", "x")], decoding, store)
+    order = [(prompt, sample) for prompt in "ba" for sample in range(decoding.n)]
+    assert [(one.id, one.sample) for one in answers] == order
     assert len({one.text for one in answers}) == len(calls) == different
 
 
@@ -93,17 +87,10 @@ def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkey
 
 def test_answers_that_are_empty_or_cut_off_are_counted_once_for_each_model(monkeypatch):
     monkeypatch.setattr(complete_module, "ENDED", {})
-    ends = [("", "eos"), ("<think>so", "eos"), ("x", "length"), ("<think>so</think>y", "eos")]
-    monkeypatch.setattr(ToyModel, "chat", True)
-    answer = ToyModel.answer
-
-    def ended(*asked):
-        text, reason = ends[asked[2]]
-        return replace(answer(*asked), text=text, finish_reason=reason)
-
-    monkeypatch.setattr(ToyModel, "answer", ended)
+    texts = [{"text": text} for text in ("", "<think>so", "<think>so</think>y", "x")]
+    texts[3]["finish_reason"] = "length"
     for _ in range(2):
-        ask(many_prompts(1), Decoding(n=4, temperature=1.0), False)
+        ask(many_prompts(1), FOUR, False, chat=True, changes=texts)
     assert complete_module.unfinished() == ["toy: 2 of 4 answers empty, 1 cut off"]
 
 
@@ -135,12 +122,11 @@ def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
 
 
 def test_the_key_does_not_change_with_what_changes_no_answer():
-    one, many = Decoding(temperature=0.5), Decoding(temperature=0.5, n=20)
-    assert key(decoding=one) == key(decoding=many), "the sample index says it"
+    sampled, renamed = Decoding(temperature=0.5), replace(PROMPT, id="b")
+    assert key(decoding=sampled) == key(decoding=replace(sampled, n=20)), "the sample index says it"
     assert key() == key(identity=dict(reversed(IDENTITY.items())))
     named = [replace(PROMPT, choices=names) for names in (("a", "b"), ("b", "a", "b"))]
     assert key(prompt=named[0]) == key(prompt=named[1])
-    renamed, sampled = replace(PROMPT, id="b"), Decoding(temperature=0.2)
     assert key() == key(prompt=renamed), "a greedy answer"
     assert key(decoding=sampled) != key(decoding=sampled, prompt=renamed)
 
@@ -158,16 +144,14 @@ def test_keys_of_stores_that_exist_stay_as_they_were():
 
 
 def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypatch, tmp_path):
-    answer, margins = ToyModel.answer, (NEAR_TIE_MARGIN / 5, NEAR_TIE_MARGIN, None, 0.0)
-    monkeypatch.setattr(ToyModel, "answer", lambda *a: replace(answer(*a), margin=margins[a[2]]))
     monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log"))
-    decoding = Decoding(n=4, temperature=1.0)
+    margins = NEAR_TIE_MARGIN / 5, NEAR_TIE_MARGIN, None, 0.0
+    asked = {"store": False, "changes": [{"margin": margin} for margin in margins]}
     for tool in ("jedi 1", "jedi 2"):
-        ask(many_prompts(1), decoding, False, identity={"tool": tool})
+        ask([PROMPT], FOUR, tool=tool, **asked)
     score(ToyModel(), [(PROMPT, "x")], store=False)  # no answer
-    ask([PROMPT], decoding, False)
+    ask(many_prompts(1), FOUR, **asked)
     rows = [line.split(",") for line in (tmp_path / "log").read_text().splitlines()]
     assert rows[:4] == rows[4:8] and len(rows) == 12 and rows[8][3] != rows[0][3]
-    near = ["2e-05", "", "", "0e+00"]
-    told = [["toy", "task/0", str(sample), near[sample]] for sample in range(4)]
+    told = [["toy", "a", str(at), near] for at, near in enumerate(("2e-05", "", "", "0e+00"))]
     assert [[*row[:3], row[-1]] for row in rows[:4]] == told

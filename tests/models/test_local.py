@@ -2,7 +2,6 @@
 and clear errors.
 """
 
-import functools
 import gc
 import math
 import shutil
@@ -11,6 +10,7 @@ import weakref
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,14 +19,14 @@ from safetensors.torch import load_file, save_file
 from tiny_architectures import (
     ARCHITECTURES,
     CONTEXT,
-    TOLERANCE,
     answered,
+    assert_equal,
     assert_log_probabilities,
     by_request,
     byte_tokenizer,
     save,
 )
-from transformers import AutoModelForCausalLM, ByT5Tokenizer
+from transformers import ByT5Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
@@ -70,34 +70,26 @@ def answer(model, prompt, decoding):
 
 def record_rows(model, fail_above=math.inf):
     """Note the rows of every forward pass; more than ``fail_above`` rows do not fit into memory."""
-    rows, forward = [], model.module.forward
+    rows = []
 
-    @functools.wraps(forward)
-    def recorded(*args, **kwargs):
-        rows.append(kwargs["input_ids"].shape[0])
+    def note(_module, _arguments, options):
+        rows.append(len(options["input_ids"]))
         if rows[-1] > fail_above:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return forward(*args, **kwargs)
 
-    model.module.forward = recorded
+    model.module.register_forward_pre_hook(note, with_kwargs=True)
     return rows
-
-
-def generated(model, prompt, **options):
-    """The tokens that Transformers writes."""
-    ids = torch.tensor([model.prompt_ids(prompt.text)])
-    whole = model.module.generate(ids, do_sample=False, **options)[0]
-    return tuple(whole[ids.shape[1] if model.causal else 1 :].tolist())
 
 
 def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model):
     done = answers(model, LONG)
     for prompt in PROMPTS[::3]:
-        one = done[prompt.id, 0]
-        assert one.token_ids == generated(model, prompt, max_new_tokens=20, num_beams=1)
+        one, read = done[prompt.id, 0], model.prompt_ids(prompt.text)
+        whole = model.module.generate(torch.tensor([read]), max_new_tokens=20)[0]
+        before = read if model.causal else []
+        # an encoder-decoder's begins with a token of its own
+        assert one.token_ids == tuple(whole[len(before) or 1 :].tolist())
         assert_log_probabilities(model, prompt, one)
-        assert "".join(one.tokens) == one.text
-        before = model.prompt_ids(prompt.text) if model.causal else []
         start, whole = decoded(model.tokenizer, [before, [*before, *one.token_ids]])
         assert start + one.text == whole
 
@@ -108,11 +100,8 @@ def test_samples_are_the_same_at_batch_sizes_1_7_and_64(model, monkeypatch):
     for size in (1, 7, 64):
         monkeypatch.setattr(model, "batch_size", size)
         found.append(answers(model, decoding, *PROMPTS[::2]))
-    for key, one in found[0].items():
-        for other in found[1:]:
-            logprobs = other[key].token_logprobs
-            assert logprobs == pytest.approx(one.token_logprobs, abs=TOLERANCE)
-            assert replace(one, token_logprobs=logprobs) == other[key]
+    for other in found[1:]:
+        assert_equal(other, found[0])
 
 
 def test_scores_are_those_of_a_plain_forward_pass(model):
@@ -132,42 +121,23 @@ def test_rows_beyond_the_context_window_end_there(plain):
     assert cut and {one.prompt_tokens + len(one.tokens) for one in cut} == {CONTEXT}
 
 
-def test_a_stop_string_ends_a_row_with_the_token_that_completes_it(plain):
-    for prompt in PROMPTS[::3]:
-        whole = answer(plain, prompt, LONG)
-        if stop := "".join(whole.tokens[4:6]):
-            done = answer(plain, prompt, replace(LONG, stop=("never written", stop)))
-            assert done.token_ids == whole.token_ids[: len(done.token_ids)]
-            assert done.finish_reason == "stop" and stop in done.text
-            assert stop not in "".join(done.tokens[:-1])
-
-
-class ThreePieces:
-    """A rule that has read enough after three pieces."""
-
-    name = "three_pieces"
-
-    def __init__(self):
-        self.read = 0
-
-    def feed(self, piece):
-        self.read += 1
-        return self.read == 3 + len(piece) % 2
-
-
-def test_finished_rows_leave_the_batch_and_the_others_go_on(llama):
-    model = LocalModel(llama)
-    free, rows = answers(model, LONG), record_rows(model)
-    done = answers(model, replace(LONG, stop_rule=ThreePieces))
+def test_a_stop_string_ends_a_row_with_its_last_token_and_the_others_go_on_without_it(plain):
+    free, rows = answers(plain, LONG), record_rows(plain)
+    stop = {"".join(one.tokens[4:6]) for one in [*free.values()][::3]} - {""}
+    done = answers(plain, replace(LONG, stop=("never written", *stop)))
     assert rows[-1] < rows[0] and rows == sorted(rows, reverse=True)
     for key, one in done.items():
         assert one.token_ids == free[key].token_ids[: len(one.tokens)]
+        texts = one.text, "".join(one.tokens[:-1])
+        assert [any(map(text.count, stop)) for text in texts] == [
+            one.finish_reason == "stop",
+            False,
+        ]
 
 
-def test_samples_of_one_prompt_read_it_once_and_differ(llama):
-    model = LocalModel(llama)
-    rows = record_rows(model)
-    done = answers(model, replace(SHORT, n=5, temperature=1.0), *PROMPTS[:2])
+def test_samples_of_one_prompt_read_it_once_and_differ(plain):
+    rows = record_rows(plain)
+    done = answers(plain, replace(SHORT, n=5, temperature=1.0), *PROMPTS[:2])
     assert rows[:2] == [2, 10] and len({one.token_ids for one in done.values()}) == 10
 
 
@@ -267,29 +237,28 @@ def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, p
 
 def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypatch):
     model = LocalModel(llama, batch_size=4)
-    requests = [(Prompt(f"p{i}", "again " * i + "client."), 0) for i in range(9)]
+    asked = [(Prompt(str(i), "again " * i + "client."), 0) for i in range(9)]
 
-    def batches(asked):
-        done = model.generate(asked, SHORT)
-        return [[one.id for one in batch] for batch in done]
+    def batches(requests):
+        done = model.generate(requests, SHORT)
+        return ["".join(one.id for one in batch) for batch in done]
 
-    whole = [["p8", "p7", "p6", "p5"], ["p4", "p3", "p2", "p1"], ["p0"]]
-    assert batches(requests) == batches(requests[::-1]) == whole
-    assert batches(requests[:5]) == whole[1:], "an interrupted run goes on with the same batches"
-    longest = len(model.prompt_ids(requests[8][0].text))
+    assert batches(asked) == batches(asked[::-1]) == ["8765", "4321", "0"]
+    assert batches(asked[:5]) == ["4321", "0"], "an interrupted run has the same batches"
+    longest = len(model.prompt_ids(asked[8][0].text))
     monkeypatch.setattr("lookuplab.models.decoding.CPU_TOKENS", 2 * longest)
-    assert [len(batch) for batch in batches(requests)][:2] == [2, 2]
+    assert batches(asked)[:2] == ["87", "65"]
 
 
 def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
-    text, decoding = "".join(f"name{i} = {i}\n" for i in range(60)), Decoding(max_new_tokens=10)
+    long, decoding = Prompt("long", "".join(f"name{i} = {i}\n" for i in range(60))), Decoding(10)
     with pytest.raises(UserError, match=r"'long' has .* tokens and the model's context is 96"):
-        answers(plain, decoding, PROMPTS[0], Prompt("long", text))
-    ids, decoding = plain.prompt_ids(text), replace(decoding, truncation="left")
-    done = answer(plain, Prompt("long", text), decoding)
-    same = answer(plain, Prompt("cut", plain.tokenizer.decode(ids[-CONTEXT + 10 :])), decoding)
+        answers(plain, decoding, PROMPTS[0], long)
+    decoding, ids = replace(decoding, truncation="left"), plain.prompt_ids(long.text)
+    done = answer(plain, long, decoding)
+    same = answer(plain, Prompt("cut", plain.tokenizer.decode(ids[10 - CONTEXT :])), decoding)
     assert (done.prompt_tokens, done.prompt_dropped) == (CONTEXT - 10, len(ids) - CONTEXT + 10)
-    assert done.token_ids == same.token_ids and same.prompt_dropped == 0
+    assert done.token_ids == same.token_ids
 
 
 def test_an_empty_or_a_cut_prompt_begins_with_the_begin_of_text_token(llama):
@@ -369,18 +338,12 @@ def test_on_a_gpu_only_the_kit_s_own_models_stay_in_float32(llama, monkeypatch):
 
 
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
-    model, read = LocalModel(llama), AutoModelForCausalLM.from_pretrained
-
-    def spread(*arguments, **options):
-        module, report = read(*arguments, **options)
-        module.hf_device_map = {"model.layers.0": 0, "model.layers.1": "cpu"}
-        return module, report
-
-    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", spread)
-    for name, answer in (("is_available", True), ("empty_cache", None)):
-        monkeypatch.setattr(torch.cuda, name, lambda answer=answer: answer)
+    model, spread = LocalModel(llama), SimpleNamespace(hf_device_map={"a": 0, "b": "cpu"})
+    monkeypatch.setattr(model, "_read", lambda *_, **__: (spread, {"missing_keys": []}))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     with pytest.raises(UserError, match="does not fit on the GPUs in float32"):
-        answers(model, Decoding())
+        _ = model.module
 
 
 def test_a_model_over_two_devices_answers_as_on_one(llama, plain):
@@ -426,12 +389,8 @@ def test_an_adapter_changes_answers_and_identity(llama, plain, tmp_path):
     assert any(done[key].token_ids != expected[key].token_ids for key in done)
 
 
-def without(pattern):
-    def change(folder):
-        for file in folder.glob(pattern):
-            file.unlink()
-
-    return change
+def without(name):
+    return lambda folder: (folder / name).unlink()
 
 
 def written(name, text):
@@ -467,7 +426,7 @@ FAILING = "{{ messages[0].nothing.at_all }}"
     ("change", "asked", "message"),
     [
         (without("tokenizer.json"), "x", "no usable tokenizer|cannot load model"),
-        (without("*.safetensors"), "x", "cannot load model"),
+        (without("model.safetensors"), "x", "cannot load model"),
         (without("config.json"), "x", "is no checkpoint: it has no config.json"),
         (written("config.json", "[]"), "x", "cannot load model"),
         (written("model.safetensors", LFS), "x", "pointer of Git LFS.*git lfs pull"),

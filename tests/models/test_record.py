@@ -1,15 +1,13 @@
 """The record: exact, the same bytes, found where it fits and nowhere else; what differs from it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
-from toy_model import Kept, ToyModel, many_prompts
+from toy_model import Kept, ask, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import complete, record, store
+from lookuplab.models import record, store
 from lookuplab.models.store import CompletionStore
 from recipes.mini.record import write_file
 
@@ -20,13 +18,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "MINI", tmp_path / "mini")
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "runs" / "completions.sqlite"))
     return tmp_path / "mini" / "record"
-
-
-class ExactModel(ToyModel):
-    """Its log-probabilities are float32, as those of local models in float32."""
-
-    def answer(self, prompt, sample, decoding):
-        return replace(super().answer(prompt, sample, decoding), token_logprobs=(-0.5, SINGLE))
 
 
 SINGLE, SMALL = float(np.float32(-0.1)), float(np.float32(-1e-8))  # float32 holds them exactly
@@ -82,28 +73,23 @@ def test_an_answer_that_would_not_come_back_exactly_is_refused(folder, changed):
         write_file("completions", {"a/1/0": answer(**changed)}, folder / "c.parquet")
 
 
-def ask(model, count=3, file=None):
-    model.calls.clear()
-    return complete(model, many_prompts(count), store=file, progress=False)
-
-
 def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monkeypatch):
-    model = ExactModel()
-    first = ask(model)
+    def made(count=3, **options):
+        # its log-probabilities are float32, as those of local models in float32
+        exact = [{"token_logprobs": (-0.5, SINGLE)}]
+        return ask(many_prompts(count), changes=exact, **options)
+
+    first, _ = made()
     with CompletionStore() as full:
         write_file("completions", full.everything(), folder / "completions.parquet")
-        full.db.execute("DELETE FROM completions")
-        full.db.commit()
-    assert ask(model) == first and not model.calls
+        full.forget(full.everything())
+    assert made() == (first, [])
     with CompletionStore() as empty:
         assert not empty.everything(), "nothing was copied"
-    ask(model, 4)
-    assert model.calls == [("task/3", 0)]
-    ask(model, file=False)
-    assert len(model.calls) == 3, "a store in memory is for making everything anew"
+    assert made(4)[1] == [("task/3", 0)]
+    assert len(made(store=False)[1]) == 3, "a store in memory is for making everything anew"
     monkeypatch.setenv(record.RECORD_VARIABLE, "off")
-    ask(model)
-    assert len(model.calls) == 3
+    assert len(made()[1]) == 3
 
 
 def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_apart(
@@ -135,14 +121,12 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_t
 
 
 def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference():
-    old, tie = answer(margin=0.5), answer(margin=5e-5)
+    old, other = answer(margin=0.5), answer(margin=0.5, text="m")
     digits = answer(margin=0.5 + 5e-5, token_logprobs=[-0.25 + 5e-5, -0.0, SINGLE, SMALL])
-    assert record.differences("completions", old, digits) == ([], False)
     moved = answer(margin=0.5, token_logprobs=[-0.25, -0.0, -0.2, 0.0])
-    for was, now, near in ((old, moved, False), (old, answer(margin=0.5, text="m"), False)):
-        said, explained = record.differences("completions", was, now)
-        assert len(said) == 1 and explained == near
-    assert record.differences("completions", tie, answer(margin=0.5, text="m"))[1]
+    pairs = (old, digits), (old, moved), (old, other), (answer(margin=5e-5), other)
+    found = [record.differences("completions", *pair) for pair in pairs]
+    assert [(len(said), near) for said, near in found] == [(0, 0), (1, 0), (1, 0), (2, 1)]
     assert record.differences("verdicts", [1], [2]) == (["[1] -> [2]"], False)
     errors = [{"error": f"0.94339622641509{end} (ACTUAL)"} for end in ("41", "44")]
     assert record.differences("verdicts", *errors) == ([], False)  # another processor's last digit

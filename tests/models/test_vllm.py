@@ -2,14 +2,13 @@
 runs these tests in an environment of its own).
 """
 
-import math
 from dataclasses import replace
 
 import pytest
 from peft import LoraConfig
 from scripted_model import CONTAINER
 from test_local import PROMPTS
-from tiny_architectures import TOLERANCE, answered, save, save_chat
+from tiny_architectures import answered, assert_equal, by_request, save, save_chat
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
@@ -27,25 +26,13 @@ GREEDY = Decoding(max_new_tokens=20)
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # vLLM's own
 
 
-def assert_equal(answers, expected):
-    """Same tokens, texts and ends; log-probabilities and margins but for the last digits."""
-    assert answers.keys() == expected.keys()
-    for name, answer in answers.items():
-        same = replace(answer, token_logprobs=expected[name].token_logprobs)
-        assert same == expected[name]
-        assert answer.token_logprobs == pytest.approx(expected[name].token_logprobs, abs=TOLERANCE)
-        assert answer.record == expected[name].record
-        margins = (answer.margin or 0.0, expected[name].margin or 0.0)
-        assert math.isclose(*margins, abs_tol=TOLERANCE)
-
-
 def free_constrained_and_scored(model):
     """By (prompt's id, sample): answers, answers that begin with given names, and continuations."""
     names = ("client", "close", "put_object", "items")
     chosen = [replace(prompt, choices=names) for prompt in PROMPTS[:5]]
     pairs = [(prompt, "client.put_object(Key='名')" * (i % 3)) for i, prompt in enumerate(PROMPTS)]
-    scored = {(one.id, 0): one for batch in model.score(pairs) for one in batch}
-    return answered(model, GREEDY, PROMPTS), answered(model, GREEDY, chosen), scored
+    done = answered(model, GREEDY, PROMPTS), answered(model, GREEDY, chosen)
+    return *done, by_request(model.score(pairs))
 
 
 @pytest.mark.parametrize(

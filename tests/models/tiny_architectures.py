@@ -2,6 +2,8 @@
 tokenizers; and what a local model answers.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -138,6 +140,17 @@ def answered(model, decoding, prompts):
 
 def by_request(batches):
     return {(done.id, done.sample): done for batch in batches for done in batch}
+
+
+def assert_equal(answers, expected):
+    """Same tokens, texts and ends; log-probabilities and margins but for the last digits."""
+    assert answers.keys() == expected.keys()
+    for name, answer in answers.items():
+        one = expected[name]
+        assert answer == replace(one, token_logprobs=answer.token_logprobs)
+        assert answer.token_logprobs == pytest.approx(one.token_logprobs, abs=TOLERANCE)
+        assert answer.margin == pytest.approx(one.margin, abs=TOLERANCE)
+        assert answer.record == one.record
 
 
 def assert_log_probabilities(model, prompt, done):

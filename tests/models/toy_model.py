@@ -6,6 +6,7 @@ python toy_model.py STORE LOG PROMPTS      writes one line a generated answer to
 
 import sys
 import time
+from dataclasses import replace
 from zlib import crc32
 
 from lookuplab.models import Completion, Decoding, Prompt, complete
@@ -22,15 +23,16 @@ class Kept(AnswerStore):
 
 
 class ToyModel:
-    """Answers with a hash of what it was asked, ``BATCH`` requests at a time; counts and logs what
-    it generates.
+    """Answers with a hash of what it was asked, but for the ``changes`` of each sample, ``BATCH``
+    requests at a time; counts and logs what it generates.
     """
 
-    chat = False
+    name = "toy"
 
-    def __init__(self, log=None, seconds=0.0, identity=None, name="toy"):
-        self.identity = identity or {"name": name, "revision": "1", "dtype": "float32"}
-        self.name, self.log, self.seconds, self.calls = name, log, seconds, []
+    def __init__(self, log=None, seconds=0.0, chat=False, changes=({},) * 9, **identity):
+        self.identity = {"name": "toy", "revision": "1", "dtype": "float32"} | identity
+        self.log, self.seconds, self.calls = log, seconds, []
+        self.chat, self.changes = chat, changes
 
     def generate(self, requests, decoding):
         for start in range(0, len(requests), BATCH):
@@ -51,7 +53,8 @@ class ToyModel:
         seed = (prompt.id, decoding.seed) if decoding.temperature else ()
         number = crc32(repr((prompt.text, sample, *seed)).encode())
         pieces, logprobs = (" ", str(number)), (-0.5, -1 / (1 + number))
-        return Completion(prompt.id, sample, f" {number}", pieces, (0, number), logprobs, "eos", 1)
+        made = Completion(prompt.id, sample, f" {number}", pieces, (0, number), logprobs, "eos", 1)
+        return replace(made, **self.changes[sample])
 
 
 def ask(prompts, decoding=Decoding(), store=None, **model):

@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from lookuplab.scoring.rates import (
     Array,
-    Kind,
+    IntervalKind,
     bare_row,
     jackknife,
     of_change,
@@ -117,7 +117,11 @@ SCORES = {
 
 
 def coverage_rows(
-    condition: str, counts: Array, sizes: Sequence[int], value: Callable[[Array], Array], kind: Kind
+    condition: str,
+    counts: Array,
+    sizes: Sequence[int],
+    value: Callable[[Array], Array],
+    kind: IntervalKind,
 ) -> list[dict[str, Any]]:
     """``coverage_percent``, in how many draws the interval holds the truth, and the intervals'
     ``mean_width``.

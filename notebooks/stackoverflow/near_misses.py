@@ -12,7 +12,7 @@ from rapidfuzz.distance import Levenshtein
 
 from lookuplab.errors import UNPARSABLE
 from lookuplab.scoring.rates import rate, row
-from lookuplab.stackoverflow.ds1000 import INSERT, PARTS, Problem, program, template
+from lookuplab.stackoverflow.ds1000 import INSERT, TEST_FUNCTIONS, Problem, program, template
 from lookuplab.stackoverflow.grader import Grader
 
 FAILURES = "compile_error test_execution test_string one_token one_argument near_miss".split()
@@ -34,7 +34,7 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     by_id = {problem.id: problem for problem in problems}
     failed = judged[judged.passed.eq(False)].reset_index(drop=True)
     pairs = [(by_id[id], code) for id, code in zip(failed.id, failed.solution, strict=True)]
-    of_values = [program(problem, code, PARTS[:1]) for problem, code in pairs]
+    of_values = [program(problem, code, TEST_FUNCTIONS[:1]) for problem, code in pairs]
     rows = []
     for (problem, code), run in zip(pairs, grader.outcomes(of_values), strict=True):
         compiles = _tree(problem, code) is not None

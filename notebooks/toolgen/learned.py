@@ -13,7 +13,7 @@ import torch
 from lookuplab.errors import UserError
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
-from lookuplab.models.names import folder_of, table_name
+from lookuplab.models.names import model_folder, table_name
 from lookuplab.scoring.rates import rate, row
 from lookuplab.toolgen.pairs import Pair, add_mark, encode, kind_of
 from lookuplab.toolgen.tool_use import role_of
@@ -60,7 +60,7 @@ def losses(models: Sequence[str]) -> pd.DataFrame:
 
 def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
     """A file that ``finetune`` wrote, and the model's name and condition (``role_of``)."""
-    path = folder_of(name) / file
+    path = model_folder(name) / file
     if not path.is_file():
         raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
     return path, role_of(table_name(name))

@@ -24,7 +24,7 @@ import pandas as pd
 
 from lookuplab.scoring.rates import (
     Array,
-    Kind,
+    IntervalKind,
     bare_row,
     jackknife,
     mcnemar,
@@ -112,8 +112,8 @@ class Metric:
     column: str = ""
     counts: str = ""
     value: Callable[[Array], Array] = ratio
-    kind: Kind = of_share
-    change: Kind = of_change
+    kind: IntervalKind = of_share
+    change: IntervalKind = of_change
     relative: bool = False
 
     @property
@@ -282,7 +282,7 @@ def _row(
     value: Callable[[Array], Array],
     counts: Array,
     clusters: pd.Series,
-    kind: Kind,
+    kind: IntervalKind,
 ) -> list[dict[str, Any]]:
     """The number at (model, condition, name) with its interval, unless it is unknown. The n of a
     change is that of the smaller side.

@@ -30,7 +30,7 @@ from transformers import ByT5Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.decoding import PARTS, choose
+from lookuplab.models.decoding import TURNS, choose
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decoded, located
 
@@ -212,7 +212,7 @@ class Asking:
 
 def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monkeypatch):
     model = LocalModel(llama)
-    monkeypatch.setitem(PARTS, "cpu", 4)
+    monkeypatch.setitem(TURNS, "cpu", 4)
     requests = [(prompt, 0) for prompt in PROMPTS]
     found = by_request(model.generate(requests, SHORT, partial(Asking, model.work)))
     for key, one in answers(plain, SHORT).items():

@@ -10,7 +10,7 @@ from tiny_architectures import save_chat
 
 from lookuplab.errors import UserError
 from lookuplab.models.loading import load
-from lookuplab.models.names import folder_of, split_revision, table_name
+from lookuplab.models.names import model_folder, split_revision, table_name
 from lookuplab.run.notebooks import Notebook, check, load_profile, plan
 
 OLD, NEW = "1" * 40, "2" * 40
@@ -131,7 +131,7 @@ def test_a_model_of_vllm_is_found_and_named_as_without_it(tmp_path, monkeypatch)
     (tmp_path / "tiny").mkdir()
     monkeypatch.chdir(tmp_path)
     assert table_name("vllm:mini-small?dtype=bfloat16") == "mini-small"
-    assert folder_of("vllm:mini-small") == folder_of("mini-small")
+    assert model_folder("vllm:mini-small") == model_folder("mini-small")
     profile = load_profile("paper")
     job = plan(
         Notebook(tmp_path / "n.ipynb", {"models": ["a"]}), profile, {"models": "vllm:./tiny?x=1"}

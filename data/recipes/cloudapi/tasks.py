@@ -44,7 +44,7 @@ GENERIC = {"generic_name", "shared_name"}
 IN_PACKAGES = {"shared_name"}
 
 
-Pair = tuple[ApiSpec, str]  # an API and a comment
+CommentedApi = tuple[ApiSpec, str]  # an API and a comment
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
@@ -107,7 +107,7 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
     return spec.id, *sorted(equals - {spec.id})
 
 
-def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[Pair]:
+def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[CommentedApi]:
     """Pairs (API, comment) in the order of their choice, spread over numbers of required arguments
     and frequencies.
 
@@ -157,7 +157,7 @@ def build(
     ``class``, is left out.
     """
     members = candidates(index, counts)
-    chosen = list[Pair]()
+    chosen = list[CommentedApi]()
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     for frequency, total in COMPOSITION.items():
         numbers = quotas(total) if per_class is None else dict.fromkeys(index.providers, per_class)
@@ -178,7 +178,7 @@ def matched(
     classes have too few APIs in common.
     """
     drawn = defaultdict[Any, list[Any]](list)
-    chosen = list[Pair]()
+    chosen = list[CommentedApi]()
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     for (name, provider), specs in candidates(index, counts).items():
         for spec in specs:
@@ -190,7 +190,7 @@ def matched(
                 for i in range(PROMPTS_PER_API)
             )
 
-    def half(*kind: str | int) -> list[Pair]:
+    def half(*kind: str | int) -> list[CommentedApi]:
         return [
             (spec, said)
             for *_, i, spec in sorted(drawn[kind])[: max(COMPOSITION.values())]
@@ -227,7 +227,7 @@ def matched(
 
 
 def tasks_of(
-    pairs: Sequence[Pair], index: ApiIndex, counts: DataFrame, seen: Counter[str]
+    pairs: Sequence[CommentedApi], index: ApiIndex, counts: DataFrame, seen: Counter[str]
 ) -> list[ApiTask]:
     """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
     seen = seen.copy()

@@ -54,8 +54,8 @@ RUN_SECONDS = 300  # for one value: code that waits or computes longer gives no 
 MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
 # Numbers, words, comparisons and templates
-PARTS = tables("mini/problems.yaml")
-IMPORTS = "\n".join(PARTS["imports"].values())
+TEXTS = tables("mini/problems.yaml")
+IMPORTS = "\n".join(TEXTS["imports"].values())
 KNOWN: dict[str, Any] = {}
 exec(IMPORTS, KNOWN)
 PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
@@ -111,7 +111,7 @@ def literal(value: object) -> Literal | None:
         kind = kind_of(value)
         source = source_of(value)
         known = {**KNOWN}
-        exec(PARTS["same"][kind], known)
+        exec(TEXTS["same"][kind], known)
         known["same"](eval(source, known), value)
         shown = source if kind in ("number", "exact") else repr(value)
         if len(shown) > PRINTED or len(shown.splitlines()) > 12 or " at 0x" in shown:
@@ -225,7 +225,7 @@ def drafts(example: DocExample) -> list[Draft]:
     for rule, target in other_arguments(first.call):
         found += again(first, "Semantic", rule, target)
     found += for_each(first)
-    if backwards := PARTS["backwards"].get(first.cases[0][1].kind):
+    if backwards := TEXTS["backwards"].get(first.cases[0][1].kind):
         found += again(first, "Difficult-Rewrite", REVERSED, first.target + backwards)
     return found
 
@@ -330,7 +330,7 @@ def surface(first: Draft) -> Iterator[Draft]:
     yield replace(draft, rule="reworded")
     yield replace(draft, rule="story around it")
     taken = names(ast.parse(f"{setup}\n{first.target}"))
-    free = (name for name in PARTS["variables"] if name not in taken)
+    free = (name for name in TEXTS["variables"] if name not in taken)
     if new := dict(zip(variables(first.target, setup), free, strict=False)):
         rule = f"renamed: {', '.join(map(' to '.join, new.items()))}"
         target = renamed(first.target, new)
@@ -445,7 +445,7 @@ def prompt(draft: Draft) -> str:
     elif expected.shown:
         lines += ["", show, "", expected.shown]
     code = "\n".join([*draft.example.imports, "", setup]).lstrip("\n")
-    return str(PARTS["prompt"]).format(question="\n".join(lines), code=code)
+    return str(TEXTS["prompt"]).format(question="\n".join(lines), code=code)
 
 
 def listed(codes: Iterable[str]) -> str:
@@ -458,17 +458,17 @@ def context(draft: Draft) -> str:
     """The program that tests an answer: both inputs, their values, and the comparison that fits."""
     several, _, part = draft.cases[0][1].kind.rpartition(" ")
     sources = [expected.source for _, expected in draft.cases]
-    compared = PARTS["same"][part]
+    compared = TEXTS["same"][part]
     if several:
-        compared = compared.replace("same(", "same_part(") + "\n\n" + PARTS["several"]
+        compared = compared.replace("same(", "same_part(") + "\n\n" + TEXTS["several"]
     used = "\n".join([*sources, compared])
     imports = draft.example.imports
     needed = {
         line
-        for name, line in PARTS["imports"].items()
+        for name, line in TEXTS["imports"].items()
         if re.search(rf"(?<![\w.'\"]){name}\b", used)
     }
-    return str(PARTS["context"]).format(
+    return str(TEXTS["context"]).format(
         imports="\n".join(dict.fromkeys([*imports, *sorted(needed)])),
         template_imports="\n".join(imports),
         inputs="\n".join(f"    {setup!r}," for setup, _ in draft.cases),
@@ -532,7 +532,7 @@ def examined(tried: Sequence[DocExample]) -> Iterator[list[Candidate]]:
 def _confine() -> None:
     def refuse(event: str, arguments: tuple[object, ...]) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wax+")
-        if writes or event in PARTS["blocked"]:
+        if writes or event in TEXTS["blocked"]:
             raise PermissionError(f"{event} is not for examples")
 
     def late(*_: object) -> None:
@@ -553,10 +553,10 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     """
     ids = count()
     given = 0.0
-    for library, share in PARTS["by_library"].items():
+    for library, share in TEXTS["by_library"].items():
         tried = examples_of(library.lower(), split)
         before = given
-        given = given + share / sum(PARTS["by_library"].values())
+        given = given + share / sum(TEXTS["by_library"].values())
         drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
         number = 0
         for family in chosen([found for found in examined(tried) if found], drawn):
@@ -659,7 +659,7 @@ def main() -> None:
     Example:
       python -m recipes.mini.problems
     """
-    whole = PARTS["by_perturbation"]
+    whole = TEXTS["by_perturbation"]
     third = {kind: number // 3 for kind, number in whole.items()}
     for path, split, numbers in (
         (PROBLEMS, "test", whole),

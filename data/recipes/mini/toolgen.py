@@ -38,7 +38,7 @@ from lookuplab.toolgen.functions import (
     locate,
     python_files,
 )
-from lookuplab.toolgen.pairs import Kind, Pair, encode
+from lookuplab.toolgen.pairs import ModelKind, Pair, encode
 from recipes import mini
 from recipes.mini import order, training
 from recipes.mini.finetuning import SETTINGS, finetuned
@@ -168,7 +168,7 @@ def pretrained(family: str) -> Path:
     target = (TOOLGEN_MODELS if family == "llama" else TOOLGEN_WORK / "pretrained") / family
     if not target.exists():
         spelled = tokenizer()
-        kind: Kind = "encoder-decoder" if family == "t5" else "decoder"
+        kind: ModelKind = "encoder-decoder" if family == "t5" else "decoder"
         examples = [  # a decoder also learns the prompt, which is code like the answer
             ((), one.prompt + one.answer) if kind == "decoder" else (one.prompt, one.answer)
             for one in encode(spelled, training_functions(), kind)

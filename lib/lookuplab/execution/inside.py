@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # characters of an error
 GONE = "ended before its test did"  # said of W, which may also have closed its end
-FILES, FILE_BYTES = 1000, 1 << 27  # what goes from one folder to the other at most
+SENT_FILES, SENT_BYTES = 1000, 1 << 27  # what goes from one folder to the other at most
 # Packages whose classes W may send back, and the functions and classes that may be called to
 # rebuild objects
 SENT_PACKAGES = """
@@ -190,14 +190,14 @@ class Sent(pickle.Unpickler):
 
 def own_files() -> "dict[str, bytes | None]":
     """The files in this process's folder and below: path -> content, and None for a folder. Links
-    and what is no plain file stay, as does what is more than FILES or FILE_BYTES.
+    and what is no plain file stay, as does what is more than SENT_FILES or SENT_BYTES.
     """
     found: dict[str, bytes | None] = {}
-    left = FILE_BYTES
+    left = SENT_BYTES
     for folder, folders, names in os.walk("."):
         for path in (os.path.join(folder, name)[2:] for name in (*folders, *names)):
             about = os.lstat(path)
-            if len(found) == FILES:
+            if len(found) == SENT_FILES:
                 return found
             if stat.S_ISDIR(about.st_mode):
                 found[path] = None

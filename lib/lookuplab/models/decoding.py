@@ -29,7 +29,7 @@ from lookuplab.models.tokens import TAIL, decoded, speller
 
 # Rows that ask a tool are so many batches, by the type of the device, which take turns: a GPU's
 # forward pass is shorter than Jedi's answer, so it computes one while the others wait for theirs.
-PARTS = {"cuda": 4}
+TURNS = {"cuda": 4}
 # drop finished rows once they are one in this many of the batch: each drop copies the cache
 COMPACT = 8
 
@@ -59,7 +59,7 @@ def decode_rows(
             for row in batch:
                 row.begin(model.tokenizer, decoding)
             asks = any(row.constraint and row.constraint.asks for row in batch)
-            parts = min(PARTS.get(model.module.device.type, 1), len(batch)) if asks else 1
+            parts = min(TURNS.get(model.module.device.type, 1), len(batch)) if asks else 1
             turns = [_decode(model, batch[i::parts], decoding, end_of_text) for i in range(parts)]
             while turns:
                 turns = [steps for steps in turns if next(steps, 0)]

@@ -30,12 +30,12 @@ from lookuplab.models.completions import (
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
     base_of,
-    folder_of,
     is_adapter,
     is_mini,
     is_model,
     mini_models,
     model_files,
+    model_folder,
     model_hash,
     split_revision,
     table_name,
@@ -107,7 +107,7 @@ class LocalModel:
     quantization_config: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.name, folder, own = table_name(self.place), folder_of(self.place), mini_models()
+        self.name, folder, own = table_name(self.place), model_folder(self.place), mini_models()
         if is_mini(self.place):
             if self.place not in own:
                 names = ", ".join(own) or "none yet: run `python -m recipes.mini.corpus models`"

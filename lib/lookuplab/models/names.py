@@ -101,7 +101,7 @@ def mini_models() -> dict[str, Path]:
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
 
 
-def folder_of(name: str) -> Path:
+def model_folder(name: str) -> Path:
     """The folder of one of the kit's own models, or the path that a name gives, whether or not it
     exists.
     """

@@ -80,7 +80,7 @@ FINISHED = dict.fromkeys(
 ) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
 HALVES = re.compile("[\ud800-\udfff]")  # of a character outside Unicode's first plane
 # pieces of a character: decoded alone, or as OpenAI writes them
-PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
+CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
 MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # of an error page
 
 
@@ -515,7 +515,7 @@ def spelled(text: str, pieces: Sequence[str]) -> list[str]:
     for piece in pieces:
         if at >= len(text):
             break
-        held += PARTS.sub(UNFINISHED, piece)
+        held += CHARACTER_PARTS.sub(UNFINISHED, piece)
         if held.endswith(UNFINISHED):
             parts.append("")
         elif found := re.compile(pattern(held)).match(text, at):

@@ -33,8 +33,8 @@ ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
-NOT_RUN = "on demand, not run again"
-OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RUN, PROCESSORS
+NOT_RERUN = "on demand, not run again"
+OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RERUN, PROCESSORS
 _USE = ["notebook", "model", "prompt", "sample"]  # identify an answer in the log
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
 
@@ -215,7 +215,7 @@ def compare(
                 result.texts[TIMED].append(name)
                 continue
             if is_old and name in (on_demand or ()):
-                result.texts[NOT_RUN].append(name)
+                result.texts[NOT_RERUN].append(name)
                 continue
             exact[name] = result.compare_processors(*records)
             if is_old:

@@ -20,7 +20,7 @@ import yaml
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load, record
 from lookuplab.models.completions import keys_of
-from lookuplab.models.names import OPENAI, VLLM, bare, folder_of, is_remote, split_options
+from lookuplab.models.names import OPENAI, VLLM, bare, is_remote, model_folder, split_options
 from lookuplab.models.store import CompletionStore
 from lookuplab.run import downloads
 from lookuplab.run.notebooks import Job, Named
@@ -128,7 +128,7 @@ def _stand_in(name: str) -> tuple[Any, int]:
         if is_remote(place):
             model.identity = load(name).identity
         elif not source:
-            weights = folder_of(name).glob("*.safetensors")
+            weights = model_folder(name).glob("*.safetensors")
             model = load(name)
             parameters = sum(file.stat().st_size for file in weights) // 2
         elif folder := downloads.cached(source):

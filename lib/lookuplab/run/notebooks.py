@@ -28,10 +28,10 @@ from lookuplab.models.names import (
     bare,
     is_mini,
     is_remote,
+    model_folder,
     split_options,
     table_name,
 )
-from lookuplab.models.names import folder_of as model_folder
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 
@@ -282,7 +282,7 @@ class Named(NamedTuple):
         if source and source.kind == "package":
             return source.folder
         is_path = _PATH.match(bare(self.text)) or _FILES.search(self.parameter)
-        return folder_of(self.text) if is_path and not is_remote(self.text) else None
+        return path_of(self.text) if is_path and not is_remote(self.text) else None
 
     @property
     def is_on_hub(self) -> bool:
@@ -375,7 +375,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
             if keyless := [model for model in value if model not in keyed]:
                 notes.append(f"{notebook.id}: left out, no key for {', '.join(keyless)}")
             value = keyed or value
-        elif name == "encoder" and value in profile.otherwise and not folder_of(value).exists():
+        elif name == "encoder" and value in profile.otherwise and not path_of(value).exists():
             other = profile.otherwise[value]
             notes.append(f"{other} is used: {value} is missing; {profile.steps[value]} makes it")
             value = other
@@ -505,7 +505,7 @@ def foreign_tasks(job: Job) -> Iterator[str]:
 
     The frequency classes of the mini tasks are counts in the mini models' training corpus.
     """
-    folder = folder_of(job.values.get("tasks_file", "")).resolve().parent
+    folder = path_of(job.values.get("tasks_file", "")).resolve().parent
     strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
     own_benchmark = job.values.get("benchmark")  # it has tasks of its own (own/model)
     if folder == paths.MINI / "cloudapi" and strangers and not own_benchmark:
@@ -530,7 +530,7 @@ def from_network(job: Job) -> list[downloads.Source]:
             if source.kind in ("environment", "file")
             and (
                 source.name == named.text
-                or source.path == folder_of(named.text)
+                or source.path == path_of(named.text)
                 or (is_corpus and source.name.startswith(f"{named.text}-"))
             )
         ]
@@ -551,7 +551,7 @@ def check(job: Job) -> None:
         downloads.get(source, whole=source.kind != "model")
 
 
-def folder_of(item: str) -> Path:
+def path_of(item: str) -> Path:
     """The location of a parameter's path; ``FOLDER/*`` means everything in the folder."""
     return paths.ROOT / Path(bare(item).removesuffix("/*")).expanduser()
 

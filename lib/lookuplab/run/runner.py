@@ -27,7 +27,7 @@ from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStor
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
-from lookuplab.run.notebooks import Job, all_notebooks, folder_of
+from lookuplab.run.notebooks import Job, all_notebooks, path_of
 
 # Variables that a launcher sets for its processes. Notebooks must not see them: training there
 # would wait for the others.
@@ -36,7 +36,9 @@ _LAUNCHER = re.compile(
 )
 # what the numbers of a store's line in ``USES_VARIABLE``'s file count
 USES = ("from the record", "found in the store", "made anew", "for the audit")
-NOT_RUN = Failure(0, "", "UserError", "not run: another notebook failed in a launched process", "")
+HELD_BACK = Failure(
+    0, "", "UserError", "not run: another notebook failed in a launched process", ""
+)
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -186,7 +188,7 @@ def run_jobs(
     with Progress("notebooks", len(jobs), parts=under_way) as progress:
         for phase in phases:
             if is_launched and any(results.values()):
-                results |= {id(job): NOT_RUN for job in phase}
+                results |= {id(job): HELD_BACK for job in phase}
                 continue
             run = partial(run_one, threads=threads, host=host)
             for job, failure in spread(run, phase, parallel, cluster):
@@ -247,7 +249,7 @@ def fingerprint(job: Job) -> str:
 
     For files named in its parameters, size and modification time stand for the content.
     """
-    places = [folder_of(named.text) for named in job.named()]
+    places = [path_of(named.text) for named in job.named()]
     files = [file for place in places for file in (place, *sorted(place.rglob("*")))]
     stats = [
         (str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()

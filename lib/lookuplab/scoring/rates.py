@@ -3,7 +3,7 @@
 Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole
 *clusters* are the independent observations. The variance of every number is the jackknife variance
 over clusters, and Student's t widens its interval if clusters are few, uneven, or all but a few
-alike. Four kinds of intervals (``Kind``) are based on this
+alike. Four kinds of intervals (``IntervalKind``) are based on this
 variance: of shares and scores (Korn and Graubard 1998), of changes of shares, of changes of scores,
 and of unbounded numbers. A share counts outcomes that are right or wrong (tasks solved,
 dependencies covered); a score is any other number from 0 to 1 (BLEU, edit similarity, MRR, AUROC).
@@ -81,7 +81,9 @@ class Estimates:
     n: Array
 
 
-Kind = Callable[[Estimates], tuple[Array, Array]]  # the lower and the upper ends of the intervals
+IntervalKind = Callable[
+    [Estimates], tuple[Array, Array]
+]  # the lower and the upper ends of the intervals
 
 
 def of_share(estimates: Estimates) -> tuple[Array, Array]:
@@ -135,7 +137,10 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
 
 
 def averages(
-    parts: ArrayLike, clusters: ArrayLike, wholes: ArrayLike | None = None, kind: Kind = of_number
+    parts: ArrayLike,
+    clusters: ArrayLike,
+    wholes: ArrayLike | None = None,
+    kind: IntervalKind = of_number,
 ) -> list[Rate]:
     """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each; by default the mean of
     each column.
@@ -153,7 +158,7 @@ def averages(
 def jackknife(
     statistic: Callable[[Array], Array],
     clusters: ArrayLike,
-    kind: Kind | Sequence[Kind] = of_number,
+    kind: IntervalKind | Sequence[IntervalKind] = of_number,
     wholes: ArrayLike | None = None,
 ) -> list[Rate]:
     """A smooth statistic of the sample with its interval.
@@ -183,7 +188,11 @@ def _by_cluster(clusters: ArrayLike, values: Array) -> Array:
 
 
 def _numbers(
-    kind: Kind | Sequence[Kind], values: Array, without: Array, sizes: Array, counts: Array
+    kind: IntervalKind | Sequence[IntervalKind],
+    values: Array,
+    without: Array,
+    sizes: Array,
+    counts: Array,
 ) -> list[Rate]:
     """Statistics with their jackknife intervals.
 
@@ -235,7 +244,7 @@ def paired_difference(
     first: ArrayLike,
     second: ArrayLike,
     clusters: ArrayLike | None = None,
-    kind: Kind = of_change,
+    kind: IntervalKind = of_change,
 ) -> Rate:
     """Mean of ``second - first``, (n,) each from 0 to 1 on the same ids; by default every id is its
     own cluster. ``kind``: ``of_score_change`` for scores.

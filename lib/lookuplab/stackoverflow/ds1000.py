@@ -31,7 +31,10 @@ STOP = ("</code>", "# SOLUTION END")  # where DS-1000 stops a generation
 CHAT = """Write a short code following the given format and indentation. Place the executable code \
 between <code> and \
 </code> tags, without any other non-executable things."""
-PARTS = ("test_execution", "test_string")  # the test's functions: of the values, of the code's text
+TEST_FUNCTIONS = (
+    "test_execution",
+    "test_string",
+)  # the test's functions: of the values, of the code's text
 INSERT = "[insert]"  # where a context puts the solution
 
 
@@ -103,7 +106,7 @@ def load_problems(file: Path | str) -> list[Problem]:
                 tuple(about.get("expressions", ())),
             )
             known = one.library in LIBRARIES and one.perturbation in PERTURBATIONS
-            if not known or PARTS[0] not in one.context or one.id in problems:
+            if not known or TEST_FUNCTIONS[0] not in one.context or one.id in problems:
                 raise ValueError("an unknown library or perturbation, no test, or a duplicate id")
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(
@@ -143,7 +146,7 @@ def template(context: str) -> str:
     return ""
 
 
-def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Program:
+def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIONS) -> Program:
     """The official program, which ends without an exception if and only if the solution is correct.
 
     Its ``imports`` are the third-party imports that run before the solution's first line, in the
@@ -151,7 +154,11 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Pr
     packages come first, each by itself, so that many problems share them. ``parts``: the parts of
     the test that run, for an analysis of failures.
     """
-    calls = [f"{part}(code)\n" for part in PARTS if part in parts and f"{part}(" in problem.context]
+    calls = [
+        f"{part}(code)\n"
+        for part in TEST_FUNCTIONS
+        if part in parts and f"{part}(" in problem.context
+    ]
     text = f"{problem.context}\ncode = {solution!r}\n" + "".join(calls)
     return Program(text + "\n" * (2 - len(calls)), _imports(problem.context), problem.id)
 

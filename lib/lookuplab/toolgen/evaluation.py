@@ -47,7 +47,7 @@ from lookuplab.toolgen.insertion import (
     read_source,
 )
 from lookuplab.toolgen.marking import marked_records
-from lookuplab.toolgen.pairs import Kind, kind_of, prompt_text
+from lookuplab.toolgen.pairs import ModelKind, kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import (
     COLUMNS,
@@ -188,7 +188,7 @@ class ToolGen(Benchmark[Original]):
     machines: Workers | None = None
     strict: bool = True
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
-    kind: Kind = "decoder"
+    kind: ModelKind = "decoder"
     decoding = FUNCTION_DECODING
     measures = ("passed", "empty", *COLUMNS)
 

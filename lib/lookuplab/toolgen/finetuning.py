@@ -23,7 +23,7 @@ from lookuplab.toolgen.pairs import (
     IGNORED,
     MARK,
     EncodedPair,
-    Kind,
+    ModelKind,
     Pair,
     add_mark,
     encode,
@@ -110,7 +110,9 @@ def training_rows(
     return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
 
 
-def labelled(example: EncodedPair, kind: Kind, loss_on: str = "answer") -> dict[str, list[int]]:
+def labelled(
+    example: EncodedPair, kind: ModelKind, loss_on: str = "answer"
+) -> dict[str, list[int]]:
     """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the
     model does that.
     """

@@ -16,7 +16,7 @@ from typing import Any
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
-from lookuplab.models.completions import StoreOrPath, complete
+from lookuplab.models.completions import Requests, StoreOrPath, complete
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool, content
@@ -26,7 +26,6 @@ from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 
 # the package's 128 tokens of code, plus marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
-Requests = Sequence[tuple[Prompt, int]]  # with the number of the sample
 
 
 @dataclass(eq=False)

@@ -22,7 +22,7 @@ DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
 BLANK = r"[^\S\n]"
 FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 # Lines at the margin that begin with a capital letter and have no sign of code
-WORDS = r"(?m:^(?:[A-Z][^=()\[\]{}@#\n]*)?(?:\n|\Z))+"
+PROSE_LINES = r"(?m:^(?:[A-Z][^=()\[\]{}@#\n]*)?(?:\n|\Z))+"
 
 
 class Location(NamedTuple):
@@ -175,7 +175,7 @@ def _extracted(location: Location, answer: str) -> Iterator[str]:
         yield text
         for whole in re.finditer(rf"^([ \t]*){name}.*(?:\n(?:\1[ \t)\]}}].*|[ \t]*))*", text, re.M):
             yield whole[0]
-        yield (bare := re.sub(rf"\A{WORDS}|{WORDS}\Z", "", text))
+        yield (bare := re.sub(rf"\A{PROSE_LINES}|{PROSE_LINES}\Z", "", text))
         first, _, rest = bare.lstrip("\n").partition("\n")
         indents = [_indent(line) for line in rest.split("\n") if line.strip()]
         if indents and not first[:1].isspace():

@@ -16,7 +16,7 @@ from lookuplab.paths import folder_hash
 from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
-from lookuplab.toolgen.pairs import Kind, writes_def
+from lookuplab.toolgen.pairs import ModelKind, writes_def
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
@@ -73,7 +73,7 @@ def content(root: Path) -> str:
 
 
 def unsaved(
-    lines: list[str], function: Function, written: str, kind: Kind, rules: Rules = PAPER_RULES
+    lines: list[str], function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> tuple[str, int, int]:
     """The file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT), and the
     caret after it: its line from 1, its column from 0 in characters.
@@ -106,7 +106,7 @@ def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> 
 
 
 def ask_tool(
-    tool: JediTool, function: Function, written: str, kind: Kind, rules: Rules = PAPER_RULES
+    tool: JediTool, function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> ToolAnswer:
     """TOOL-COMPLETE after what has been ``written`` of a function (see ``unsaved``).
 

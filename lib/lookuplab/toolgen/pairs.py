@@ -36,7 +36,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
 MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
 IGNORED = -100  # the label of a token without a loss
-Kind = Literal["decoder", "encoder-decoder"]  # of a model
+ModelKind = Literal["decoder", "encoder-decoder"]  # of a model
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Pair:
     body: str
     rules: Rules = PAPER_RULES
 
-    def prompt(self, kind: Kind) -> str:
+    def prompt(self, kind: ModelKind) -> str:
         """What a model of that kind reads: no marks."""
         return prompt_text(self.unmarked(), kind, self.rules)
 
-    def answer(self, kind: Kind) -> str:
+    def answer(self, kind: ModelKind) -> str:
         """What it writes: the body, or the function without docstring."""
         return f"{self.signature}\n{self.body}" if writes_def(kind, self.rules) else self.body
 
@@ -121,17 +121,17 @@ def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Co
     return pairs, +Counter({f"spelling {MARK} themselves": len(corpus) - len(pairs)})
 
 
-def kind_of(config: Any) -> Kind:
+def kind_of(config: Any) -> ModelKind:
     """The kind of model with a Transformers configuration."""
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
-def writes_def(kind: Kind, rules: Rules = PAPER_RULES) -> bool:
+def writes_def(kind: ModelKind, rules: Rules = PAPER_RULES) -> bool:
     """Whether such a model writes the function from its `def` on, not only the body."""
     return kind == "encoder-decoder" or not rules.given_signature
 
 
-def prompt_text(function: Any, kind: Kind, rules: Rules = PAPER_RULES) -> str:
+def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> str:
     """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``.
 
     Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An
@@ -180,7 +180,7 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
     return int(tokenizer.convert_tokens_to_ids(text))
 
 
-def encode(tokenizer: Any, pairs: Sequence[Pair], kind: Kind) -> list[EncodedPair]:
+def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[EncodedPair]:
     """The pairs in tokens. Prompt and answer are tokenised separately, as they are when the model
     answers.
 

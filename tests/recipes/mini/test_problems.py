@@ -44,7 +44,7 @@ def committed():
 
 
 def test_every_problem_is_of_a_held_out_object(committed):
-    number = sum(problems.PARTS["by_perturbation"].values())
+    number = sum(problems.TEXTS["by_perturbation"].values())
     assert len(ds1000.load_problems(problems.PROBLEMS)) == len(committed) == number
     objects = {record["metadata"]["object"] for record in committed} - {""}
     assert {*map(example_split, objects)} == {"test"}

@@ -1,5 +1,7 @@
 """Models that ask: who is taught and who tested, and lookups by the mark's probability."""
 
+from collections import Counter
+
 import asking
 import numpy as np
 from learned_triggers import looked_up
@@ -11,44 +13,34 @@ from lookuplab.cloudapi.tasks import load_tasks
 from recipes.mini.corpus import DEVELOPMENT_TASKS, FURTHER
 
 
-def test_half_of_the_drawn_apis_are_tested_on_two_tasks_at_most_and_no_development_api():
+def test_what_teaches_is_apart_from_the_apis_that_are_tested():
+    """Half of those that were drawn, each on two tasks at most, and no development API."""
     further = load_tasks(FURTHER)
-    tests = asking.tested(further[::-1])
+    tests, calls = asking.tested(further[::-1]), asking.taught(further)
     assert tests == asking.tested(further)  # whatever the order
-    apis = [task.target for task in tests]
-    assert len({*apis}) == 375 and max(map(apis.count, apis)) == 2
-    never = {task.target for task in tests if not task.count_name}
-    assert len(never) == 125
-    assert not {*apis} & {task.target for task in load_tasks(DEVELOPMENT_TASKS)}
-
-
-def test_no_text_that_teaches_calls_an_api_that_is_tested():
-    further = load_tasks(FURTHER)
-    apis = {api for task in asking.tested(further) for api in task.targets}
-    calls = asking.taught(further)
-    assert len(calls) > 1_300 and not {task.target for task in calls} & apis
+    apis = Counter(task.target for task in tests)
+    assert len(apis) == 375 and max(apis.values()) == 2
+    assert len({task.target for task in tests if not task.count_name}) == 125
+    assert not apis.keys() & {task.target for task in load_tasks(DEVELOPMENT_TASKS)}
+    called = {api for task in tests for api in task.targets}
+    assert len(calls) > 1_300 and not {task.target for task in calls} & called
     for task, written in calls.items():
         assert written.startswith(f"{task.target.rpartition('.')[2]}(")
 
 
-def first_pass():
-    frame = DataFrame({"asked": [0.9, 0.1, 0.6, 0.3], "minimum": [0.2, 0.4, 0.6, 0.8]})
-    return frame.assign(
-        model="m", valid=[False, True, False, True], exists=True, exists_anywhere=True
-    )
+FIRST = DataFrame({"asked": [0.9, 0.1, 0.6, 0.3], "minimum": [0.2, 0.4, 0.6, 0.8]}).assign(
+    model="m", valid=[False, True, False, True], exists=True, exists_anywhere=True
+)
 
 
 def test_asked_looks_up_where_the_mark_is_likely():
-    asked = triggered(first_pass(), "asked", [0.2, 0.5, 1])
+    asked = triggered(FIRST, "asked", [0.2, 0.5, 1])
     assert asked.T.astype(int).tolist() == [[1, 0, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1]]
 
 
 def test_at_equal_lookups_asking_helps_those_with_the_likeliest_mark():
-    first = first_pass()
-    right, wrong = first.assign(valid=True), first.assign(valid=False)
-    p = Passes(1, first, right, wrong, np.full(4, True))
+    p = Passes(1, FIRST, FIRST.assign(valid=True), FIRST.assign(valid=False), np.full(4, True))
     ways = looked_up(p, "errors", [1, 2, 3, 4], [0, 0.5, 1], 100)
-    assert ways["errors asked"].mean(axis=0).tolist() == [0.5, 1, 1]
-    assert ways["errors confidence"].mean(axis=0).tolist() == [0.5, 0.75, 1]
-    assert ways["errors random"].mean(axis=0).tolist() == [0.5, 0.75, 1]
+    for way, expected in {"asked": 1, "confidence": 0.75, "random": 0.75}.items():
+        assert ways[f"errors {way}"].mean(axis=0).tolist() == [0.5, expected, 1]
     assert looked_up(p, "m", [1, 2, 3, 4], [0.25], 0)["m asked"].mean() == 0.5  # the mark was right

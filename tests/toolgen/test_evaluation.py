@@ -61,9 +61,9 @@ def store(tmp_path_factory):
         yield
 
 
-def judgements(predictions, workers=None):
+def judgements(predictions):
     texts = {one.id: text for one, text in predictions.items()}
-    return judged_all(list(predictions), {"": texts}, PAPER_RULES, workers)[""]
+    return judged_all(list(predictions), {"": texts}, PAPER_RULES, workers=1)[""]
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,11 @@ def predictions(repositories):
 
 
 @pytest.fixture(scope="module")
-def frame(predictions):
-    return judgements(predictions, workers=1)
+def frames(predictions):
+    """Of two models, judged together by two workers."""
+    texts = {"base": {one.id: one.body for one in predictions}}
+    texts["toolgen"] = {one.id: text for one, text in predictions.items()}
+    return judged_all(list(predictions), texts, workers=2)
 
 
 def test_a_limit_is_spread_in_proportion_but_for_the_least_and_a_larger_one_only_adds():
@@ -115,7 +118,9 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
         judged_all([], {})
 
 
-def test_a_row_holds_what_became_of_its_function(frame, predictions):
+def test_a_row_holds_what_became_of_its_function(frames, predictions):
+    base, frame = frames.values()
+    assert base.exact_match.all() and base.passed.all()
     assert list(frame.id) == [one.id for one in predictions]
     fields = "cluster exact_match passed failures next_identifier prefix dependencies covered"
     assert list(frame[fields.split()].itertuples(index=False, name=None)) == [
@@ -126,27 +131,15 @@ def test_a_row_holds_what_became_of_its_function(frame, predictions):
     ]
 
 
-def test_several_models_and_workers_at_once_get_the_rows_that_each_gets_alone(
-    frame, predictions, tmp_path, monkeypatch
+def test_a_second_run_asks_nothing_gives_the_same_and_a_new_prediction_one_question(
+    frames, predictions, monkeypatch
 ):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    texts = {"base": {one.id: one.body for one in predictions}}
-    texts["toolgen"] = {one.id: text for one, text in predictions.items()}
-    both = judged_all(list(predictions), texts, workers=2)
-    pd.testing.assert_frame_equal(both["toolgen"], frame)
-    assert both["base"].exact_match.all() and both["base"].passed.all()
-
-
-def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
-    frame, predictions, monkeypatch
-):
-    asked, ask = [], evaluation._ask
-    monkeypatch.setattr(evaluation, "_ask", lambda *one: asked.append(one) or ask(*one))
-    pd.testing.assert_frame_equal(judgements(predictions), frame)
-    assert not asked
+    monkeypatch.setattr(evaluation, "_ask", ask := Mock(wraps=evaluation._ask))
+    pd.testing.assert_frame_equal(judgements(predictions), frames["toolgen"])
+    assert not ask.called
     # pylint's; the reference is the same
     judgements(predictions | {next(iter(predictions)): "    return self"})
-    assert [question[2] for question in asked] == [messages_of]
+    assert [call.args[2] for call in ask.call_args_list] == [messages_of]
 
 
 def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch):

@@ -2,14 +2,15 @@
 traps.
 """
 
-import gzip
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from tiny_architectures import CORPUS, byte_tokenizer, metaspace_tokenizer
-from tokenizers import AddedToken, decoders, normalizers
+from tokenizers import AddedToken, normalizers
 
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import decoded
 from lookuplab.toolgen.pairs import Pair, add_mark, encode, read_pairs
@@ -35,17 +36,8 @@ def llama2():
     tokenizer = metaspace_tokenizer(TEXTS)
     backend = tokenizer.backend_tokenizer
     backend.pre_tokenizer = None
-    backend.normalizer = normalizers.Sequence(
-        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
-    )
-    backend.decoder = decoders.Sequence(
-        [
-            decoders.Replace("▁", " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Strip(" ", 1, 0),
-        ]
-    )
+    blanks = [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    backend.normalizer = normalizers.Sequence(blanks)
     return tokenizer
 
 
@@ -90,23 +82,22 @@ def test_without_its_signature_a_function_is_written_whole_from_its_docstring():
 def test_the_mark_of_the_authors_tokenizers_is_taken_as_theirs_and_spells_nothing(tokenizer):
     """They add it as a plain token."""
     tokenizer.add_tokens([AddedToken("<lsp>", lstrip=False, rstrip=False)])
-    mark, end = tokenizer.convert_tokens_to_ids("<lsp>"), frozenset([tokenizer.eos_token_id])
-    assert Vocabulary(tokenizer, end).mark == mark == add_mark(tokenizer) == len(tokenizer) - 1
+    mark = tokenizer.convert_tokens_to_ids("<lsp>")
+    assert Vocabulary(tokenizer, frozenset()).mark == mark == add_mark(tokenizer)
     [example] = encode(tokenizer, [PAIR], "decoder")
     assert example.exact and example.answer.count(mark) == 9
-    assert decoded(tokenizer, [[mark]]) == [""]
+    assert decoded(tokenizer, [[mark]]) == [""] and mark == len(tokenizer) - 1
 
 
 def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
     tokenizer = byte_tokenizer()
     mark = add_mark(tokenizer)
     [example] = encode(tokenizer, [PAIR], "decoder")
-    vocabulary = Vocabulary(tokenizer, frozenset([tokenizer.eos_token_id]))
-    names = ["items", "_updates", "add", "item", "x", "y", "z", "naïve", "名"]
-    places = [i for i, token in enumerate(example.answer, 1) if token == mark]
-    for place, name in zip(places, names, strict=True):
+    vocabulary, rest = Vocabulary(tokenizer, frozenset()), example.answer
+    for name in re.findall(r"<COMP>(\w+)", BODY):
+        rest = rest[rest.index(mark) + 1 :]
         paths, _ = vocabulary.spellings(mark, [name], "")
-        assert any(example.answer[place:][: len(path)] == path for path in paths)
+        assert any(rest[: len(path)] == path for path in paths)
 
 
 def test_a_text_that_the_tokenizer_cannot_spell_is_told(tokenizer):
@@ -143,9 +134,8 @@ RECORD = {
 def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_counted(
     tmp_path, name
 ):
-    odd = {**RECORD, "id": "b", "body": "    return '<COMP>'", "marked_body": "    return '<COMP>'"}
-    with (gzip.open if name.endswith("gz") else open)(tmp_path / name, "wt") as stream:
-        stream.writelines(json.dumps(record) + "\n" for record in (RECORD, odd))
+    odd = RECORD | {"body": "    return '<COMP>'"}
+    paths.write_lines(tmp_path / name, map(json.dumps, (RECORD, odd)))
     found, left_out = read_pairs(tmp_path / name)
     assert found == [Pair("a", "Doc.", "def f(x):", "    return <COMP>x")]
     assert left_out == {"spelling <COMP> themselves": 1}
@@ -159,6 +149,6 @@ def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_c
     ],
 )
 def test_a_line_that_is_no_record_is_one_clear_error(tmp_path, line, message):
-    (tmp_path / "c.jsonl").write_text(json.dumps(RECORD) + "\n" + line + "\n")
+    paths.write_lines(tmp_path / "c.jsonl", [json.dumps(RECORD), line])
     with pytest.raises(UserError, match=message):
         read_pairs(tmp_path / "c.jsonl")

@@ -42,15 +42,14 @@ CASES = [
 WHOLE = 1, 999
 
 
-def replaced(line, body, text=USER):
-    return insert(text, location_of(text, line), body)
+def replaced(body, text=USER):
+    return insert(text, location_of(text, 6), body)
 
 
 def against(root, inserted):
     """What pylint has against an inserted function: nothing, it passes."""
     lines = inserted.line, inserted.end_line
-    found = messages_of(root, "user.py", inserted.text, lines)
-    return verdict(found, inserted)
+    return verdict(messages_of(root, "user.py", inserted.text, lines), inserted)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
     others.
     """
     shutil.copytree(repository, copy := tmp_path / "copy")
-    inserted = replaced(6, "        " + body)
+    inserted = replaced("        " + body)
     (copy / "user.py").write_text(inserted.text)
     fresh = fresh_messages(copy, "user.py")
     assert messages_of(repository, "user.py", inserted.text, WHOLE) == fresh
@@ -83,7 +82,7 @@ def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
     (tmp_path / "base.py").write_text(BASE + "\n\nimport user\n\nuser.C.own = user.C().g()\n")
     original = USER.replace("        return x\n", "        Other.late = 1\n        return x\n", 1)
     (tmp_path / "user.py").write_text(original)
-    inserted = replaced(6, "        return x", original)
+    inserted = replaced("        return x", original)
     assert messages_of(tmp_path, "user.py", original, WHOLE) == []
     found = messages_of(tmp_path, "user.py", inserted.text, WHOLE)
     assert [name for name, *_ in found] == ["E1101"]
@@ -99,10 +98,9 @@ def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(t
         "stranger": "from owner import Owner\n\n\ndef f():\n    return Owner().gift\n",
     }.items():
         (tmp_path / f"{name}.py").write_text(text)
-    files = [tmp_path / f"{name}.py" for name in ("stranger", "friend")]
-    warm = [messages_of(tmp_path, file.name, file.read_text(), WHOLE) for file in files]
-    assert [bool(found) for found in warm] == [True, False]
-    assert warm == [fresh_messages(tmp_path, file.name) for file in files]
+    for name, passes in {"stranger.py": False, "friend.py": True}.items():
+        found = messages_of(tmp_path, name, (tmp_path / name).read_text(), WHOLE)
+        assert found == fresh_messages(tmp_path, name) and passes != bool(found)
 
 
 def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_package_looks_two_lines_further():
@@ -110,9 +108,8 @@ def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_package_looks_two_
     messages = [["E0602", line, "why"] for line in range(4, 12)]
     messages += [["E0001", 20, "why"], ["F0002", 21, "why"], ["C0103", 6, "why"]]
     for rules, lines in (PAPER_RULES, [5, 6, 7, 20, 21]), (PACKAGE_RULES, [5, 6, 7, 8, 9, 21]):
-        assert [
-            line for _, line, _ in verdict(messages, Inserted("", 5, 7, "", ""), rules)
-        ] == lines
+        found = verdict(messages, Inserted("", 5, 7, "", ""), rules)
+        assert [line for _, line, _ in found] == lines
 
 
 CRASH = """
@@ -133,7 +130,7 @@ def test_a_crash_of_pylint_is_said(tmp_path, repository, monkeypatch, run_python
 
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository, monkeypatch):
-    inserted = replaced(6, "        return x")
+    inserted = replaced("        return x")
     with monkeypatch.context() as hurried:
         hurried.setattr(analysers, "LIMIT", 1e-4)
         with pytest.raises(WorkerLost, match="timed out"):

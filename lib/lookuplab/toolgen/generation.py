@@ -115,8 +115,9 @@ class Generations:
     @property
     def predictions(self) -> dict[str, str]:
         """Function id -> a body or a whole ``def`` without marks, "" without a completion."""
-        texts = {id: completion.text for id, completion in self.completions.items()}
-        return {function.id: texts.get(function.id, "") for function in self.model.functions}
+        made = self.completions
+        ids = [function.id for function in self.model.functions]
+        return {id: made[id].text if id in made else "" for id in ids}
 
 
 def generate(

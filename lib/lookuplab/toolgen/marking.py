@@ -167,7 +167,7 @@ def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking,
 
 def _record(function: Function, rules: Rules, marks: Marking) -> Record:
     pair = augmented(function, marks["positions"], rules)
-    own = ("id", "repository", "file", "line", "docstring", "signature", "body", "source")
+    own = "id repository file line docstring signature body source".split()
     return {
         **{name: getattr(function, name) for name in own},
         "code": code_hash(function.source),

@@ -202,7 +202,7 @@ def uncommented(text: str) -> str:
             at = end
     except SyntaxError:
         return text
-    return "\n".join(line for line in "".join(kept).split("\n") if line.strip())
+    return "\n".join(filter(str.strip, "".join(kept).split("\n")))
 
 
 Span = tuple[int, int, str]  # first byte, byte after the last, text

@@ -113,10 +113,10 @@ def test_a_program_and_its_test_exchange_so_many_files_and_bytes_and_no_more(tmp
     for name, size in {"a": 3, "b": 3, "c": 1, "d": 1}.items():
         (tmp_path / name).write_bytes(bytes(size))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(inside, "FILE_BYTES", 5)
+    monkeypatch.setattr(inside, "SENT_BYTES", 5)
     found = inside.own_files()
     assert sum(map(len, found.values())) <= 5 and len(found) >= 3
-    monkeypatch.setattr(inside, "FILES", 2)
+    monkeypatch.setattr(inside, "SENT_FILES", 2)
     assert len(inside.own_files()) == 2
 
 

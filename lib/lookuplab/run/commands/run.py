@@ -81,7 +81,12 @@ def run(
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
     code = execute([job], 1, scheduler, gpu if dry_run else "", again=True)
     if code == 0 and rank_and_count()[0] == 0 and not dry_run:
+        from lookuplab.results.paper import titles
+
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
+        if job.figures == paths.FIGURES and job.notebook.paper in titles():
+            asked = f"{job.notebook.paper} --profile {job.profile.name}"
+            click.echo(f"verdicts on the paper's claims: lookuplab claims {asked}")
     sys.exit(code)
 
 

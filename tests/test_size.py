@@ -43,9 +43,9 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 99_404),
+        ("lib", 99_420),
         ("data/recipes", 32_671),
-        ("tests", 95_941),
+        ("tests", 95_692),
         ("data/paper", 500),
         ("docs", 1_615),
     ],

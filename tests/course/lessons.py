@@ -104,23 +104,22 @@ def autograded(lesson: str, unpacked: Path) -> Iterator[tuple[float, float]]:
     One hands in the solutions, the other one what there was. The kit is the bundle's.
     """
     folder, file = unpacked.parent, f"{lesson}.ipynb"
-    solved = {name: cell.source for name, cell in cells(FOLDER / file).items()}
-    for student, answers in ("solved", solved), ("idle", {}):
+    students = {"solved": cells(FOLDER / file), "idle": cells(unpacked / "notebooks/course" / file)}
+    for student, answers in students.items():
         notebook = nbformat.read(unpacked / "notebooks/course" / file, as_version=4)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
             if mark.get("solution"):
-                cell.source = answers.get(mark["grade_id"], cell.source)
+                cell.source = answers[mark["grade_id"]].source
         nbformat.write(notebook, paths.made(folder / "submitted" / student / "course") / file)
     source = os.pathsep.join(str(unpacked / name) for name in ("lib", "data"))
     places = {"LOOKUPLAB_COURSE": folder, "LOOKUPLAB_HOME": unpacked, "PYTHONPATH": source}
     command = f"-m nbgrader autograde course --create --notebook={lesson}"
     run_python(*command.split(), **places)
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
-        for student in ("solved", "idle"):
-            grades = book.find_submission_notebook(lesson, "course", student).grades
-            code = [grade for grade in grades if grade.cell.cell_type == "code"]
-            yield sum(one.auto_score for one in code), sum(one.max_score for one in code)
+        for student in students:
+            graded = book.find_submission_notebook(lesson, "course", student)
+            yield graded.code_score, graded.max_code_score
 
 
 def run(lesson: str, released: Path, folder: Path) -> dict[str, set[str]]:

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from importlib import import_module
 
+import bundle as maker
 import pytest
 from grading import by_hand
 from lessons import FOLDER, LESSONS, cells, hidden, run_python, shown
@@ -40,40 +40,32 @@ def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_
 
 
 @pytest.fixture
-def bundling(tmp_path, monkeypatch):
-    """The module that makes the bundle, in a repository of its own with one commit."""
-    monkeypatch.syspath_prepend(FOLDER)
-    module = import_module("bundle")
-    monkeypatch.setattr(module, "ROOT", tmp_path)
+def repository(tmp_path, monkeypatch):
+    """What a bundle is made of: a repository with one commit."""
+    monkeypatch.setattr(maker, "ROOT", tmp_path)
     for name in ("data/a.txt", "Makefile", "notebooks/course/lesson.ipynb", "tests/t.py"):
         paths.write_lines(tmp_path / name, ())
     for command in ("init -q", "add .", "-c user.name=a -c user.email=a commit -qm one"):
         subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
-    return module
+    return tmp_path
 
 
-def test_only_committed_files_go_to_students(bundling, tmp_path):
+def test_only_committed_files_go_to_students(repository):
     for name in ("figures/paper/my-llama/table.csv", "data/own tasks.jsonl", "data/staged"):
-        paths.write_lines(tmp_path / name, ["secret"])
-    subprocess.run(["git", "add", "data/staged"], cwd=tmp_path, check=True)
-    assert bundling.kit() == [tmp_path / "Makefile", tmp_path / "data/a.txt"]
+        paths.write_lines(repository / name, ["secret"])
+    subprocess.run(["git", "add", "data/staged"], cwd=repository, check=True)
+    assert maker.kit() == [repository / "Makefile", repository / "data/a.txt"]
 
 
-@pytest.mark.parametrize(
-    ("missing", "said"), [("git", "git, which knows them, is missing"), (".git", "git knows none")]
-)
-def test_without_git_or_a_commit_there_is_no_bundle(
-    bundling, tmp_path, monkeypatch, capsys, missing, said
-):
-    if missing == "git":
+def test_without_git_or_a_commit_there_is_no_bundle(repository, monkeypatch, capsys):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
+    shutil.rmtree(repository / ".git")
+    for said in ("git knows none", "git, which knows them, is missing"):
+        with pytest.raises(SystemExit):
+            maker.kit()
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1
         monkeypatch.setenv("PATH", "")
-    else:
-        shutil.rmtree(tmp_path / ".git")
-        monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    with pytest.raises(SystemExit):
-        bundling.kit()
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
 
 
 def test_lesson_0_runs_without_torch():

@@ -1,6 +1,6 @@
 """Pages under sliders move with the numbers."""
 
-from lookuplab.results.sliders import slide, table
+from lookuplab.results.sliders import slide
 
 
 def test_a_slider_redraws_the_page_with_its_number():
@@ -9,7 +9,3 @@ def test_a_slider_redraws_the_page_with_its_number():
     assert shown.value == "0.2 and 50.0"
     first.value, second.value = 0.1 + 0.2, 75
     assert shown.value == "0.3 and 75.0"
-
-
-def test_a_table_shows_code_as_code():
-    assert "&lt;COMP&gt;" in table(["mark"], [["<COMP>"]])

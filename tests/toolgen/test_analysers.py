@@ -34,7 +34,7 @@ def who(tmp_path, monkeypatch):
 
 def test_processes_have_one_parent_and_none_answers_that_was_asked_within_something_else(who):
     with ThreadPoolExecutor(2) as threads:  # both at once
-        (a, parent), (b, other) = threads.map(who, ["time.sleep(0.5)"] * 2)
+        (a, parent), (b, other) = threads.map(who, ["time.sleep(0.2)"] * 2)
     assert a != b and parent == other and who()[0] in (a, b)
     elsewhere = who(within="elsewhere")[0]
     assert elsewhere not in (a, b) and who(within="elsewhere")[0] == elsewhere
@@ -51,9 +51,9 @@ def test_processes_have_one_parent_and_none_answers_that_was_asked_within_someth
 def test_what_is_lost_is_asked_once_more_and_after_an_error_in_a_new_process(
     who, tmp_path, monkeypatch, code, reason
 ):
-    monkeypatch.setattr(analysers, "LIMIT", 1)
+    monkeypatch.setattr(analysers, "LIMIT", 0.3)
     with ThreadPoolExecutor(2) as threads:
-        known = [one for one, _ in threads.map(who, ["time.sleep(0.5)"] * 2)]
+        known = [one for one, _ in threads.map(who, ["time.sleep(0.2)"] * 2)]
     asked = tmp_path / "asked"
     count = f"open({str(asked)!r}, 'a').write('x')\n"
     first = f"here = os.path.exists({str(asked)!r})\n{count}if not here: {code}"

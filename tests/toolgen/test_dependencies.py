@@ -41,7 +41,6 @@ class User(Base):
 '''
 
 
-PLACE = location_of(USER, 6)
 NAMES = "helper self._registered_updates Base LEVEL self.grow self.size base base.helper".split()
 
 
@@ -81,9 +80,10 @@ def test_any_text_has_expressions(text):
 def test_only_definitions_of_the_repository_outside_the_function_count_whatever_was_asked(root):
     """A prediction that does not parse takes what follows it with it, in its own file alone."""
     broken = BASE.replace("        self._registered_updates = set()\n", "        return (self.\n")
-    assert set(dependencies_of(root, "user.py", USER, PLACE)) == set(NAMES)
+    asked = root, "user.py", USER, location_of(USER, 6)
+    assert set(dependencies_of(*asked)) == {*NAMES}
     dependencies_of(root, "base.py", broken, location_of(BASE, 4))
-    assert set(dependencies_of(root, "user.py", USER, PLACE)) == set(NAMES)
+    assert set(dependencies_of(*asked)) == {*NAMES}
 
 
 EARLIER = """
@@ -109,7 +109,6 @@ def test_earlier_questions_take_no_tree_away_from_this_one(root, run_python):
 
 
 def test_a_module_s_own_attributes_are_no_dependencies(tmp_path):
-    text = 'def place(x):\n    """Where."""\n    return helper(__file__, x)\n\n'
-    text += "def helper(a, b): return a\n"
+    text = "def place(x):\n    return helper(__file__, x)\n\ndef helper(a, b): return a\n"
     (tmp_path / "user.py").write_text(text)
     assert dependencies_of(tmp_path, "user.py", text, location_of(text, 1)) == ["helper"]

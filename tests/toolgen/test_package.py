@@ -23,9 +23,8 @@ def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_
     """Only a model that writes a body has read the docstring, which is a literal, too."""
     (tmp_path / "m.py").write_text(SOURCE)
     body = "    return foo + 'it' + \"is\"  # so"
-    place = tmp_path, "m.py", 1
     marked = "    <COMP>x = 1\n    return <COMP>x + <COMP>by + <COMP>foo"
-    original = Reference(0, *place, marked)
+    original = Reference(0, tmp_path, "m.py", 1, marked)
     pairs = [(original, written(0, text)) for text in (body, f"def grow(by):\n{body}")]
     frame = judged(ToolGen([original], PACKAGE_RULES, store=":memory:"), pairs)
     theirs, wanted = "    return foo + '' + ''  # so", "    x = '' + ''\n    return x + by"
@@ -34,7 +33,6 @@ def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_
     assert list(frame.predicted) == [documented + theirs, f"def grow(by):\n{theirs}"]
     assert list(frame.wanted) == [documented + wanted, head + wanted]
     assert list(frame.dependencies) == list(frame.covered) == [1, 1]  # foo
-    assert (frame.edit_similarity == frame.edit_similarity.round(2)).all(), "in whole percents"
 
 
 @pytest.mark.parametrize(("body", "keys"), DEPENDENCIES)

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from lookuplab import paths
+
 SOURCE = '''def helper(x):
     return x
 
@@ -14,15 +16,13 @@ def use(y):
     """Use it."""
     return helper(y)
 '''
-GOOD = {"id": "a", "repository": "repo", "file": "m.py", "line": 5}
-GOOD["prediction"] = "    return helper(y)"
+GOOD = {"id": "a", "repository": "repo", "file": "m.py", "line": 5, "prediction": "    return y"}
 
 
 @pytest.fixture(autouse=True)
 def repository(tmp_path, monkeypatch):
-    (tmp_path / "repo").mkdir()
+    paths.write_lines(tmp_path / "repo" / "broken.py", ["def f(:"])
     (tmp_path / "repo" / "m.py").write_text(SOURCE)
-    (tmp_path / "repo" / "broken.py").write_text("def f(:\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "repo" / "m.py"
 

@@ -63,8 +63,7 @@ def get() -> Path:
     place = _place()
     if place.is_dir():
         return place
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=place.parent) as temporary:
+    with TemporaryDirectory(dir=paths.made(place.parent)) as temporary:
         wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
         if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(PINS)):
             raise UserError(

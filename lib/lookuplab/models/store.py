@@ -49,7 +49,7 @@ class AnswerStore:
         self.path = ":memory:" if path is False else path or self.default_path()
         with self._readable_errors():
             if str(self.path) != ":memory:":
-                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+                paths.made(Path(self.path).parent)
             # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
             self.db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level="IMMEDIATE")
             # even so, a killed process loses nothing that was committed

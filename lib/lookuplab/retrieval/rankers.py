@@ -298,7 +298,7 @@ def save_words(folder: Path, vectors: Mapping[str, Floats]) -> None:
     """Write word vectors to a folder; the words are written last, so a folder that has them is
     complete.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    paths.made(folder)
     np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))
     words = json.dumps({"words": list(vectors)}, ensure_ascii=False)
     paths.write_lines(folder / "about.json", [words])

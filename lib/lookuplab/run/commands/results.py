@@ -1,5 +1,5 @@
-"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``record``: outputs of
-earlier runs. Nothing is run.
+"""``lookuplab verify``, ``claims``, ``results`` and ``report``: outputs of earlier runs. Nothing is
+run.
 """
 
 import runpy

@@ -4,8 +4,8 @@ import pytest
 import torch
 from scripted_model import BASE, CONTAINER, SHAPES
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
+from lookuplab.models import load
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.pairs import add_mark
@@ -38,15 +38,13 @@ def functions(tmp_path_factory):
 @pytest.fixture(scope="session", params=["gpt2", "llama", "t5"])
 def marking_model(request, tmp_path_factory):
     """The folder of a random model that writes many marks."""
-    name = request.param
+    folder, name = tmp_path_factory.mktemp(request.param), request.param
     made = metaspace_tokenizer() if name == "llama" else byte_tokenizer()
-    folder = save(tmp_path_factory.mktemp(name), name, made, context=256)
-    kind = AutoModelForSeq2SeqLM if name == "t5" else AutoModelForCausalLM
-    model, tokenizer = kind.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    mark = add_mark(tokenizer, model)
-    row = model.get_output_embeddings().weight
+    model = load(str(save(folder, name, made, context=256)))
+    mark = add_mark(model.tokenizer, model.module)
     with torch.no_grad():
-        row[mark].normal_(0, 2, generator=torch.Generator().manual_seed(0))
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+        row = model.module.get_output_embeddings().weight[mark]
+        row.normal_(0, 2, generator=torch.Generator().manual_seed(0))
+    for part in (model.module, model.tokenizer):
+        part.save_pretrained(folder)
     return folder

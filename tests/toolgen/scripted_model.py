@@ -2,8 +2,6 @@
 an answer's steps. And the files of little repositories in which it writes.
 """
 
-from types import MappingProxyType
-
 import torch
 from tokenizers import Tokenizer, decoders, models
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
@@ -41,14 +39,7 @@ SHAPES = '''def area(width, height):
 '''
 
 
-def scripted(
-    folder,
-    table=MappingProxyType({}),
-    script=(),
-    prompt="",
-    pieces=(),
-    mark=True,
-) -> LocalModel:
+def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True) -> LocalModel:
     """``table``: {last token: {next token: probability}}, the end behind a token that is not in it;
     ``script``: a {token: probability} for each step behind ``prompt``. Tokens are written as text,
     MARK and END stand for themselves.
@@ -56,8 +47,9 @@ def scripted(
     What is left of 1 is spread over the other tokens. Texts are tokenised greedily, longest piece
     first; the pieces are the tokens of table and script, ``pieces`` and all ASCII characters.
     """
-    named = {*table, *pieces, *(text for row in [*table.values(), *script] for text in row)}
-    tokenizer = _tokenizer(named, mark)
+    table = table or {}
+    rows = [*table.values(), *script]
+    tokenizer = _tokenizer({*table, *pieces, *(text for row in rows for text in row)}, mark)
     size, steps = len(tokenizer), len(script)
     # which token was last, which step it is; the last place is for no step
     width = size + steps + 1
@@ -75,8 +67,7 @@ def scripted(
     first = len(tokenizer(prompt)["input_ids"]) - 1
     # of a vector with two ones
     deviation = (2 / width - (2 / width) ** 2 + config.layer_norm_epsilon) ** 0.5
-    following = {name: {END: 0.9} for name in named} | table if table else {}
-    columns = {tokenizer.convert_tokens_to_ids(last): row for last, row in following.items()}
+    columns = {tokenizer.convert_tokens_to_ids(last): row for last, row in table.items()}
     with torch.no_grad():
         for weight in model.parameters():
             weight.zero_()
@@ -85,6 +76,8 @@ def scripted(
         model.transformer.wpe.weight[first : first + steps, size:] = torch.eye(steps, steps + 1)
         model.transformer.ln_f.weight.fill_(deviation)
         model.transformer.ln_f.bias.fill_(2 / width)  # what normalising takes away
+        if table:
+            model.lm_head.weight[:, :size] = _logits(tokenizer, {END: 0.9})[:, None]
         for column, row in [*columns.items(), *enumerate(script, size)]:
             model.lm_head.weight[:, column] = _logits(tokenizer, row)
     model.save_pretrained(folder)

@@ -43,14 +43,6 @@ def double(x):
 HELPERS = """def helper(x):
     return x
 """
-NUMBER = '''
-
-def number_{0}(x):
-    """Give back number {0} here."""
-    y = x + {0}
-    return y
-'''
-NUMBERS = "".join(map(NUMBER.format, range(20)))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,11 +60,10 @@ def judgements(predictions):
 
 @pytest.fixture(scope="module")
 def repositories(tmp_path_factory):
-    found = []
-    for name, more in {"one": NUMBERS, "two": ""}.items():
-        found.append(root := tmp_path_factory.mktemp(name, numbered=False))
-        (root / "boxes.py").write_text(MODULE.format(name=name))
-        (root / "helpers.py").write_text(HELPERS + more)
+    found = [tmp_path_factory.mktemp(name, numbered=False) for name in ("one", "two")]
+    for root in found:
+        (root / "boxes.py").write_text(MODULE.format(name=root.name))
+        (root / "helpers.py").write_text(HELPERS)
     return found
 
 
@@ -83,7 +74,6 @@ def predictions(repositories):
     return {
         one: broken[one.qualified_name] if one.repository == "two" else one.body
         for one in held_out_functions(repositories)
-        if "/boxes.py" in one.id
     }
 
 
@@ -96,12 +86,11 @@ def frames(predictions):
 
 
 def test_a_limit_is_spread_in_proportion_but_for_the_least_and_a_larger_one_only_adds():
-    sizes = {"a": 285, "b": 86, "c": 85, "d": 82, "e": 14, "f": 192}
+    sizes, taken = {"a": 90, "b": 30, "c": 4}, []
     found = {a: [SimpleNamespace(id=f"{a}{i}") for i in range(n)] for a, n in sizes.items()}
-    taken = []
-    for limit, shares in (6, [1] * 6), (300, [115, 35, 34, 33, 5, 78]), (None, sizes.values()):
+    for limit, shares in (3, [1, 1, 1]), (40, [27, 9, 4]), (None, [90, 30, 4]):
         ids = [one.id for one in evaluation.sample(found, limit)]
-        assert [*Counter(id[0] for id in ids).values()] == [*shares] and {*taken} <= {*ids}
+        assert [*Counter(id[0] for id in ids).values()] == shares and {*taken} <= {*ids}
         taken = ids
     assert ids == [one.id for own in found.values() for one in own]
 
@@ -110,9 +99,7 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
     for found, limit in ({"r": []}, None), ({"r": repositories}, 0):
         with pytest.raises(UserError, match="no usable function with a docstring in r "):
             evaluation.sample(found, limit)
-    with pytest.raises(
-        UserError, match=r"left out: 24 function: more than 128 model tokens, 4 .*larger"
-    ):
+    with pytest.raises(UserError, match="4 function: more than 128 model tokens; .* larger"):
         held_out_functions(repositories, count_tokens=lambda _: 999)
     with pytest.raises(UserError, match="no function to judge"):
         judged_all([], {})

@@ -21,16 +21,9 @@ def walked(tmp_path_factory, functions, tool):
     return walk(model, function, tool, decoding=Decoding(12), store=False)
 
 
-def test_the_question_behind_a_choice_is_found_and_what_the_model_did_not_want_is_counted(walked):
-    asked = [step.question and step.question.step for step in walked.steps]
-    assert asked == [None, None, None, 3, 3, 3, 3, None, None]
-    assert walked.choices()[0] == 4 and walked.overruled() == [4]  # _invented was likelier
-    found = {"tokens": 9, "marks": 1, "questions": 1, "overruled_tokens": 1}
-    assert found.items() <= walked.counts().items()
-    assert walked.mark_probability(3) == pytest.approx(0.8, abs=1e-4)
-
-
 def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walked):
+    assert walked.choices()[0] == 4 and walked.overruled() == [4]  # _invented was likelier
+    assert walked.mark_probability(3) == pytest.approx(0.8, abs=1e-4)
     first, choice = page(walked, 0), page(walked, 4)
     assert "&lt;b&gt;container" in first and "<b>container" not in first
     assert "suggestions:" not in first

@@ -93,19 +93,14 @@ def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(tuned):
 
 
 def test_an_adapter_has_the_new_row_of_a_full_vocabulary_and_names_its_base_relatively(tmp_path):
-    tokenizer = byte_tokenizer(vocabulary=420)
-    base = save(tmp_path / "a" / "base", "llama", tokenizer, context=256)
-    rows = load(str(base)).module.config.vocab_size
-    tokenizer.add_tokens([f"<{i}>" for i in range(rows - len(tokenizer))])
-    tokenizer.save_pretrained(base)  # every row of the embedding is a token
+    base = save(tmp_path / "a" / "base", "llama", byte_tokenizer(), context=256, vocabulary=0)
     tune(base, tmp_path / "a" / "m", LORA, half=True)
     (tmp_path / "a").rename(tmp_path / "moved")
-    first, second = (load(str(tmp_path / "moved" / "m")) for _ in range(2))
-    head = first.module.state_dict()["lm_head.weight"]
-    assert head.shape[0] == rows + 1
-    assert torch.equal(head, second.module.state_dict()["lm_head.weight"])
-    known = load(str(tmp_path / "moved" / "base")).identity["content"]
-    assert first.identity["content"] == known
+    base, first, second = (load(str(tmp_path / "moved" / name)) for name in ("base", "m", "m"))
+    assert first.identity["content"] == base.identity["content"]
+    heads = [model.module.state_dict()["lm_head.weight"] for model in (base, first, second)]
+    assert len(heads[0]) == len(base.tokenizer) == len(heads[1]) - 1
+    assert torch.equal(*heads[1:])
 
 
 @pytest.mark.parametrize("marked", [True, False])
@@ -155,11 +150,12 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
     model = load(str(bases / "llama"))
     set_seed(RECIPE.seed)
     add_mark(model.tokenizer, model.module)
-    losses: list[float] = []
+    losses = []
     for example in encode(model.tokenizer, PAIRS, "decoder"):
         logs = distributions(model.module, example.prompt, example.answer).log()
-        losses += [-row[token].item() for row, token in zip(logs, example.answer, strict=True)]
-    assert log_of(tmp_path / "m")[0] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+        losses.append(-logs[range(len(logs)), example.answer])
+    expected = torch.cat(losses).mean().item()
+    assert log_of(tmp_path / "m")[0] == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +222,6 @@ def test_the_marks_probability_is_read_before_each_token(tmp_path):
     found = mark_probabilities(model, [pair])
     assert list(found.marked) == list(found.written) == [False, True, False, False]
     assert list(found.probability)[:3] == pytest.approx([0.3, 0.8, 0.25], abs=1e-3)
-    rows = {(row["condition"], row["metric"]): row for row in mark_rows("m", "after", found)}
-    assert rows["after/marked", "mark_probability_percent"]["value"] == pytest.approx(80, abs=0.1)
-    assert rows["after/unmarked", "mark_written_percent"]["n"] == 3
+    *marked, _, unmarked = mark_rows("m", "after", found)
+    assert [row["value"] for row in marked[:2]] == pytest.approx([80, 100], abs=0.1)
+    assert (unmarked["value"], unmarked["n"]) == (0, 3)

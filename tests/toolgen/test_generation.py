@@ -4,6 +4,7 @@ store, bad input.
 """
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pandas as pd
 import pytest
@@ -20,7 +21,7 @@ from lookuplab.toolgen.generation import Generations, generate
 from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
+from lookuplab.toolgen.rules import RULES
 from lookuplab.toolgen.tool_use import ToolUse
 
 
@@ -58,39 +59,39 @@ def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
     changed = Generations(done.model, {id: replace(own, text="    self.nothere")})
     assert list(questions_of(changed).chosen) == ["self", "nothere"]
     for made, missing in (done, 0), (changed, 1):
-        calls = {row["metric"]: (row["value"], row["n"]) for row in call_rows({("m", "x"): made})}
-        assert calls["calls"] == calls["calls_per_function"] == (2, 1)
-        assert calls["not_offered_calls"] == (missing, 2) and calls["failed_calls"] == (0, 2)
+        rows = [(row["value"], row["n"]) for row in call_rows({("m", "x"): made})]
+        # calls of all functions and per function; not offered, and failed
+        assert rows == [(2, 1), (2, 1), (missing, 2), (0, 2)]
     assert offer_rows({("m", "x"): done})[0]["value"] == 100  # percent of the calls answered
 
 
 def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leaves_the_row_free(
-    tmp_path, functions, monkeypatch
+    tmp_path, functions
 ):
     model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, "nothere", END)
-    answers = [ToolAnswer(failure="error in Jedi: KeyError"), ToolAnswer(failure="timed out")]
-    monkeypatch.setattr(JediTool, "complete", lambda *_: answers.pop(0))
-    done = write(model, functions[:1], JediTool(1))
-    assert list(questions_of(done).failure) == ["error in Jedi: KeyError"]
-    assert text_of(done) == "    self.nothere"
-    with pytest.raises(UserError, match="timed out twice"):
-        write(model, functions[:1], JediTool(1))
+    answers = [ToolAnswer(failure=reason) for reason in ("error in Jedi: KeyError", "timed out")]
+    with patch.object(JediTool, "complete", side_effect=answers):
+        done = write(model, functions[:1], JediTool(1))
+        assert list(questions_of(done).failure) == ["error in Jedi: KeyError"]
+        assert text_of(done) == "    self.nothere"
+        with pytest.raises(UserError, match="timed out twice"):
+            write(model, functions[:1], JediTool(1))
 
 
 def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, functions, tool):
     model = LocalModel(str(marking_model))
     uses = with_threshold(1), ToolUse(None)
-    answers = [write(model, functions, tool, use, tokens=16) for use in uses]
-    given, module = answers[0].model, model.module
-    encoded = module.config.is_encoder_decoder
-    for prompt in given.prompts():
+    one, other = (write(model, functions, tool, use, tokens=16) for use in uses)
+    asked = {"max_new_tokens": 16, "suppress_tokens": [one.model.vocabulary.mark]}
+    encoded = model.module.config.is_encoder_decoder
+    for prompt in one.model.prompts():
         ids = model.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
-        options = {"max_new_tokens": 16, "suppress_tokens": [given.vocabulary.mark]}
-        theirs = module.generate(ids, do_sample=False, **options)[0]
-        expected = theirs[1 if encoded else ids.shape[1] :].tolist()
-        assert [list(done.completions[prompt.id].token_ids) for done in answers] == [expected] * 2
+        theirs = model.module.generate(ids, do_sample=False, **asked)[0]
+        ours = one.completions[prompt.id].token_ids
+        assert list(ours) == theirs[1 if encoded else ids.shape[1] :].tolist()
+        assert other.completions[prompt.id].token_ids == ours
         assert prompt.text.startswith("### Description:") == encoded
-    assert questions_of(answers[0]).empty
+    assert questions_of(one).empty
 
 
 @pytest.mark.parametrize("marking_model", ["gpt2", "llama"], indirect=True)
@@ -122,9 +123,7 @@ def test_a_prompt_that_overflows_the_context_is_left_out(tmp_path, functions, to
     model.context = 120
     long = replace(functions[0], docstring="word " * 100)
     done = write(model, [long, functions[1]], tool)
-    assert done.predictions[long.id] == ""
-    [completion] = done.completions.values()
-    assert (completion.id, completion.finish_reason) == (functions[1].id, "eos")
+    assert done.predictions[long.id] == "" and [*done.completions] == [functions[1].id]
 
 
 def test_a_model_without_a_mark_is_refused_unless_dots_are_the_trigger(tmp_path, functions, tool):
@@ -149,15 +148,15 @@ LABEL = '    def label(self):\n        """Name of this container."""\n'
 def test_what_is_written_stands_in_the_place_of_the_function_and_the_caret_follows_it(
     functions, kind, written, inserted
 ):
-    lines = CONTAINER.splitlines(keepends=True)
-    above, below = CONTAINER.partition("    def label")[0], ["def below(): pass\n"]
-    for rules, dummy in (PAPER_RULES, "_\n"), (PACKAGE_RULES, "\n"):
-        text, line, column = unsaved(lines + below, functions[1], written, kind, rules)
-        assert text == above + inserted + dummy + below[0]
-        assert text.split("\n")[line - 1][:column] == inserted.split("\n")[-1]
+    lines = [*CONTAINER.splitlines(keepends=True), "def below(): pass\n"]
+    above = CONTAINER.partition("    def label")[0] + inserted
+    for rules in RULES.values():
+        text, *caret = unsaved(lines, functions[1], written, kind, rules)
+        assert text == f"{above}{rules.dummy}\n{lines[-1]}"
+        assert caret == [above.count("\n") + 1, len(above.rpartition("\n")[2])]
         if kind != "decoder":  # which writes the same if it is not given the signature
             whole = replace(rules, given_signature=False)
-            assert unsaved(lines + below, functions[1], written, "decoder", whole)[0] == text
+            assert unsaved(lines, functions[1], written, "decoder", whole)[0] == text
 
 
 def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks():
@@ -168,8 +167,6 @@ def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks():
 
 def test_what_a_gate_leaves_of_right_and_wrong_calls():
     calls = pd.DataFrame({"repository": list("aabb"), "right": [True, True, False, False]})
-    calls["probability"] = [0.9, 0.5, 0.7, 0.3]
-    rows = pd.DataFrame(removal_rows("m", calls, [0.0, 0.6, 1.0]))
-    table = rows.pivot(index="condition", columns="metric", values="value")
-    assert list(table.kept_right_percent) == list(table.kept_wrong_percent) == [100, 50, 0]
-    assert list(table.right_percent.dropna()) == [50, 50]  # of no calls no share is right
+    rows = removal_rows("m", calls.assign(probability=[0.9, 0.5, 0.7, 0.3]), [0.0, 0.6, 1.0])
+    # kept of right and of wrong calls, and right of those that are kept; of none, no share is
+    assert [row["value"] for row in rows] == [100, 100, 50, 50, 50, 50, 0, 0]

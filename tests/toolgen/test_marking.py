@@ -187,14 +187,16 @@ times):
 
 
 def test_each_question_is_a_row_with_its_place_and_offered_iff_it_was_marked(tmp_path):
-    def at(place):
-        return [token.text for token, found in name_contexts(book).items() if found == place]
-
     (tmp_path / "book.py").write_text(CODE)
     [book] = extract(tmp_path).functions
-    assert at("behind self.") == ["größe"]
-    assert at("behind another dot") == ["foo", "bar"]
-    assert at("before =") == ["times", "größe", "]", "times", "a"]
+    places = {
+        "behind self.": ["größe"],
+        "behind another dot": ["foo", "bar"],
+        "before =": ["times", "größe", "]", "times", "a"],
+    }
+    contexts = name_contexts(book).items()
+    for place, names in places.items():
+        assert [token.text for token, found in contexts if found == place] == names
     [record] = records = marked_records([book], workers=1, store=":memory:")
     frame = queries([book], records)
     assert len(frame) == record["asked"] and frame.offered.sum() == record["marks"]
@@ -204,12 +206,11 @@ def test_each_question_is_a_row_with_its_place_and_offered_iff_it_was_marked(tmp
 
 
 def test_the_statistics_are_the_papers_five_numbers():
-    known = {"docstring_tokens": 4, "function_tokens": 20}
-    marks = zip("aba", [2, 9, 4], strict=True)
-    records = [known | {"repository": name, "marks": n} for name, n in marks]
-    rows = {row["metric"]: row for row in statistics_rows(records, "training")}
-    counted = [rows[name]["value"] for name in ("functions", "repositories", "function_tokens")]
-    assert counted == [3, 2, 20]
-    mean = rows["marks_per_function"]
-    assert (mean["value"], mean["n"], mean["clusters"]) == (5, 3, 2)
+    records = [
+        {"repository": name, "marks": marks, "docstring_tokens": 4, "function_tokens": 20}
+        for name, marks in (("a", 2), ("b", 9), ("a", 4))
+    ]
+    *rows, marks = statistics_rows(records, "training")
+    assert [row["value"] for row in rows] == [3, 2, 4, 20]
+    assert (marks["value"], marks["n"], marks["clusters"]) == (5, 3, 2)
     assert list(by_repository(records).value) == [3, 9]

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,24 +62,24 @@ __import__("check")._passed.clear()  # nothing but what follows is printed
 print(_json.dumps(_found))"""
 
 
-def cells(file: Path) -> dict[str, nbformat.NotebookNode]:
+def cells(file):
     """Grade id -> cell."""
     found = nbformat.read(file, as_version=4).cells
     return {cell.metadata.nbgrader.grade_id: cell for cell in found if "nbgrader" in cell.metadata}
 
 
-def shown(file: Path) -> str:
+def shown(file):
     """The text of a notebook's cells, without white space."""
     text = "".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
     return "".join(text.split())
 
 
-def hidden(file: Path) -> list[str]:
+def hidden(file):
     """Solutions and hidden tests of a lesson, without white space."""
     return re.findall(r"###BEGIN(?:SOLUTION|HIDDENTESTS)(.+?)###END", shown(file))
 
 
-def run_python(*arguments: object, **variables: object) -> None:
+def run_python(*arguments, **variables):
     """Run Python in the course's folder; it must end well."""
     variables = os.environ | {name: str(value) for name, value in variables.items()}
     arguments = sys.executable, *arguments
@@ -87,7 +87,7 @@ def run_python(*arguments: object, **variables: object) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def bundle(folder: Path) -> Path:
+def bundle(folder):
     """What a teacher does (``make course``), into ``folder``; returns the unpacked bundle."""
     run_python("bundle.py", LOOKUPLAB_COURSE=folder)
     with zipfile.ZipFile(folder / "lookuplab-course.zip") as packed:
@@ -97,7 +97,7 @@ def bundle(folder: Path) -> Path:
     return unpacked
 
 
-def autograded(lesson: str, unpacked: Path) -> Iterator[tuple[float, float]]:
+def autograded(lesson, unpacked):
     """What two students hand in, graded by ``nbgrader autograde``: (score, maximum) of exercises in
     code.
 
@@ -122,7 +122,7 @@ def autograded(lesson: str, unpacked: Path) -> Iterator[tuple[float, float]]:
             yield graded.code_score, graded.max_code_score
 
 
-def run(lesson: str, released: Path, folder: Path) -> dict[str, set[str]]:
+def run(lesson, released, folder):
     """The lesson on a part of its tasks, then every answer behind it: {case: what became of its answers,
     "passes" or the error's name}.
     """
@@ -135,13 +135,13 @@ def run(lesson: str, released: Path, folder: Path) -> dict[str, set[str]]:
     fewer = {name: FEWER[name] for name in planned.parameters if name in FEWER}
     job = plan(planned, load_profile("mini"), fewer)
     assert run_jobs([replace(job, output=output, figures=folder / "figures")]) == [None]
-    fates: dict[str, set[str]] = {}
+    fates = defaultdict(set)
     for case, fate in json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text):
-        fates.setdefault(case, set()).add(fate)
+        fates[case].add(fate)
     return fates
 
 
-def cases(lesson: str, released: Path) -> list[list]:
+def cases(lesson, released):
     """[[case, answer, check], ...], solution and check of each exercise.
 
     The answers: nothing written and the wrong ones, with what students see of the check; the

@@ -39,7 +39,7 @@ SHAPES = '''def area(width, height):
 '''
 
 
-def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True) -> LocalModel:
+def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
     """``table``: {last token: {next token: probability}}, the end behind a token that is not in it;
     ``script``: a {token: probability} for each step behind ``prompt``. Tokens are written as text,
     MARK and END stand for themselves.
@@ -91,7 +91,7 @@ def wanting(folder, function, *tokens, mark=True):
     return scripted(folder, script=script, prompt=prompt_text(function, "decoder"), mark=mark)
 
 
-def _logits(tokenizer, row: dict[str, float]) -> torch.Tensor:
+def _logits(tokenizer, row):
     rest = (1 - sum(row.values())) / (len(tokenizer) - len(row))
     probabilities = torch.full((len(tokenizer),), max(rest, 1e-9))
     for text, probability in row.items():
@@ -99,7 +99,7 @@ def _logits(tokenizer, row: dict[str, float]) -> torch.Tensor:
     return probabilities.log()
 
 
-def _tokenizer(written: set[str], mark: bool) -> PreTrainedTokenizerFast:
+def _tokenizer(written, mark):
     vocabulary = dict.fromkeys([END, UNKNOWN, *ASCII, *sorted(written - {MARK, END})])
     backend = Tokenizer(
         models.WordPiece(

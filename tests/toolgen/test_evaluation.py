@@ -99,7 +99,7 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
     for found, limit in ({"r": []}, None), ({"r": repositories}, 0):
         with pytest.raises(UserError, match="no usable function with a docstring in r "):
             evaluation.sample(found, limit)
-    with pytest.raises(UserError, match="4 function: more than 128 model tokens; .* larger"):
+    with pytest.raises(UserError, match=r"4 function: more than 128 model tokens; .* larger"):
         held_out_functions(repositories, count_tokens=lambda _: 999)
     with pytest.raises(UserError, match="no function to judge"):
         judged_all([], {})
@@ -149,9 +149,9 @@ def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
 
 
 def test_a_model_is_evaluated_through_the_contract(tmp_path, functions, tool):
-    model = wanting(tmp_path, functions[1], "    ", "return ", "self", END)
-    tooled = ToolModel(model, functions[1:2], tool, ToolUse("mark"))
-    bench = ToolGen(functions[1:2])
-    (row,) = evaluate(tooled, bench, store=False, progress=False).itertuples()
-    assert (row.id, row.cluster) == (functions[1].id, functions[1].repository)
+    label = functions[1]
+    model = wanting(tmp_path, label, "    ", "return ", "self", END)
+    tooled = ToolModel(model, [label], tool, ToolUse("mark"))
+    (row,) = evaluate(tooled, ToolGen([label]), store=False, progress=False).itertuples()
+    assert (row.id, row.cluster) == (label.id, label.repository)
     assert (row.predicted, row.passed, row.lost) == ("        return self", True, "")

@@ -8,6 +8,7 @@ import pandas as pd
 from click.testing import CliRunner
 from repositories import COLUMNS, licences, main
 
+from lookuplab.paths import made
 from lookuplab.run.cli import cli
 
 COMMIT = "git init -q; git add .; git -c user.name=n -c user.email=e commit -q --allow-empty -m m"
@@ -23,33 +24,33 @@ def run(command, *words):
 
 
 def test_a_killed_corpus_goes_on_and_each_of_its_repositories_has_a_licence(tmp_path, monkeypatch):
-    origins, clones, marked = (tmp_path / name for name in ("host/o", "clones", "m.jsonl"))
-    rows = []
+    clones, marked, rows = tmp_path / "clones", tmp_path / "m.jsonl", []
     for name, file in {"a": "COPYING", "b": "LICENSE.md", "c": "NOTICE"}.items():
-        (origins / name).mkdir(parents=True)
-        (origins / name / "f.py").write_text(CODE.format(name))
-        (origins / name / file).write_text(MIT if name == "a" else "")
-        commit = check_output(f"{COMMIT}; {HEAD}; {COMMIT}", shell=True, cwd=origins / name)
-        rows.append((f"o/{name}", f"/blob/{commit.decode().strip()}/f.py", "test"))
+        origin = made(tmp_path / "host" / "o" / name)
+        (origin / "f.py").write_text(CODE.format(name))
+        (origin / file).write_text(MIT if name == "a" else "")
+        commit = check_output(f"{COMMIT}; {HEAD}; {COMMIT}", shell=True, cwd=origin, text=True)
+        rows.append((f"o/{name}", f"/blob/{commit.strip()}/f.py", "test"))
     rows.append(("o/gone", rows[0][1], "test"))
     pd.DataFrame(rows, columns=COLUMNS).to_parquet(file := tmp_path / "data.parquet")
     for _ in range(2):
-        said = run(main, "test", file, "-o", clones, "--host", origins.parent.as_uri())
+        said = run(main, "test", file, "-o", clones, "--host", (tmp_path / "host").as_uri())
         assert "1  no licence file" in said
-    assert check_output(HEAD, shell=True, cwd=clones / "o--b").decode().strip() in rows[1][1]
+    head = check_output(HEAD, shell=True, cwd=clones / "o--b", text=True)
+    assert head.strip() in rows[1][1]
 
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     words = "data", "mark", f"{clones}/*", "-j1", "-o", str(marked)
-    shards = [tmp_path / "m.jsonl.shards" / f"o--{name}.jsonl" for name in "ab"]
+    folder = tmp_path / "m.jsonl.shards"
+    first = folder / "o--a.jsonl"
     with Popen([sys.executable, "-m", "lookuplab", *words]) as process:
-        while not shards[0].exists():
+        while not first.exists():
             time.sleep(0.01)
         process.kill()
-    assert not shards[1].exists()
-    finished = shards[0].stat().st_mtime_ns
+    assert not (folder / "o--b.jsonl").exists()
+    finished = first.stat().st_mtime_ns
     run(cli, *words)
-    assert finished == shards[0].stat().st_mtime_ns and len(marked.read_text().splitlines()) == 2
-    run(licences, clones, "-o", shards[0].parent)
-    index = pd.read_csv(shards[0].parent / "index.csv")
-    assert [*index.licence] == ["MIT", "LicenseRef-unknown"]
-    assert (shards[0].with_suffix("") / "COPYING").is_file()
+    assert finished == first.stat().st_mtime_ns and len(marked.read_text().splitlines()) == 2
+    run(licences, clones, "-o", folder)
+    assert [*pd.read_csv(folder / "index.csv").licence] == ["MIT", "LicenseRef-unknown"]
+    assert (folder / "o--a" / "COPYING").is_file()

@@ -33,7 +33,7 @@ d,s,0.5,3,,,0
 ).assign(wanted=WANTED)
 
 
-def frame(predicted, covered, passed) -> pd.DataFrame:
+def frame(predicted, covered, passed):
     return FUNCTIONS.assign(
         predicted=predicted,
         exact_match=False,
@@ -52,7 +52,7 @@ def frames():
     return {("m", "base"): base, ("m", "toolgen"): tool}
 
 
-def numbers(rows, condition="base", fields=("value", "n")) -> dict:
+def numbers(rows, condition="base", fields=("value", "n")):
     """metric -> these fields of one condition."""
     found = [row for row in rows if row["condition"] == condition]
     return {row["metric"]: tuple(map(row.get, fields)) for row in found}
@@ -116,10 +116,13 @@ def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds(
 def test_answers_without_an_end_break_and_coverage_gains_more_than_success(frames):
     ends = {id: SimpleNamespace(finish_reason="length" if id == "a" else "eos") for id in "abcd"}
     broken = frames["m", "toolgen"].assign(failures=["E0001", "", "E0001 E0602", "E1101"])
-    key, roles = ("m", "toolgen"), {"m": "T5", "other": "GPT"}
-    rows = ending_rows({key: broken}, {key: SimpleNamespace(completions=ends)}, roles)
+    made = {("m", "toolgen"): SimpleNamespace(completions=ends)}
+    rows = ending_rows(frames | {("m", "toolgen"): broken}, made, {"m": "T5", "other": "GPT"})
     # 2 of 8 dependencies become 6, and 1 of 3 successes 3 of 4
-    rows += gain_rows(frames, roles)
-    assert [row["condition"] for row in rows] == ["T5", "T5/unfinished", "T5/finished", "T5"]
-    assert [row["value"] for row in rows] == pytest.approx([25, 100, 100 / 3, 200 - 125])
-    assert [row["n"] for row in rows] == [4, 1, 3, 4]
+    rows += gain_rows(frames, {"m": "T5", "other": "GPT"})
+    assert [(row["condition"], row["value"], row["n"]) for row in rows] == [
+        ("T5", 25, 4),
+        ("T5/unfinished", 100, 1),
+        ("T5/finished", pytest.approx(100 / 3), 3),
+        ("T5", pytest.approx(200 - 125), 4),
+    ]

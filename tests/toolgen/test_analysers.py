@@ -55,14 +55,13 @@ def test_what_is_lost_is_asked_once_more_and_after_an_error_in_a_new_process(
     with ThreadPoolExecutor(2) as threads:
         known = [one for one, _ in threads.map(who, ["time.sleep(0.2)"] * 2)]
     asked = tmp_path / "asked"
-    count = f"open({str(asked)!r}, 'a').write('x')\n"
-    first = f"here = os.path.exists({str(asked)!r})\n{count}if not here: {code}"
-    assert (who(first)[0] in known) == ("error" not in reason)
+    count = f"with open({str(asked)!r}, 'a') as asked: asked.write('x')\n"
+    once = f"import pathlib\nif len(pathlib.Path({str(asked)!r}).read_text()) == 1: {code}"
+    assert (who(count + once)[0] in known) == ("error" not in reason)
     assert asked.read_text() == "xx"
-    asked.unlink()
     with pytest.raises(WorkerLost, match=reason):
         who(count + code)
-    assert asked.read_text() == "xx"
+    assert asked.read_text() == "xxxx"
 
 
 def test_a_forked_copy_of_this_process_asks_processes_of_its_own(who):

@@ -22,8 +22,7 @@ from lookuplab.models.loading import load
 from lookuplab.models.training import LLAMA, Recipe, begin, trained_share
 from lookuplab.run.cli import cli
 from lookuplab.toolgen.finetuning import RECIPES, finetune, labelled, training_rows
-from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import IGNORED, Pair, add_mark, encode
+from lookuplab.toolgen.pairs import IGNORED, MARK, Pair, add_mark, encode
 
 BODIES = ["    for item in <COMP>items:\n        self.<COMP>print(item)\n", "    return <COMP>x\n"]
 PAIRS = [

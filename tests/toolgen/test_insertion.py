@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.errors import UserError
 from lookuplab.toolgen.insertion import function_of, indented, insert, is_empty, location_of
 
 FILE = '''import os
@@ -39,15 +38,6 @@ def test_a_function_is_found_by_the_line_of_its_def_and_taken_apart():
     assert place.header == '    def f(self):\n        """Say.\n\n        More."""'
     assert place.body == "        return os.sep  # é"
     assert location_of(FILE, 12).body.startswith("        @wraps(a)"), "with its decorator"
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "problem"),
-    [(FILE, 5, "no function starts on line"), ("def f(:\n", 1, "does not parse")],
-)
-def test_where_no_function_is_found_a_line_says_why(text, line, problem):
-    with pytest.raises(UserError, match=problem):
-        location_of(text, line)
 
 
 @pytest.mark.parametrize("line", [6, 12, 19])

@@ -28,7 +28,9 @@ from lookuplab.toolgen.similarity import (
     uncommented,
 )
 
-FUNCTIONS = "split_lines python_bytes_to_unicode _parse_version parse_version_string".split()
+FUNCTIONS = (
+    "split_lines python_bytes_to_unicode _parse_version parse_version_string version_info".split()
+)
 FLOW = "x = 1\ny = x\nreturn y"
 
 

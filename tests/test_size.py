@@ -43,9 +43,9 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 99_420),
+        ("lib", 99_399),
         ("data/recipes", 32_671),
-        ("tests", 94_804),
+        ("tests", 94_196),
         ("data/paper", 500),
         ("docs", 1_615),
     ],

@@ -96,16 +96,15 @@ def test_the_exact_name_finds_its_api_and_only_operations_are_found():
     operations, ranker = load_index().operations, api_ranker(load_index())
     assert set(ranker.ids) == {spec.id for spec in operations}
     chosen = random.Random(0).sample(operations, 300)
-    keys = {spec.id: " ".join(key_terms(spec, spec.name)) for spec in chosen}
-    found = ranker.rank(keys, 1)
-    assert sum(found[spec.id] == [spec.id] for spec in chosen) >= 297
+    found = ranker.rank({one.id: " ".join(key_terms(one, one.name)) for one in chosen}, 1)
+    assert sum([name] == best for name, best in found.items()) >= 297
 
 
 def test_random_documents_are_distinct_never_acceptable_and_the_same_in_every_subset():
-    drawn = random_documents(REAL, 5)
+    drawn, some = random_documents(REAL, 5), REAL[5]
     for task in REAL:
         assert len({*drawn[task.id], *task.targets}) == 5 + len(task.targets)
-    assert random_documents(REAL[5:6], 3)[REAL[5].id] == drawn[REAL[5].id][:3]
+    assert random_documents([some], 3)[some.id] == drawn[some.id][:3]
 
 
 @pytest.mark.parametrize(
@@ -136,13 +135,11 @@ def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(mod
     found = passes(model, BENCH, store=False)
     assert found.hit.valid.all() and not found.miss.valid.any()
     assert list(found.retrieved) == [True, True, False]  # the last call is of another API
-    for frame in (found.first, found.hit, found.miss):
-        assert list(frame.id) == list(MEMORY)
     again = [prompt.text for prompt in model.asked if prompt.id == "get_object"][1:]
     for text in again:  # documentation and the first prompt, without the first attempt
         assert text.startswith('"""\n') and text.endswith(TASKS[1].prompt)
         assert "object_get" not in text
-    assert len(again) == 2 and len(model.asked) == 9
+    assert len(again) == 2
 
 
 def test_confidence_and_existence_are_those_of_the_first_name(model):

@@ -8,6 +8,8 @@ call ends; everything else follows.
 
 import inspect
 import re
+from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -43,67 +45,49 @@ FORMS = yaml.safe_load(Path(__file__).with_name("forms.yaml").read_text("utf-8")
 
 def camel(name, first=str.lower):
     words = "".join(word.title() for word in name.split("_"))
-    return first(words[0]) + words[1:]
+    return first(words[:1]) + words[1:]
 
 
 def forms(name, required, optional, other):
     """form -> (first call or None, the rest of the completion). ``required`` and ``optional`` are
     argument names.
     """
-    arguments = [f'{argument}="my-value"' for argument in required]
-    given = ", ".join(arguments)
-    option = f'{optional[0]}="x"' if optional else ""
+    arguments = [f'{argument}="my-value", ' for argument in required]
+    given = "".join(arguments)
+    call = f"{name}({given})"
     fields = {
         "name": name,
         "upper": name.upper(),
         "other": other,
-        "call": f"{name}({given})",
+        "call": call,
         "given": given,
-        "option": option,
-        "all": ", ".join(filter(None, [given, option])),
+        "option": f'{optional[0]}="x"' if optional else "",
         "first": [*required, *optional, "data"][0],
-        "given_and": "".join(f"{one}, " for one in arguments),
-        "and_given": "".join(f", {one}" for one in arguments),
-        "others": "".join(f", {one}" for one in arguments[1:]),
-        "but_last": ", ".join(arguments[:-1]),
-        "lines": "".join(f"    {one},\n" for one in arguments),
-        "spread": ",\r\n\t".join(arguments).replace("=", " = "),
+        "others": "".join(arguments[1:]),
+        "but_last": "".join(arguments[:-1]),
+        "lines": "\n    ".join(arguments),
+        "spread": "\r\n\t".join(arguments).replace("=", " = "),
         "pairs": ", ".join(f"{one!r}: 1" for one in required),
         "ones": ", ".join("1" * len(required)),
         "numbers": ", ".join(map(str, range(40))),
         "misspelled": given.replace("=", "s="),
-        "camel_given": ", ".join(map(camel, arguments)),
-        "camel_call": camel(f"{name}({given})"),
-        "pascal_call": camel(f"{name}({given})", str.upper),
+        "camel_given": camel(given),
+        "camel_call": camel(call),
+        "pascal_call": camel(call, str.upper),
     }
     return {
-        form: (call and call.format(**fields), rest.format(**fields))
-        for form, (call, rest) in FORMS.items()
+        form: [text and text.format(**fields) for text in texts] for form, texts in FORMS.items()
     }
-
-
-class Names(dict):
-    """Whatever a completion names: empty behind ``*`` and ``**``."""
-
-    def __missing__(self, name):
-        return MagicMock()
-
-
-class Client:
-    """Stands for ``client`` in the evaluated call; ``accepts`` binds the arguments."""
-
-    def __init__(self, accepts):
-        self._accepts = accepts
-
-    def __getattr__(self, name):
-        return lambda *args, **kwargs: self._accepts(name, args, kwargs)
 
 
 def accepted(call, accepts):
-    """What Python and the SDK say to ``client.`` + call."""
+    """What Python and the SDK say to ``client.`` + call; other names are empty behind ``*`` and
+    ``**``.
+    """
+    client = type("Client", (), {"__getattr__": lambda _, name: partial(accepts, name)})()
     code = "client." + call.replace("client.", "inner.")
     try:
-        eval(compile(code, "call", "eval"), Names(client=Client(accepts)))
+        eval(compile(code, "call", "eval"), defaultdict(MagicMock, client=client))
     except (TypeError, SyntaxError):
         return False
     return True
@@ -121,7 +105,7 @@ def aws(service, _):
     def exists(name):
         return inspect.ismethod(getattr(client, name, None))
 
-    def accepts(name, args, kwargs):
+    def accepts(name, /, *args, **kwargs):
         method = getattr(client, name)
         if name not in client.meta.method_to_api_mapping:
             return inspect.signature(method).bind(*args, **kwargs)
@@ -138,7 +122,7 @@ def azure(service, client):
     """The same of an Azure client, whose methods say themselves what they take."""
     cls = next(one for one in azure_clients(service) if one.__name__ == client)
 
-    def accepts(name, args, kwargs):
+    def accepts(name, /, *args, **kwargs):
         return inspect.signature(getattr(cls, name)).bind(None, *args, **kwargs)
 
     return (lambda name: hasattr(cls, name) and not name.startswith("_")), accepts

@@ -5,23 +5,14 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import paths
 from lookuplab.run.cli import cli
 
-ORACLE = paths.ROOT.parent / "shared" / "data" / "capi_oracle_dev.jsonl"
 AWS = {
     "id": 1,
     "provider": "aws",
     "client": "kms",
     "candidate": 'encrypt(KeyId="k", Plaintext=b"(")\nprint(1)',
     "target": "encrypt",
-}
-AZURE = {
-    "id": "a",
-    "provider": "azure",
-    "client": "SecretClient",
-    "candidate": 'set_secret("n", "v", bogus=1)',
-    "target": ["set_secret", "get_secret"],
 }
 
 
@@ -40,7 +31,7 @@ def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
 
 
 def test_a_target_that_the_client_does_not_have_is_reported(score):
-    result = score("cloudapi", [AZURE | {"target": "no_such_method"}])
+    result = score("cloudapi", [AWS | {"target": ["no_such_method"]}])
     assert json.loads(result.stdout)["category"] == "incorrect_existing"
     assert "unknown_target: 1" in result.stderr
 
@@ -66,14 +57,3 @@ def test_places_that_cannot_be_read_or_written_are_user_errors(score, tmp_path):
         assert result.exit_code == 2 and result.stderr.startswith("error: "), result.output
     result = score("cloudapi", [AWS], "-o", tmp_path / "with space.jsonl" / "out.jsonl")
     assert result.exit_code == 2 and "cannot use" in result.stderr
-
-
-def test_labelled_calls_agree_with_what_the_sdks_said(tmp_path):
-    """The labels were made by the SDKs themselves; the file is not part of the repository."""
-    if ORACLE.exists():
-        output = tmp_path / "out.jsonl"
-        CliRunner().invoke(cli, ["score", "cloudapi", str(ORACLE), "-o", str(output)])
-        files = ORACLE.read_text().splitlines(), output.read_text().splitlines()
-        labels, judged = ([json.loads(line) for line in lines] for lines in files)
-        for field in ("id", "valid", "category"):
-            assert [one[field] for one in judged] == [one[field] for one in labels]

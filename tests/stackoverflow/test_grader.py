@@ -1,9 +1,7 @@
 """Verdicts by execution: references first, nothing twice, equal to a fresh process a program."""
 
+import socket
 import sys
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -77,11 +75,11 @@ def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_ev
 
 
 FETCHES = """
-import os, urllib.request
-place = os.path.join(os.environ.get("SEABORN_DATA", ""), "rows.csv")
+import os, socket
+place = os.environ["SEABORN_DATA"] + "/rows.csv"
 if not os.path.exists(place):
-    urllib.request.urlretrieve("{address}/rows.csv", place)
-    os.environ["SEABORN_DATA"]
+    socket.create_connection({address})
+    open(place, "w").write("1")
 """
 
 
@@ -91,50 +89,36 @@ def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     for name in server.CACHES:
         monkeypatch.setitem(server.CACHES, name, tmp_path / "fetched")
-    (tmp_path / "served").mkdir()
-    (tmp_path / "served" / "rows.csv").write_text("1\n")
-    serve = partial(SimpleHTTPRequestHandler, directory=tmp_path / "served")
-    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as site:
-        threading.Thread(target=site.serve_forever, daemon=True).start()
-        context = FETCHES.format(address=f"http://127.0.0.1:{site.server_port}") + written.CONTEXT
+    with socket.create_server(("127.0.0.1", 0)) as site:
+        context = FETCHES.format(address=site.getsockname()) + written.CONTEXT
         problems = ds1000.load_problems(
             written_file(written.record(1, context), written.record(2, reference=WRONG))
         )
         assert [*failing_references(problems, grader())] == ["1", "2"]
         count, left = fetch(problems, Path(sys.executable))
-        site.shutdown()
     assert count == 1 and [*left] == ["2"]
     assert failing_references(problems[:1], grader()) == {}
-    write = "open(os.environ['SEABORN_DATA'] + '/rows.csv', 'w')"
-    (tried,) = verdicts([(problems[0], f"import os\n{write}")], grader())
-    assert not tried.passed and (tmp_path / "fetched" / "rows.csv").read_text() == "1\n"
+    (tried,) = verdicts([(problems[0], "import os\nopen(place, 'w')")], grader())
+    assert not tried.passed and (tmp_path / "fetched" / "rows.csv").read_text() == "1"
 
 
-def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(problems, kept):
-    runs = grader(kept)
-    verdicts([(problems[0], WRONG)], runs)
-    run, waited = runs._run, []
-    runs._run = lambda waiting, store: run(waited.append(len(waiting)) or waiting, store)
-    answers = [(problems[0], WRONG)] * 2 + [(problems[0], WRONG + "  # new")]
-    assert not any(one.passed for one in verdicts(answers, runs))
-    assert waited == [0, 1]  # references, answers
-
-
-def test_a_run_that_is_stopped_keeps_what_it_had_graded(problems, kept):
-    runs = grader(kept)
+def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_new(problems, kept):
+    runs, waited = grader(kept), []
     run = runs._run
 
     def stopped(waiting, store):
+        waited.append(len(waiting))
         for number, found in enumerate(run(waiting, store)):
-            if number == 2:
+            if len(waited) == 2 and number == 2:
                 raise KeyboardInterrupt
             yield found
 
     runs._run = stopped
-    five = programs(problems[0], *(f"result = {number}" for number in range(5)))
+    answers = [(problems[0], f"result = {number}") for number in range(5)] * 2
     with pytest.raises(KeyboardInterrupt):
-        runs.outcomes(five)
-    assert sum(stored(runs, five)) == 2
+        verdicts(answers, runs)
+    assert not any(one.passed for one in verdicts(answers, runs))
+    assert waited == [1, 5, 0, 3]  # twice the reference, then the answers, each once
 
 
 def test_a_program_that_was_stopped_is_not_stored(problems, kept):

@@ -70,6 +70,14 @@ def test_each_name_is_a_path_of_the_tokens_that_spell_it():
     assert {*map(tokenizer.decode, paths)} == {*NAMES} and not unspelled
 
 
+def test_lines_before_the_last_one_do_not_count():
+    tokenizer = byte_tokenizer()
+    tries = NameTries(tokenizer, frozenset())
+    for before in "", "x\n", "yy\n\n":
+        tries.constraint(tokenizer(f"{before}a.")["input_ids"], ["put"])
+    assert len(tries._spelled) == 2, "the name and its call"
+
+
 def test_a_token_that_holds_the_end_of_a_name_and_a_bracket_is_a_path():
     tokenizer = metaspace_tokenizer()
     merged, token = next(
@@ -100,8 +108,10 @@ def test_a_mask_leaves_the_trie_s_children_and_breaks_where_a_name_may_end():
 
 
 def test_names_that_cannot_be_spelled_and_chat_endpoints_are_refused():
-    with pytest.raises(UserError, match="cannot be held to"):
-        list(RemoteModel("http://127.0.0.1:9/v1#m", chat=True).generate([(PROMPTS[0], 0)], LONG))
+    chat = RemoteModel("http://127.0.0.1:9/v1#m", chat=True)
+    for asked in chat.generate([(PROMPTS[0], 0)], LONG), chat.score([(PROMPTS[0], "x")]):
+        with pytest.raises(UserError, match=r"cannot (be held|score)"):
+            next(asked)
     tries = NameTries(byte_tokenizer(), frozenset())
     tries._spelled |= {((), "odd"): None, ((), "odd("): None}
     with pytest.raises(UserError, match="cannot spell 'odd'"):

@@ -1,15 +1,25 @@
-"""Remote models end to end over loopback, against a small server around a tiny model that gives
-log-probabilities.
+"""Remote models over loopback, against the local engine: the servers that are installed here
+(vLLM's, ``transformers serve``), and a small one around a tiny model that misbehaves on demand.
 """
 
 import logging
+import math
+import os
+import re
+import signal
+import socket
+import subprocess
 import sys
+import time
+import urllib.request
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
-from tiny_architectures import save_chat
+from tiny_architectures import TOLERANCE, assert_log_probabilities, save_chat
 from tiny_endpoint import KEY, TinyEndpoint
 
 from lookuplab.errors import UserError
@@ -17,51 +27,155 @@ from lookuplab.models import Decoding, Prompt, complete, load, score
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 
-PROMPTS = [
-    Prompt("a", "client = boto3."),
-    Prompt("b", "from azure.storage import"),
-    Prompt("c", "# upload"),
-]
-MANY = [Prompt(str(number), f"x = {number}") for number in range(6)]
-SHORT = Decoding(max_new_tokens=12)
-ONE = Decoding(max_new_tokens=1)
+COMMANDS = {  # the module that must be there -> how its server is started
+    "vllm": "-m vllm.entrypoints.openai.api_server --model {folder} --served-model-name tiny "
+    "--dtype float32 --enforce-eager --host 127.0.0.1 --port {port}",
+    "uvicorn": "-m transformers.cli.transformers serve {folder} --port {port}",
+}
+SETTINGS = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "1",
+    "OMP_NUM_THREADS": "1",
+}
+PROMPTS = [Prompt(f"{at}", f"client = boto3.client({at!r})\nclient.") for at in range(8)]
+SHORT, ONE = Decoding(max_new_tokens=12), Decoding(max_new_tokens=1)
+LONG = [replace(prompt, text="x = 1\n" * 500 + prompt.text) for prompt in PROMPTS[:2]]
+CUT = replace(SHORT, truncation="left")
+NAMES = "get_waiter", "put_object", "read"
+HELD = [replace(prompt, choices=NAMES) for prompt in PROMPTS]
+PAIRS = [(prompt, f"put_object(Key={prompt.id})") for prompt in PROMPTS]
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    return save_chat(tmp_path_factory.mktemp("tiny"))
+    return str(save_chat(tmp_path_factory.mktemp("served"), width=128))
 
 
 @pytest.fixture(scope="module")
-def running(tiny):
-    with TinyEndpoint(load(str(tiny))) as server:
-        yield server
+def endpoint(tiny):
+    with TinyEndpoint(load(tiny)) as running:
+        yield running
 
 
-@pytest.fixture
-def endpoint(running, monkeypatch):
+@pytest.fixture(autouse=True)
+def surroundings(endpoint, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    running.reset()
-    return running
+    endpoint.reset()
 
 
-def ask(endpoint, prompts=PROMPTS, decoding=SHORT, store=False, **options):
+@pytest.fixture(scope="module", params=["tiny", *COMMANDS])
+def url(request, tiny, endpoint):
+    """Of a server of the tiny model, which but for ours has a process of its own."""
+    if request.param == "tiny":
+        yield endpoint.url
+        return
+    if not find_spec(request.param):
+        pytest.skip(f"{request.param} is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    command = [sys.executable, *COMMANDS[request.param].format(folder=tiny, port=port).split()]
+    with subprocess.Popen(command, env=os.environ | SETTINGS, start_new_session=True) as process:
+        while process.poll() is None:
+            try:
+                urllib.request.urlopen(url.replace("v1", "health"))
+            except OSError:
+                time.sleep(0.2)
+            else:
+                yield url
+                os.killpg(process.pid, signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL, f"{command} ends"
+
+
+@pytest.fixture
+def kind(request):
+    return request.node.callspec.params["url"]
+
+
+@pytest.fixture
+def remote(kind, url, tiny):
+    """Loads the served model with options."""
+    # `transformers serve` calls a model by its folder, and gives no log-probabilities
+    name, gives = (tiny, False) if kind == "uvicorn" else ("tiny", True)
+    return partial(load, f"{url}#{name}", parallel=2, logprobs=gives)
+
+
+def ask(endpoint, prompts=PROMPTS[:3], decoding=SHORT, store=False, **options):
     return complete(load(f"{endpoint.url}#tiny", **options), prompts, decoding, store)
 
 
+def assert_equal(answers, expected):
+    for answer, one in zip(answers, expected, strict=True):
+        shown, logprobs = len(answer.tokens), answer.token_logprobs  # without the end token
+        told = {"tokens": one.tokens[:shown], "token_ids": (), "token_logprobs": logprobs}
+        assert answer == replace(one, **told)
+        if logprobs is not None:
+            assert logprobs == pytest.approx(one.token_logprobs[:shown], abs=TOLERANCE)
+
+
+def test_answers_and_cut_prompts_are_the_local_ones(kind, remote, tiny):
+    assert_equal(*(complete(each, PROMPTS, SHORT, False) for each in (remote(), load(tiny))))
+    cutting = remote(tokenizer=tiny, context=512)
+    if kind == "uvicorn":
+        with pytest.raises(UserError, match="prompt must be a string"):
+            complete(cutting, LONG, CUT, False)
+    else:
+        assert_equal(*(complete(each, LONG, CUT, False) for each in (cutting, load(tiny))))
+        with pytest.raises(UserError, match=r"context.*options tokenizer and context"):
+            complete(remote(), LONG, CUT, False)
+
+
+def test_given_texts_are_scored_as_locally(kind, remote, tiny):
+    if kind in ("tiny", "vllm"):
+        assert_equal(*(score(each, PAIRS, False) for each in (remote(tokenizer=tiny), load(tiny))))
+    else:
+        with pytest.raises(UserError, match="cannot score"):
+            score(remote(tokenizer=tiny), PAIRS, False)
+
+
+def test_answers_begin_with_names_and_keep_the_log_probabilities_of_the_free_model(
+    kind, remote, tiny
+):
+    if kind == "uvicorn":
+        with pytest.raises(UserError, match="does not hold answers to given names"):
+            complete(remote(), HELD, SHORT, False)
+        return
+    model = load(tiny)
+    ids_of = {model.tokenizer.decode([token]): token for token in range(len(model.tokenizer))}
+    for prompt, answer in zip(HELD, complete(remote(), HELD, SHORT, False), strict=True):
+        assert re.match(rf"({'|'.join(NAMES)})(?!\w)", answer.text)
+        ids = tuple(ids_of[piece] for piece in answer.tokens)
+        assert_log_probabilities(model, prompt, replace(answer, token_ids=ids))
+
+
+def test_a_server_that_ignores_what_was_asked_stores_nothing(endpoint, tiny):
+    endpoint.ignored = "echo", "grammar", "return_token_ids"
+    with pytest.raises(UserError, match="does not hold answers"):
+        ask(endpoint, HELD)
+    with pytest.raises(UserError, match="does not score"):
+        score(load(f"{endpoint.url}#tiny", tokenizer=tiny), PAIRS, False)
+    with pytest.raises(UserError, match="context is a number of tokens"):
+        ask(endpoint, context=9)
+
+
+def test_a_server_that_dies_in_the_middle_loses_and_spoils_nothing(endpoint, tiny, tmp_path):
+    asked, endpoint.lives = partial(ask, endpoint, PROMPTS, store=tmp_path / "s.sqlite"), 3
+    with pytest.raises(UserError, match="after 5 retries"):
+        asked(parallel=2)
+    endpoint.lives = math.inf
+    assert_equal(asked(), complete(load(tiny), PROMPTS, SHORT, False))
+    assert len(endpoint.bodies) == len(PROMPTS), "only what was missing is asked again"
+
+
 @pytest.mark.parametrize("chat", [False, True])
-def test_answers_and_log_probabilities_are_those_of_the_local_weights(endpoint, tiny, chat):
-    """In llama.cpp's form, and through the chat template; in vLLM's: test_remote_servers."""
+def test_answers_in_llama_cpp_s_form_and_of_chats_are_the_local_ones(endpoint, tiny, chat):
     endpoint.like_llama_cpp = True
-    prompts = [*PROMPTS, Prompt("d", "x = f(", "be brief")]
-    local = complete(load(str(tiny), chat=chat), prompts, SHORT, False)
-    for answer, one in zip(ask(endpoint, prompts, chat=chat), local, strict=True):
-        shown = len(answer.tokens)  # without the end token
-        assert (answer.id, answer.text, answer.tokens) == (one.id, one.text, one.tokens[:shown])
-        assert answer.token_logprobs == pytest.approx(one.token_logprobs[:shown], abs=1e-4)
-        assert answer.prompt_tokens == one.prompt_tokens
+    prompts = [*PROMPTS[:3], Prompt("d", "x = f(", "be brief")]
+    local = complete(load(tiny, chat=chat), prompts, SHORT, False)
+    assert_equal(ask(endpoint, prompts, chat=chat), local)
 
 
 def test_stop_strings_reach_the_endpoint_and_what_it_does_not_take_ends_the_answer_too(endpoint):
@@ -86,13 +200,12 @@ class UpToAVowel:
 
 def test_a_stop_rule_ends_the_answer_where_it_ends_a_local_one(endpoint, tiny):
     decoding = replace(SHORT, stop_rule=UpToAVowel)
-    local = complete(load(str(tiny)), PROMPTS, decoding, store=False)
     answers = ask(endpoint, decoding=decoding)
+    assert_equal(answers, complete(load(tiny), PROMPTS[:3], decoding, False))
     assert endpoint.bodies[-1]["stop"] == ["#"]
     assert "stop" in {one.finish_reason for one in answers}
     by_letter = ask(endpoint, decoding=decoding, logprobs=False)
-    for one, other, bare in zip(answers, local, by_letter, strict=True):
-        assert (one.text, one.tokens) == (other.text, other.tokens)
+    for one, bare in zip(answers, by_letter, strict=True):
         assert one.text.startswith(bare.text)
 
 
@@ -106,7 +219,6 @@ def test_a_seed_is_sent_for_samples_only_and_differs_by_prompt_and_sample(endpoi
 def test_a_refused_key_is_told_at_once_and_never_shown_and_another_variable_may_hold_one(
     endpoint, monkeypatch
 ):
-    endpoint.wants_key = True
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key")
     with pytest.raises(UserError, match="401") as raised:
         ask(endpoint)
@@ -120,10 +232,9 @@ def test_a_refused_key_is_told_at_once_and_never_shown_and_another_variable_may_
 
 def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog, capfd):
     caplog.set_level(logging.DEBUG)
-    endpoint.wants_key = True
     model = load(f"{endpoint.url}#tiny")
     complete(model, PROMPTS, SHORT, tmp_path / "s.sqlite")
-    endpoint.failures = [(500, [])] * 50  # its message repeats the authorisation header
+    endpoint.failures = [500] * 50  # its message repeats the authorisation header
     with pytest.raises(UserError, match=r"tiny at http.*500") as raised:
         complete(model, [Prompt("d", "x")], SHORT, tmp_path / "s.sqlite")
     assert "\n" not in str(raised.value)
@@ -135,53 +246,44 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
 def test_what_is_no_model_or_no_endpoint_is_one_clear_line(endpoint):
     with pytest.raises(UserError, match=r"404.*`other` does not exist.*the names there: tiny"):
         complete(load(f"{endpoint.url}#other"), PROMPTS, SHORT, store=False)
-    endpoint.seconds = 1.0
+    endpoint.seconds = 0.3
     with pytest.raises(UserError, match="timed out"):
-        ask(endpoint, PROMPTS[:1], timeout=0.1)
+        ask(endpoint, PROMPTS[:1], timeout=0.05)
 
 
 def test_no_more_requests_than_allowed_are_in_flight(endpoint):
     endpoint.seconds = 0.5  # a busy machine starts the third within that time
-    ask(endpoint, MANY, ONE, parallel=3)
+    ask(endpoint, PROMPTS[:6], ONE, parallel=3)
     assert endpoint.most_at_once == 3
 
 
-@pytest.mark.parametrize("chat", [False, True])
-@pytest.mark.parametrize("how", [{"gives_logprobs": False}, {"refused": ("logprobs",)}], ids=str)
+@pytest.mark.parametrize(
+    ("chat", "how"), [(False, {"gives_logprobs": False}), (True, {"refused": ("logprobs",)})]
+)
 def test_an_endpoint_without_log_probabilities_answers_once_its_name_says_so(
     endpoint, how, chat, tmp_path
 ):
+    asked = partial(ask, endpoint, chat=chat, store=tmp_path / "s.sqlite")
     vars(endpoint).update(how)
     with pytest.raises(UserError, match="add the option logprobs=false"):
-        ask(endpoint, chat=chat, store=tmp_path / "s.sqlite")
-    bare = ask(endpoint, chat=chat, store=tmp_path / "s.sqlite", logprobs=False)
-    assert [answer.token_logprobs for answer in bare] == [None] * 3
-    model = load(f"{endpoint.url}#tiny?logprobs=false", chat=chat)
-    with pytest.raises(UserError, match="cannot score"):
-        score(model, [(PROMPTS[0], "x")], False)
+        asked()
+    assert {one.token_logprobs for one in asked(logprobs=False)} == {None}
     endpoint.reset()
-    assert None not in [
-        one.token_logprobs for one in ask(endpoint, chat=chat, store=tmp_path / "s.sqlite")
-    ], "answers with log-probabilities are others"
+    told = {one.token_logprobs for one in asked()}
+    assert None not in told, "answers with log-probabilities are others"
 
 
 def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoint):
     """Also those that repeat the request, with the word "logprobs"."""
-    endpoint.failures = [(503, []), (500, []), (429, [("retry-after", "0.05")])]
-    answers = ask(endpoint, parallel=1)
-    endpoint.failures = [(503, [])] * 50
+    endpoint.failures = [503, 500, 429]
+    ask(endpoint, parallel=1)
+    endpoint.failures = [503] * 50
     with pytest.raises(UserError, match=r"503.*'logprobs': 1"):
         ask(endpoint, parallel=1)
-    assert None not in [one.token_logprobs for one in answers]
     assert all(body["logprobs"] == 1 for body in endpoint.bodies)
 
 
 REPLIES = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text("utf-8"))
-
-
-def reply(body, status=200, headers=(), **told):
-    """What the endpoint sends, and what is told of it."""
-    return (status, [*dict(headers).items()], body.encode()), told
 
 
 @pytest.mark.parametrize("given", REPLIES["read"], ids=str)
@@ -189,21 +291,21 @@ def test_what_other_servers_reply_is_read_as_meant(endpoint, given):
     """A stop string that was cut out of a token leaves the token whole; characters of several
     pieces come as OpenAI and as vLLM show them.
     """
-    endpoint.reply, told = reply(**given)
-    chat = "message" in given["body"]
+    endpoint.reply, chat = given, "message" in given["body"]
     (done,) = ask(endpoint, PROMPTS[:1], replace(SHORT, stop=("@",)), chat=chat)
     assert done.text == "".join(done.tokens)
-    assert told == {"pieces": [*done.tokens], "finish": done.finish_reason}
+    assert ([*done.tokens], done.finish_reason) == (given["pieces"], given["finish"])
 
 
 @pytest.mark.parametrize("given", REPLIES["refused"], ids=str)
 def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_path, given):
-    endpoint.reply, told = reply(**given)
-    with pytest.raises(UserError, match=told["words"]) as raised:
-        ask(endpoint, PROMPTS[:1], chat=True, store=tmp_path / "s.sqlite")
+    asked = partial(ask, endpoint, PROMPTS[:1], chat=True, store=tmp_path / "s.sqlite")
+    endpoint.reply = given
+    with pytest.raises(UserError, match=given["words"]) as raised:
+        asked()
     assert "\n" not in str(raised.value)
-    before, endpoint.reply = len(endpoint.bodies), None
-    ask(endpoint, PROMPTS[:1], chat=True, store=tmp_path / "s.sqlite")
+    before, endpoint.reply = len(endpoint.bodies), {}
+    asked()
     assert len(endpoint.bodies) == before + 1
 
 
@@ -214,20 +316,17 @@ def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_pat
         ({"thinking": 500, "extra": {"seed": 1}}, {"max_tokens": 512, "seed": 1}),
     ],
 )
-def test_options_for_thinking_are_sent_and_part_of_the_identity(endpoint, options, sent):
-    plain, thinking = (load(f"{endpoint.url}#tiny?chat=true", **each) for each in ({}, options))
-    for model in (plain, thinking):
-        complete(model, PROMPTS[:1], SHORT, False)
+def test_options_for_thinking_are_sent(endpoint, options, sent):
+    for each in {}, options:
+        ask(endpoint, PROMPTS[:1], chat=True, **each)
     switches = dict.fromkeys(("enable_thinking", "thinking"), bool(options["thinking"]))
     assert endpoint.bodies[1] == endpoint.bodies[0] | sent | {"chat_template_kwargs": switches}
-    assert plain.identity != thinking.identity
 
 
 def test_a_parameter_that_a_model_refuses_is_asked_for_once(endpoint, capfd):
     endpoint.refused = ("max_tokens", "temperature", "stop")
-    model = load(f"{endpoint.url}#tiny", parallel=1)
-    complete(model, MANY, replace(ONE, stop=("#",)), False)
-    assert len(endpoint.bodies) == len(MANY) + 3
+    ask(endpoint, decoding=replace(ONE, stop=("#",)), parallel=1)
+    assert len(endpoint.bodies) == 3 + 3
     assert {"max_completion_tokens", "logprobs"} <= endpoint.bodies[-1].keys()
     assert not {"max_tokens", "temperature", "stop"} & endpoint.bodies[-1].keys()
     assert capfd.readouterr().err.count("tiny refuses temperature") == 1
@@ -248,10 +347,12 @@ def test_an_endpoint_cannot_use_a_tool_between_two_tokens():
         generate(load("http://host/v1#m"), [], JediTool())
 
 
-def test_identity_tells_address_model_endpoint_kind_and_revision():
-    model = load("http://host:1/v1/#m?chat=true&parallel=3", revision="2")
+def test_identity_tells_address_model_endpoint_kind_revision_and_fields():
+    model = load('http://host:1/v1/#m?chat=true&parallel=3&thinking=5&extra={"b":1}', revision="2")
     assert model.parallel == 3 and load("openai:gpt-4o").chat
     told = {"name": "m", "endpoint": "http://host:1/v1", "asked_as": "chat", "revision": "2"}
+    switches = '{"enable_thinking":true,"thinking":true}'
+    told["fields"] = f'[{{"b":1,"chat_template_kwargs":{switches}}},5]'
     assert model.identity == told | {"kind": "remote"}
 
 

@@ -153,9 +153,13 @@ def assert_equal(answers, expected):
         assert answer.record == one.record
 
 
+def log_probabilities(model, before, ids):
+    """Of each of these tokens after those before, by one plain forward pass."""
+    chances = distributions(model.module, before, ids).log()
+    return chances[torch.arange(len(ids)), torch.tensor(ids)].tolist()
+
+
 def assert_log_probabilities(model, prompt, done):
     """They are those of one plain forward pass."""
-    ids = list(done.token_ids)
-    expected = distributions(model.module, model.prompt_ids(prompt.text), ids).log()
-    chosen = expected[torch.arange(len(ids)), torch.tensor(ids)].tolist()
-    assert done.token_logprobs == pytest.approx(chosen, abs=TOLERANCE)
+    expected = log_probabilities(model, model.prompt_ids(prompt.text), list(done.token_ids))
+    assert done.token_logprobs == pytest.approx(expected, abs=TOLERANCE)

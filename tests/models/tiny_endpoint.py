@@ -2,32 +2,27 @@
 ``/v1/chat/completions``.
 
 It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list
-of (status, headers) that are sent before anything is answered, ``reply`` a (status, headers, body)
-in place of every answer, ``script`` a function from a request to the message of a chat. Like vLLM's
-server, it takes tokens as prompts, echoes them and holds answers to a grammar (of which it reads
-the names), but for what is ``ignored``. It counts what a test wants to know.
+of statuses that are sent before anything is answered, ``reply`` (body, status, headers) replaces
+what is sent, ``script`` is a function from a request to the message of a chat; after ``lives``
+requests it is dead. Like vLLM's server, it takes tokens as prompts, echoes them and holds answers
+to a grammar (of which it reads the names), but for what is ``ignored``. It counts what a test wants
+to know.
 """
 
 import json
+import math
 import re
 import threading
 import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import torch
+from tiny_architectures import log_probabilities
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 
 KEY = "sk-test-0123456789-very-secret"
-
-
-def log_probabilities(model, ids):
-    """Of each of these tokens, by one plain forward pass; None for the first."""
-    with torch.inference_mode():
-        logits = model.module(torch.tensor([ids])).logits[0].log_softmax(-1)
-    return [None, *(row[token].item() for row, token in zip(logits, ids[1:], strict=False))]
 
 
 class TinyEndpoint(ThreadingHTTPServer):
@@ -49,18 +44,10 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.shutdown()
 
     def reset(self):
-        self.failures, self.bodies, self.most_at_once, self.in_flight = [], [], 0, set()
-        self.seconds, self.gives_logprobs = 0.0, True
-        self.wants_key = self.like_llama_cpp = False
-        self.reply = self.script = None
+        self.failures, self.bodies, self.most_at_once, self.in_flight = [], [], 0, 0
+        self.seconds, self.lives, self.gives_logprobs = 0.0, math.inf, True
+        self.like_llama_cpp, self.reply, self.script = False, {}, None
         self.refused, self.ignored = (), ()  # parameters that it does not accept, or does not read
-        self.is_dead = False
-
-    def kill(self):
-        self.is_dead = True
-
-    def start(self):
-        self.is_dead = False
 
     def answer(self, body):
         """What the model read, and its greedy answer."""
@@ -85,48 +72,44 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self):  # /v1/models
-        listed = {"object": "list", "data": [{"id": "tiny", "object": "model"}]}
-        self.send(200, (), json.dumps(listed).encode())
+        self.send({"body": '{"data": [{"id": "tiny"}]}'})
 
     def do_POST(self):
-        server = self.server
+        server, status, said = self.server, 200, ""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if server.is_dead:
-            return
         with server.lock:
+            if len(server.bodies) >= server.lives:
+                return
             server.bodies.append(body)
-            server.in_flight.add(self)
-            server.most_at_once = max(server.most_at_once, len(server.in_flight))
-            failure = server.failures.pop(0) if server.failures else None
+            server.in_flight += 1
+            server.most_at_once = max(server.most_at_once, server.in_flight)
+            failure = server.failures.pop() if server.failures else None
         time.sleep(server.seconds)
-        told, headers, said = self.headers.get("authorization"), (), ""
-        if server.wants_key and told != f"Bearer {KEY}":
-            status, said = 401, f"Incorrect API key provided: {told}"
+        key = self.headers["authorization"]
+        if "wrong" in key:
+            status, said = 401, f"Incorrect API key provided: {key}"
         elif failure:
-            (status, headers), said = failure, f"no luck\nfor {told} serving {body}"
+            status, said = failure, f"no luck\nfor {key} serving {body}"
         elif body["model"] != "tiny":
             status, said = 404, f"The model `{body['model']}` does not exist"
         elif refused := [name for name in server.refused if name in body]:
             status, said = 400, f"Unsupported parameter: '{refused[0]}' is not supported"
         else:
-            status = 200
-        if not said:
             try:
                 given = self.response({k: v for k, v in body.items() if k not in server.ignored})
             except UserError as error:
                 status, said = 400, f"maximum context length: {error}"
-        data = json.dumps({"error": {"message": said}} if said else given).encode()
-        if status == 200 and server.reply:
-            status, headers, data = server.reply
+        told = {"error": {"message": said}} if said else given
         with server.lock:  # before the answer is sent, because its reader may ask again at once
-            server.in_flight.discard(self)
+            server.in_flight -= 1
         with suppress(BrokenPipeError, ConnectionResetError):  # the client's time was out
-            self.send(status, headers, data)
+            self.send({"status": status, "body": json.dumps(told)} | server.reply)
 
-    def send(self, status, headers, data):
-        self.send_response(status)
-        kind, length = ("content-type", "application/json"), ("content-length", len(data))
-        for header in (kind, length, *headers):
+    def send(self, reply):
+        data = reply["body"].encode()
+        self.send_response(reply.get("status", 200))
+        headers = {"content-type": "application/json", "content-length": len(data)}
+        for header in (headers | reply.get("headers", {})).items():
             self.send_header(*header)
         self.end_headers()
         self.wfile.write(data)
@@ -146,7 +129,7 @@ class Handler(BaseHTTPRequestHandler):
         model, more = self.server.model, {}
         if body.get("echo"):
             pieces = [*map(model.tokenizer.decode, ids), *pieces]
-            logprobs = [*log_probabilities(model, ids), *logprobs]
+            logprobs = [None, *log_probabilities(model, ids[:1], ids[1:]), *logprobs]
         if body.get("return_token_ids"):
             more = {"prompt_token_ids": ids, "token_ids": list(done.token_ids)}
             logprobs = [0.0] * len(pieces)  # those under the grammar

@@ -19,9 +19,9 @@ def continuations(
     """Token ids that spell each text after the prompt's last tokens ``tail``, which are not
     changed.
 
-    If tokenising prompt and text together leaves the prompt's tokens unchanged, the rest is used;
-    otherwise the tokens of the text after one of ANCHORS. Every result is checked by decoding it
-    after ``tail``; None for a text that cannot be spelled.
+    What follows the prompt's tokens, where prompt and text are tokenised together, is used if it
+    spells the text; otherwise the tokens of the text after one of ANCHORS. Every result is checked
+    by decoding it after ``tail``; None for a text that cannot be spelled.
     """
     before = decoded(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)
@@ -31,7 +31,7 @@ def continuations(
             break
         read = [anchor, *(anchor + texts[i] for i in left)]
         alone, *whole = tokenizer(read, add_special_tokens=False, verbose=False)["input_ids"]
-        ids = [row[len(alone) :] if row[: len(alone)] == alone else [] for row in whole]
+        ids = [row[len(alone) :] for row in whole]
         spelled = decoded(tokenizer, [[*tail, *row] for row in ids])
         for i, row, text in zip(left, ids, spelled, strict=True):
             if row and text == before + texts[i]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
@@ -21,10 +21,9 @@ class Doubling(Benchmark[SimpleNamespace]):
         default_factory=lambda: [SimpleNamespace(id=f"t{n}", n=n) for n in (1, 2, 11)]
     )
     decoding = Decoding(n=2, temperature=1.0)
-    chat: bool = False
 
     def prompt(self, task):
-        return Prompt(task.id, f"2 * {task.n} = ", "answer" if self.chat else None)
+        return Prompt(task.id, f"2 * {task.n} = ")
 
     def judge(self, task, completion):
         right = completion.text == str(2 * task.n)
@@ -34,23 +33,16 @@ class Doubling(Benchmark[SimpleNamespace]):
     def cluster(self, task):
         return str(task.n // 10)
 
-    def for_model(self, model):
-        return replace(self, chat=bool(model.chat))
-
-
-def twice(prompt, sample):
-    """The number doubled in sample 0, nothing in sample 1."""
-    return "" if sample else str(2 * int(prompt.text.split()[2]))
-
 
 @pytest.fixture
 def model(scripted):
-    return scripted(twice)
+    """Doubles the number in sample 0, and says nothing in sample 1."""
+    return scripted(lambda prompt, sample: (1 - sample) * str(2 * int(prompt.text.split()[2])))
 
 
 @pytest.fixture
 def frame(model):
-    return evaluate(model, Doubling(), store=False, progress=False)
+    return evaluate(model, Doubling(), store=False)
 
 
 def test_a_model_is_asked_every_task_and_each_completion_is_judged(frame):
@@ -60,12 +52,6 @@ def test_a_model_is_asked_every_task_and_each_completion_is_judged(frame):
         *(("t1", 0, "2", True), ("t1", 1, "", False), ("t2", 0, "4", True)),
         *(("t2", 1, "", False), ("t11", 0, "22", True), ("t11", 1, "", False)),
     ]
-
-
-def test_a_benchmark_is_put_to_a_model_in_the_models_own_form(model):
-    model.chat = True
-    evaluate(model, Doubling(), store=False, progress=False)
-    assert (model.asked[0].text, model.asked[0].system) == ("2 * 1 = ", "answer")
 
 
 NUMBERS = """
@@ -127,7 +113,7 @@ def test_a_boolean_that_is_missing_somewhere_is_still_a_share(frame):
 def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, model, monkeypatch):
     monkeypatch.setattr(Doubling, "judge", judge)
     with pytest.raises(UserError, match=words):
-        evaluate(model, Doubling(), store=False, progress=False)
+        evaluate(model, Doubling(), store=False)
 
 
 @pytest.mark.parametrize(

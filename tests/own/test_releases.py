@@ -55,12 +55,8 @@ def compared(tmp_path_factory, write_wheel):
 def test_tasks_ask_for_what_was_removed_added_or_changed(compared):
     """A function that moved and can still be had is none of these, nor what most functions got."""
     asked = {(task.frequency, task.target.rpartition(".")[2]) for task in compared.tasks}
-    changed = (
-        ("removed", "sell_one_thing"),
-        ("added", "sell_many_things"),
-        ("changed", "count_all_money"),
-    )
-    assert asked == {*changed}
+    changes = {"removed": "sell_one_thing", "added": "sell_many_things"}
+    assert asked == {*changes.items(), ("changed", "count_all_money")}
 
 
 def test_a_call_is_judged_against_both_releases(compared):
@@ -80,7 +76,7 @@ def test_a_call_is_judged_against_both_releases(compared):
 
 
 def test_every_call_counts_once_in_the_table(compared):
-    tasks = [next(task for task in compared.tasks if task.frequency == "changed")] * 3
+    tasks = [task for task in compared.tasks if task.frequency == "changed"] * 3
     calls = ["count_all_money('EUR', True)", "count_all_money('EUR')", "count_all_money()"]
     first = DataFrame({"call": calls, "frequency": "changed", "model": "m", "cluster": [1, 2, 3]})
     rows = releases.fit_rows(first, tasks, compared, "base")

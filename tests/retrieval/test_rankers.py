@@ -10,7 +10,7 @@ from rank_bm25 import BM25Okapi
 
 from lookuplab.errors import UserError
 from lookuplab.retrieval import rankers
-from lookuplab.retrieval.rankers import Bm25, Cosine, Ensemble, by_code, code_words, query_words
+from lookuplab.retrieval.rankers import Bm25, Cosine, by_code, code_words, query_words
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER
 
 CODES = {"s": "table.sort('x')", "m": "frame.mean(axis=0)", "j": "left.merge(right)", "e": "1"}
@@ -25,7 +25,6 @@ SMALL = {
     "code": by_code(CODES, vectors(sort=[1, 0], mean=[0, 1], merge=[1, 1])),
     "description": rankers.by_description(CODES, CORPUS_FOLDER / "encoder"),
 }
-SMALL["ensemble"] = Ensemble(SMALL["code"], SMALL["description"], 0.3)
 
 
 def scores(ranker, query):
@@ -49,13 +48,14 @@ def test_bm25_is_rank_bm25_to_the_last_bit(corpus):
 
 
 def test_ties_are_broken_by_id_and_a_query_without_a_match_gets_the_first_ids():
-    animals = {"b": ["cat"], "c": ["dog"], "a": ["cat"], "d": ["bird", "dog", "fish", "fish"]}
-    found = Bm25(animals, str.split).rank({"1": "cat", "2": "", "3": "fish"}, 2)
+    texts = {"b": "cat", "c": "dog", "a": "cat", "d": "bird dog fish fish"}
+    animals = Bm25({id: text.split() for id, text in texts.items()}, str.split)
+    found = animals.rank({"1": "cat", "2": "", "3": "fish"}, 2)
     assert found == {"1": ["a", "b"], "2": ["a", "b"], "3": ["d", "a"]}
-    assert Bm25(animals, str.split).rank({"3": "fish"}, 9) == {"3": ["d", "a", "b", "c"]}
-    many = {f"{n:02}": ["cat" if n % 3 else "dog"] for n in range(30)}
-    dogs = [id for id in many if many[id] == ["dog"]]
-    assert Bm25(many, str.split).rank({"1": "dog"}, 12) == {"1": [*dogs, "01", "02"]}
+    assert animals.rank({"3": "fish"}, 9) == {"3": ["d", "a", "b", "c"]}
+    dogs = [f"{n:02}" for n in range(0, 30, 3)]
+    many = Bm25({f"{n:02}": ["cat" if n % 3 else "dog"] for n in range(30)}, str.split)
+    assert many.rank({"1": "dog"}, 12) == {"1": [*dogs, "01", "02"]}
 
 
 def test_nothing_to_search_is_one_clear_line():

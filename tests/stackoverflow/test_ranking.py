@@ -23,14 +23,9 @@ SNIPPETS = [
 PLACES = CORPUS_FOLDER / "words", CORPUS_FOLDER / "encoder"
 
 
-@pytest.fixture(scope="module")
-def found():
-    return ranking.rankers(SNIPPETS, *PLACES)
-
-
-def test_an_ensemble_is_the_weighted_sum_of_its_parts(found):
-    names = ("code", "description", "ensemble-0.5")
-    code, description, both = (found[name].scores_of(["mean of a column"]) for name in names)
+def test_an_ensemble_is_the_weighted_sum_of_its_parts():
+    found = ranking.rankers(SNIPPETS, *PLACES, ("code", "description", "ensemble-0.5"))
+    code, description, both = (one.scores_of(["mean of a column"]) for one in found.values())
     assert both == pytest.approx(0.5 * code + description, abs=2e-6)
 
 
@@ -59,15 +54,14 @@ class Given(Ranker):
 
 
 def test_a_question_for_which_all_scores_are_equal_is_said_and_named(capsys):
-    two = ranking.rankers(SNIPPETS[:2], *PLACES, ["bm25-description", "description"])
+    names = "bm25-description", "description"
     asked = ["mean of a column", "an unseen xyzzy"]
-    assert undecided(two, asked) == {"bm25-description": {*asked}, "description": set()}
+    # words of every second snippet say nothing, and a single snippet is not told from others
+    for some, equal in ((SNIPPETS[:1], []), (SNIPPETS, asked[1:]), (SNIPPETS[:2], asked)):
+        found = undecided(ranking.rankers(some, *PLACES, names), asked)
+        assert found == {names[0]: {*equal}, names[1]: set()}
     said = "bm25-description gave every snippet the score 0 for 2 of 2 questions: "
-    assert capsys.readouterr().out.startswith(said)
-    three = ranking.rankers(SNIPPETS, *PLACES, ["bm25-description"])
-    assert undecided(three, asked) == {"bm25-description": {asked[1]}}
-    alone = ranking.rankers(SNIPPETS[:1], *PLACES, ["bm25-description"])
-    assert undecided(alone, asked) == {"bm25-description": set()}
+    assert said in capsys.readouterr().out
 
 
 def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():
@@ -80,14 +74,12 @@ def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_quer
     assert rows.loc[("bad", "recall_at_3"), "value"] == pytest.approx((1 + 1 + 1 / 2) / 3)
     less = (1 / 2 + 1 / 6 + 0) / 3
     assert rows.loc[("good - bad", "mrr_at_20_change"), "value"] == pytest.approx(less)
-    assert len(rows) == 3 * len(MEASURES) and (rows.n == 3).all() and (rows.model == "tiny").all()
-    assert (rows.ci_low <= rows.value).all() and (rows.value <= rows.ci_high).all()
+    assert len(rows) == 3 * len(MEASURES) and (rows.n == 3).all()
 
 
 def test_documents_that_are_hidden_from_a_query_are_not_ranked_for_it():
     found = measured({"good": Given(0)}, [QUERIES[0], replace(QUERIES[1], hidden=("b",))])
-    found = found.set_index("query")
-    assert found.mrr_at_20.to_dict() == {"0": 1.0, "1": 1.0}
+    assert found.mrr_at_20.tolist() == [1, 1]
 
 
 def test_a_mini_problems_documents_are_the_snippets_of_its_object():

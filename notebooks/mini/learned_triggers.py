@@ -25,7 +25,9 @@ from lookuplab.cloudapi.policies import (
     rows_of,
     triggered,
 )
+from lookuplab.errors import UserError
 from lookuplab.models import Model, complete, score
+from lookuplab.models.names import mini_models
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.toolgen.pairs import MARK
 
@@ -54,6 +56,21 @@ class Answered:
     @property
     def first(self) -> DataFrame:
         return self.passes.first
+
+
+def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Model -> arm -> the model that learned so, as far as there is one; the arm "base" is the
+    model itself. Raises UserError for an arm of none of them.
+    """
+    there = [name for name in mini_models() for model in models if name.startswith(f"{model}-")]
+    for arm in arms:
+        if not any(name.endswith(f"-{arm}") for name in there):
+            raise UserError(f"arms: no model learned as {arm!r}; there are: {', '.join(there)}")
+    named = {model: {arm: f"{model}-{arm}" for arm in arms} for model in models}
+    return {
+        model: {"base": model} | {arm: name for arm, name in own.items() if name in there}
+        for model, own in named.items()
+    }
 
 
 def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answered:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lookuplab import paths
+from lookuplab.errors import check_choice
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,8 +47,9 @@ def _file(name: str) -> tuple[Path, int] | None:
     none, or it is switched off.
     """
     file = folder() / f"{name}.parquet"
-    is_off = os.environ.get(RECORD_VARIABLE) == "off"
-    return None if is_off or not file.is_file() else (file, file.stat().st_mtime_ns)
+    switch = os.environ.get(RECORD_VARIABLE, "")
+    check_choice(RECORD_VARIABLE, switch, ("", "off"))
+    return None if switch or not file.is_file() else (file, file.stat().st_mtime_ns)
 
 
 def plain(key: str) -> str:

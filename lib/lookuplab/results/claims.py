@@ -208,15 +208,6 @@ class Comparison:
         half = (self.high - self.low) / 2
         return COVERS if half < abs(self.paper_value) or not half else IMPRECISE
 
-    def __str__(self) -> str:
-        """``mini-small high - low > 0: 86.31 [78.66, 92.88], n 205 + 267, paper 72.78``"""
-        text = f"{self.subject} {self.quantity}: {number(self.value)}".strip()
-        if self.low < self.high:
-            text += f" [{number(self.low)}, {number(self.high)}]"
-        if self.n:
-            text += f", n {self.n}"
-        return text if math.isnan(self.paper_value) else f"{text}, paper {number(self.paper_value)}"
-
 
 @dataclass(frozen=True)
 class JudgedClaim:

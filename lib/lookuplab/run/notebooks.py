@@ -243,11 +243,26 @@ def load_profile(name: str) -> Profile:
     if not file.is_file():
         check_choice("--profile", name, profile_names())
     try:
-        profile = Profile(file, **(yaml.safe_load(file.read_text("utf-8")) or {}))
+        plain = vars(Profile(file))
+        stated = yaml.safe_load(file.read_text("utf-8")) or {}
+        profile = Profile(
+            file,
+            **{
+                field: fitted(plain.get(field), value, f"profile {file}: {field!r}")
+                for field, value in stated.items()
+            },
+        )
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
             dict(**names)
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
+    if name.endswith(_YAML):  # what it names must be here, but for notebooks in folders elsewhere
+        known = {notebook.id: notebook for notebook in all_notebooks()}
+        for id in profile.notebooks:
+            if any(other.startswith(f"{Path(id).parent.name}/") for other in known):
+                check_choice(f"profile {file}: the notebook", id, known)
+        for parameter in profile.parameters:
+            check_choice(f"profile {file}: the parameter", parameter, settable(known.values()))
     if models and not profile.by_model:
         raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
     return replace(profile, given={"models": models}) if models else profile

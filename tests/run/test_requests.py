@@ -76,6 +76,14 @@ run counts --profile own.yaml
     the parameter for demo/counts is 'task'; it must be
 run counts --profile bad.yaml
     unexpected keyword argument 'surprise'
+run counts --profile threads.yaml
+    threads.yaml: 'threads' is of type int (here 0), not 'many'
+run counts --profile notebook.yaml
+    the notebook is 'demo/count'; it must be demo/counts
+run counts --profile parameter.yaml
+    the parameter is 'task'; it must be tasks
+run counts -p models=
+    demo/counts: parameter 'models' names no model
 run counts --scheduler tcp://127.0.0.1:9
     no scheduler answers at tcp://127.0.0.1:9
 reproduce --cold --audit 2%
@@ -96,6 +104,14 @@ data mark x -o m -s max_file=1
     the setting is 'max_file'; it must be max_files
 """
 
+PROFILES = {
+    "own": "notebooks: {demo/counts: {task: 1}}",
+    "bad": "surprise: 1",
+    "threads": "threads: many",
+    "notebook": "notebooks: {demo/count: {tasks: 1}}",
+    "parameter": "parameters: {task: 1}",
+}
+
 
 @pytest.mark.parametrize(
     "lines", re.findall(r"(\S.*)\n    (.*)", BAD_INPUT), ids=lambda lines: lines[0]
@@ -107,8 +123,8 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, lines):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.chdir(kit.root)
     (kit.root / "models.ipynb").write_text("")
-    (kit.root / "own.yaml").write_text("notebooks: {demo/counts: {task: 1}}")
-    (kit.root / "bad.yaml").write_text("surprise: 1")
+    for name, text in PROFILES.items():
+        (kit.root / f"{name}.yaml").write_text(text)
     kit.notebook("counts", parameters=MODELS)
     if "computes" in command:
         kit.notebook("computes", parameters="x = print(1)")
@@ -196,6 +212,7 @@ def test_a_profile_sets_only_what_a_notebook_declares(kit):
     text = "parameters: {tasks: 7, elsewhere: 1}\nnotebooks: {demo/counts: {rate: 1}}\n"
     (kit.root / "own.yaml").write_text(text)
     kit.notebook("counts")
+    kit.notebook("others", parameters="elsewhere = 1")
     found = job("counts", str(kit.root / "own.yaml"))
     assert found.parameters == {"profile": "own", "tasks": 7, "rate": 1.0}
 

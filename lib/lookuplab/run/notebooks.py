@@ -490,6 +490,8 @@ def problems(job: Job) -> Iterator[str]:
 
     fetched = {source.path for source in from_network(job)}
     yield from unknown_roles(job.values.get("roles") or {}, [job.notebook.paper])
+    if job.values.get("models") == []:
+        yield "parameter 'models' names no model: name at least one"
     models = Counter(map(table_name, set(job.models())))
     for name, count in models.items():
         if count > 1:

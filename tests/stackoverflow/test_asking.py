@@ -33,18 +33,16 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
 
 
-def snippet(name: str) -> Snippet:
-    return Snippet(
-        name, f"{name}d0 {name}d1 {name}d2", f"{name}c0 {name}c1 {name}c2 {name}c3", "", ""
-    )
+def snippet(n):
+    return Snippet(n, f"{n}d0 {n}d1 {n}d2", f"{n}c0 {n}c1 {n}c2 {n}c3", "", "")
 
 
 EXAMPLES = [snippet("a"), snippet("b"), snippet("c")]  # 3 + 4 tokens each, 4 for the frame
 WHOLE = 3 * 11 + 5
 
 
-def made(tokenizer, room: int, examples=EXAMPLES, **changes):
-    return trimmed_prompt(PROBLEM, examples, room + 10, 10, tokenizer, **changes)
+def made(tokenizer, room, **changes):
+    return trimmed_prompt(PROBLEM, EXAMPLES, room + 10, 10, tokenizer, **changes)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +66,12 @@ def test_the_last_description_gives_first_then_code_and_the_problem_last(
 
 
 def test_as_many_tokens_are_cut_from_the_question_as_the_descriptions_have(tokenizer):
-    long = "q " * 20 + PROBLEM
-    settings = 999, 10, tokenizer
-    cut = [trimmed_prompt(long, EXAMPLES, *settings, trim, shortened=True) for trim in asking.TRIMS]
+    long = "q " * 20 + PROBLEM, EXAMPLES, 999, 10, tokenizer
+    cut = [trimmed_prompt(*long, trim, shortened=True) for trim in asking.TRIMS]
     assert [tuple(one.lost.values()) for one in cut] == [(9, 0, 0), (0, 0, 9)]
     assert cut[0].tokens == cut[1].tokens == WHOLE + 20 - 9
     with pytest.raises(UserError, match="trim is 'questions-first'; it must be question-first, d"):
-        trimmed_prompt(long, EXAMPLES, *settings, "questions-first")
+        trimmed_prompt(*long, "questions-first")
 
 
 @pytest.mark.parametrize("trim", asking.TRIMS)
@@ -111,12 +108,11 @@ def test_no_snippet_that_holds_an_expression_is_shown_and_gold_is_of_the_object(
 
 
 def test_what_the_budget_cut_is_counted_once_per_prompt():
-    columns = ["id", "cluster", "prompt_tokens", "description_lost", "code_lost", "question_lost"]
-    lines = [("1", "a", 40, 0, 0, 0), ("2", "a", 10, 3, 0, 0), ("3", "b", 10, 3, 0, 0)]
-    frame = pd.DataFrame([*lines, lines[0]], columns=columns).assign(model="m")
-    values = {row["metric"]: round(row["value"], 3) for row in trim_rows(frame, "examples_1")}
-    assert values["prompt_tokens"] == 20 and values["description_cut_percent"] == 66.667
-    assert values["description_cut_tokens"] == 2 and values["code_cut_percent"] == 0
+    frame = pd.DataFrame({"id": [1, 2, 3, 1], "prompt_tokens": [40, 10, 10, 40]})
+    frame = frame.assign(model="m", cluster="a", description_lost=[0, 3, 3, 0], question_lost=0)
+    rows = trim_rows(frame.assign(code_lost=0), "examples_1")
+    values = [round(row["value"], 1) for row in rows[:4]]
+    assert values == [20, 66.7, 2, 0], "tokens; the share and tokens of descriptions; of code"
 
 
 def test_a_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
@@ -124,10 +120,8 @@ def test_a_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     fenced = f"```\n{written.REFERENCE}```\nThat is all."
-    model, ways = (
-        scripted(lambda *_: fenced, True, tokenizer),
-        {"alone": {}, "with": {"examples": 1}},
-    )
+    model = scripted(lambda *_: fenced, True, tokenizer)
+    ways = {"alone": {}, "with": {"examples": 1}}
     monkeypatch.setattr(trial, "load", lambda _: model)
     asked = [model.name], problems[:1], {"1": EXAMPLES}, ways, 1, 64, Grader(sandbox="none")
     done = trial.evaluate_ways(*asked)

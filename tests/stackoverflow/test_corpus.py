@@ -68,10 +68,8 @@ def test_equal_questions_are_one_query_with_all_their_snippets(written_file):
     asked = {"q": ["a", "b"], "p": [3]}
     lines = [{"query": text, "relevant_ids": ids} for text, ids in asked.items()]
     file = written_file(*lines, {"query": "q", "relevant_ids": ["b", "c"]})
-    assert corpus.queries(file) == [
-        corpus.Query("0", "q", ("a", "b", "c")),
-        corpus.Query("1", "p", ("3",)),
-    ]
+    found = [(one.text, one.relevant) for one in corpus.queries(file)]
+    assert found == [("q", ("a", "b", "c")), ("p", ("3",))]
 
 
 def test_a_quarter_of_a_file_s_queries_is_for_validation(written_file):
@@ -85,10 +83,10 @@ def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(writt
     lines = {1: [page], 2: [], "3": [other, page]}
     file = written_file(*({"problem_id": id, "docs": docs} for id, docs in lines.items()))
     documents, relevant = pages(file)
-    assert [(one.id, one.description) for one in documents] == [
-        ("lib.sort", "Sort."),
-        ("lib.mean", "Mean."),
-    ]
+    assert {one.id: one.description for one in documents} == {
+        "lib.sort": "Sort.",
+        "lib.mean": "Mean.",
+    }
     assert relevant == {"1": ("lib.sort",), "3": ("lib.mean", "lib.sort")}
     with pytest.raises(UserError, match="line 2 is no problem"):
         pages(written_file({"problem_id": 1, "docs": [page]}, {"problem_id": 2}))

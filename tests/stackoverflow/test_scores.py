@@ -31,12 +31,8 @@ def families(written_file):
 
 
 def answers(passed=PASSED):
-    rows = [
-        {"model": "m", "id": id, "sample": sample, "solution": "", "passed": bool(passes)}
-        for id, values in passed.items()
-        for sample, passes in enumerate(values)
-    ]
-    return pd.DataFrame(rows, columns=["model", "id", "sample", "solution", "passed"])
+    rows = [(id, bool(passes)) for id, values in passed.items() for passes in values]
+    return pd.DataFrame(rows, columns=["id", "passed"])
 
 
 def tables(families, **passed):
@@ -92,8 +88,8 @@ def test_intervals_are_of_origins_not_of_problems(families):
 
 
 def test_changes_are_paired_by_problem_by_family_and_between_models(families):
-    before, after = ((0, 0), (1, 0), (1, 1)), ((1, 0), (1, 1), (1, 1))
-    of_m = tables(families, none=before, some=after)
+    before = (0, 0), (1, 0), (1, 1)
+    of_m = tables(families, none=before, some=((1, 0), (1, 1), (1, 1)))
     of_n = {("n", way): of_m["m", "none"] for _, way in of_m}
     found = values(scores.rows(of_m | of_n, [("none", "some")], ["all", "Surface"])[-6:])
     both = "some/{0} - none/{0}".format
@@ -116,7 +112,7 @@ def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
     found = greatest(rows)
     # 2.5% shared by two lower ends: 2.2414 standard errors in place of 1.96
     assert found["ci_low"] == pytest.approx(4 - 2 * 2.2414 / 1.96, abs=1e-4)
-    assert (found["value"], found["ci_high"], found["model"]) == (5, 15, "")
+    assert (found["value"], found["ci_high"]) == (5, 15)
     assert found["metric"] == "pass_at_5_maximum_change_points"
     assert greatest(rows[:1])["ci_low"] == 2
 
@@ -140,23 +136,21 @@ def test_one_argument_of_one_call(written_file, solution, apart):
 
 
 def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems):
-    wrong = "# why\nresult = max(numbers) - min(numbers", "result = max(numbers)"
     plain, with_string, inside = problems
-    completions = [(plain, code) for code in (written.REFERENCE, *wrong)]
-    completions += [(with_string, "for n in [1]: pass\n" + written.REFERENCE)]
-    completions += [(inside, "return 1")]
+    answers = {
+        "# why\nresult = max(numbers) - min(numbers": plain,
+        "result = max(numbers)": plain,
+        "for n in [1]: pass\n" + written.REFERENCE: with_string,
+        "return 1": inside,
+        written.REFERENCE: plain,
+    }
     bench = Ds1000Bench(problems, Grader(store=False, workers=1), indent=False)
-    pairs = [(one, given(one.id, text)) for one, text in completions]
-    frame = judged(bench, pairs).assign(model="m", sample=[0, 1, 2, 0, 0])
+    pairs = [(one, given(one.id, text)) for text, one in answers.items()]
+    frame = judged(bench, pairs).assign(model="m")
     found = nearness.near_misses(problems, frame, bench.grader)
-    columns = ["id", "sample", "compile_error", "test_execution", "test_string"]
-    assert [tuple(row) for row in found[columns].to_numpy()] == [
-        ("1", 1, True, False, False),
-        ("1", 2, False, True, False),
-        ("2", 0, False, False, True),
-        ("3", 0, True, False, False),
-    ]
+    assert [*found.completion] == [*answers][:-1]
+    places = found[["compile_error", "test_execution", "test_string"]].to_numpy()
+    assert (places == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]).all()
     assert [*found.one_token[:2]] == [*found.near_miss[:2]] == [True, False]
-    assert found.error.all()
     shares = {row["metric"]: (row["value"], row["n"]) for row in nearness.near_miss_rows(found)}
     assert shares["near_miss_percent"] == (25, 4) and shares["compile_error_percent"] == (50, 4)

@@ -183,8 +183,9 @@ def test_models_are_compared_task_by_task():
     ways = [{"dag": HIT.valid}, {"dag": FIRST.valid}]
     rows = between_models(frames) + between_models(frames, "worse_points", ways)
     assert {row["model"] for row in rows} == {"big - toy"}
-    assert values(rows)["all", "valid_change_points"] == 100 * 2 / 6
-    assert values(rows)["dag/all", "worse_points"] == -100 * 2 / 6
+    found = values(rows)
+    assert found["all", "valid_change_points"] == 100 * 2 / 6
+    assert found["dag/all", "worse_points"] == -100 * 2 / 6
     with pytest.raises(ValueError, match="other tasks, or in another order"):
         between_models([FIRST, HIT[::-1]])
 

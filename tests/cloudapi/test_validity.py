@@ -6,14 +6,12 @@ import pytest
 
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter
 from lookuplab.cloudapi.validity import (
-    AUTOFILLED,
     CallArguments,
     bind_error,
     judge_call,
     parse_call,
 )
 from lookuplab.errors import UserError
-from recipes.cloudapi.sdks import aws_methods, session
 
 ANY, BODY = Parameter("kwargs", "VAR_KEYWORD"), "POSITIONAL_OR_KEYWORD"
 URL = (Parameter("url", BODY, True), Parameter("metadata", BODY), ANY)
@@ -78,16 +76,6 @@ def test_open_binding_takes_any_keyword_and_closed_binding_only_known_ones():
         call = parse_call(f"f({arguments})")
         found = [bind_error(spec, call, closed) is None for closed in (False, True)]
         assert found == binds, (spec.name, arguments)
-
-
-@pytest.mark.parametrize("service", "athena glacier ssm-contacts servicecatalog mturk".split())
-def test_exactly_the_members_that_botocore_fills_in_may_be_missing(service):
-    meta = session().client(service).meta
-    for spec, _ in aws_methods(service):
-        if "autofilled" in spec.flags:
-            model = meta.service_model.operation_model(meta.method_to_api_mapping[spec.name])
-            filled = {*model.idempotent_members, *["accountId"] * (service == "glacier")}
-            assert {*spec.required} & AUTOFILLED == {*spec.required} & filled, spec.id
 
 
 def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept():

@@ -8,7 +8,6 @@ import pytest
 import written_problems as written
 import yaml
 
-from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.stackoverflow.ds1000 import (
     indented,
@@ -19,10 +18,6 @@ from lookuplab.stackoverflow.ds1000 import (
 )
 
 SOLUTIONS = yaml.safe_load(Path(__file__).with_name("solutions.yaml").read_text("utf-8"))
-DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"
-real = pytest.mark.skipif(
-    not DEV.exists(), reason="needs a copy of DS-1000, which may not be part of the repository"
-)
 
 
 def test_a_file_is_read_with_all_fields(problems):
@@ -114,11 +109,3 @@ def test_the_imports_are_those_of_packages_that_have_run_before_the_solution(wri
     parts = "from numpy import fft", "from numpy import linalg", "import sklearn.tree"
     found = [program(problem, "").imports for problem in problems]
     assert found == [(), packages + parts, ("import torch",)]
-
-
-@real
-def test_no_reference_is_changed_by_post_processing_or_indentation():
-    for problem in load_problems(DEV):
-        whole = problem.reference
-        assert solution_of(whole) == whole
-        assert indented(problem, solution_of(whole, "repaired")) == whole, problem.id

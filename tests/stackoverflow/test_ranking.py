@@ -12,7 +12,7 @@ from ties import undecided
 
 from lookuplab.errors import UserError
 from lookuplab.retrieval.rankers import Ranker
-from lookuplab.stackoverflow import ds1000, ranking
+from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Query, Snippet
 
 SNIPPETS = [
@@ -82,13 +82,10 @@ def test_documents_that_are_hidden_from_a_query_are_not_ranked_for_it():
     assert found.mrr_at_20.tolist() == [1, 1]
 
 
-def test_a_mini_problems_documents_are_the_snippets_of_its_object():
-    problems = ds1000.load_problems(CORPUS_FOLDER / "problems.jsonl.gz")
-    named = problems[0].object
-    ids = ("numpy.nothing#0", "x#1", f"{named}#7", f"{named}#8")
-    codes = ("c", "c", "c", problems[0].expressions[0])
-    snippets = [Snippet(id, "d", code, "", "") for id, code in zip(ids, codes, strict=True)]
-    documents, asked = questions(problems, "", snippets)
-    assert documents == snippets and asked[0].hidden == (f"{named}#8",)
-    assert [one.id for one in asked] == [one.id for one in problems if one.object == named]
-    assert asked[0].relevant == (f"{named}#7",)
+def test_a_problems_documents_are_the_snippets_of_its_object(problems):
+    about = replace(problems[0], object="x", expressions=("f(1)",))
+    codes = {"y#0": "c", "x#1": "c", "x#2": "f( 1)"}
+    snippets = [Snippet(id, "d", code, "", "") for id, code in codes.items()]
+    documents, [asked] = questions([problems[1], about], "", snippets)
+    assert documents == snippets
+    assert (asked.id, asked.relevant, asked.hidden) == (about.id, ("x#1",), ("x#2",))

@@ -53,17 +53,14 @@ def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
 
 
 def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_path, monkeypatch):
-    before = python_sources.identity()
+    identity = python_sources.identity.__wrapped__  # the cache is for a process
+    before = identity()
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "site"))
-    python_sources.identity.cache_clear()
-    try:
-        assert offered(repository, "planted") >= {"member"} and not offered(repository, "click")
-        assert python_sources.identity() != before
-        monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "nowhere"))
-        with pytest.raises(UserError, match="is not a folder; name one, or unset it"):
-            python_sources.folder()
-    finally:
-        python_sources.identity.cache_clear()
+    assert offered(repository, "planted") >= {"member"} and not offered(repository, "click")
+    assert identity() != before
+    monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match="is not a folder; name one, or unset it"):
+        python_sources.folder()
 
 
 def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_wheel_is_refused(

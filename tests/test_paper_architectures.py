@@ -33,9 +33,7 @@ def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(tmp_path, mon
         models = [random, "mini-small", f"{server.url}#tiny?tokenizer=mini-small"]
         values = {"models": models, "limit": 3, "max_new_tokens": 4}
         executed(find("table3_dag_plus_plus"), Profile(Path("tiny.yaml"), parameters=values))
-    rows = read_csv(tmp_path / "tiny" / "cloudapibench" / "table3_dag_plus_plus.csv")
-    local, remote = (
-        rows[rows.model == name].drop(columns="model").reset_index(drop=True)
-        for name in ("mini-small", "tiny")
-    )
+    file = tmp_path / "tiny" / "cloudapibench" / "table3_dag_plus_plus.csv"
+    rows = read_csv(file).set_index("model")
+    local, remote = (rows.loc[name].reset_index(drop=True) for name in ("mini-small", "tiny"))
     assert server.bodies and len(local) and remote.equals(local)

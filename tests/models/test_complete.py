@@ -2,7 +2,6 @@
 
 import math
 import os
-import sys
 from dataclasses import replace
 
 import pytest
@@ -10,13 +9,10 @@ from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt, score
-from lookuplab.models.completions import LOG_VARIABLE
+from lookuplab.models import Decoding, Prompt, completions, score
 from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore
 
-# the package has the function of its name
-complete_module = sys.modules["lookuplab.models.completions"]
 FOUR = Decoding(n=4, temperature=1.0)
 
 
@@ -66,12 +62,10 @@ def test_decoding_out_of_range_cannot_be_made(options):
 
 
 def test_scores_are_stored_apart_from_completions(store):
-    pairs = [(prompt, " = 1") for prompt in many_prompts(5)]
-    ask(many_prompts(5), store=store)
-    first, model = score(ToyModel(), pairs, store=store), ToyModel()
-    assert score(model, pairs, store=store) == first and model.calls == []
-    score(model, [(pairs[0][0], " = 2")], store=store)
-    assert model.calls == [("task/0", " = 2")]
+    model, (prompt,) = ToyModel(), many_prompts(1)
+    ask([prompt], store=store)
+    one, same, other = (score(model, [(prompt, text)], store) for text in "aab")
+    assert one == same != other and model.calls == [("task/0", "a"), ("task/0", "b")]
 
 
 def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkeypatch):
@@ -86,12 +80,12 @@ def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkey
 
 
 def test_answers_that_are_empty_or_cut_off_are_counted_once_for_each_model(monkeypatch):
-    monkeypatch.setattr(complete_module, "ENDED", {})
+    monkeypatch.setattr(completions, "ENDED", {})
     texts = [{"text": text} for text in ("", "<think>so", "<think>so</think>y", "x")]
     texts[3]["finish_reason"] = "length"
     for _ in range(2):
         ask(many_prompts(1), FOUR, False, chat=True, changes=texts)
-    assert complete_module.unfinished() == ["toy: 2 of 4 answers empty, 1 cut off"]
+    assert completions.unfinished() == ["toy: 2 of 4 answers empty, 1 cut off"]
 
 
 class Rule:
@@ -104,19 +98,20 @@ PROMPT = Prompt("a", "x = ", "be brief")
 
 def key(identity=IDENTITY, decoding=Decoding(), prompt=PROMPT, sample=0, continuation=""):
     """The key under which ``complete`` or, without a decoding, ``score`` keeps an answer."""
-    return next(complete_module.keys_of(identity, decoding, [(prompt, continuation, sample)]))[0]
+    return next(completions.keys_of(identity, decoding, [(prompt, continuation, sample)]))[0]
 
 
 def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
-    decoding = {"max_new_tokens": 8, "temperature": 0.5, "top_p": 0.9, "seed": 1, "stop": ("\n",)}
-    decoding |= {"stop_rule": Rule, "truncation": "left"}
-    prompt = {"text": "x  = ", "system": None, "choices": ("a",), "place": "p"}
+    decodings = [None, Decoding(8), Decoding(temperature=0.5), Decoding(top_p=0.9)]
+    decodings += [Decoding(seed=1), Decoding(stop=("\n",)), Decoding(stop_rule=Rule)]
+    decodings.append(Decoding(truncation="left"))
+    prompts = [{"text": "x  = "}, {"system": None}, {"place": "p"}]
+    prompts += [{"choices": ("a",)}, {"choices": ("a", "b")}]
     keys = [key(), key(IDENTITY | {"revision": "other"}), key(sample=1)]
-    keys += [key(decoding=None), key(decoding=None, continuation="1")]
-    keys += [key(decoding=Decoding(**{name: decoding[name]})) for name in decoding]
-    keys += [key(prompt=replace(PROMPT, **{name: prompt[name]})) for name in prompt]
-    keys.append(key(prompt=replace(PROMPT, choices=("a", "b"))))
-    monkeypatch.setattr(complete_module, "DECODING_VERSION", 99)
+    keys.append(key(decoding=None, continuation="1"))
+    keys += [key(decoding=decoding) for decoding in decodings]
+    keys += [key(prompt=replace(PROMPT, **changes)) for changes in prompts]
+    monkeypatch.setattr(completions, "DECODING_VERSION", 99)
     keys.append(key())
     assert len(set(keys)) == len(keys)
 
@@ -144,7 +139,7 @@ def test_keys_of_stores_that_exist_stay_as_they_were():
 
 
 def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypatch, tmp_path):
-    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log"))
+    monkeypatch.setenv(completions.LOG_VARIABLE, str(tmp_path / "log"))
     margins = NEAR_TIE_MARGIN / 5, NEAR_TIE_MARGIN, None, 0.0
     asked = {"store": False, "changes": [{"margin": margin} for margin in margins]}
     for tool in ("jedi 1", "jedi 2"):

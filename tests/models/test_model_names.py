@@ -52,15 +52,26 @@ def test_tables_call_a_model_by_its_name_alone(name, called):
     assert table_name(name) == called
 
 
+def check_model(name):
+    """What a run checks before a notebook starts."""
+    values = {"model": name}
+    check(plan(Notebook(Path("demo/counts.ipynb"), values), load_profile("smoke"), values))
+
+
 @pytest.mark.parametrize(
     ("name", "commit", "vocabulary"),
-    [(f"owner/tiny@{OLD}", OLD, 170), ("owner/tiny@main", NEW, 160), ("owner/tiny", NEW, 160)],
+    [
+        (f"owner/tiny@{OLD}?chat=true", OLD, 170),
+        ("owner/tiny@main", NEW, 160),
+        ("owner/tiny", NEW, 160),
+    ],
 )
 @pytest.mark.usefixtures("hub")
 def test_the_named_revision_is_loaded_and_recorded(name, commit, vocabulary):
     model = load(name)
     assert model.name == "owner/tiny" and model.module.config.vocab_size == vocabulary
     assert model.identity["checkpoint"] == f"owner/tiny@{commit}"
+    check_model(name)
 
 
 @pytest.mark.parametrize(
@@ -87,16 +98,8 @@ def test_a_name_that_cannot_be_is_one_clear_line(name, message):
     assert "\n" not in str(caught.value)
 
 
-def check_model(name):
-    """What a run checks before a notebook starts."""
-    values = {"model": name}
-    check(plan(Notebook(Path("demo/counts.ipynb"), values), load_profile("smoke"), values))
-
-
 @pytest.mark.usefixtures("hub")
-def test_a_cached_revision_is_found_before_a_notebook_starts():
-    for name in ("owner/tiny", f"owner/tiny@{OLD}", f"owner/tiny@{NEW}?chat=true"):
-        check_model(name)
+def test_a_revision_that_is_not_here_is_told_before_a_notebook_starts():
     with pytest.raises(UserError, match=f"not here, and owner/tiny@{'3' * 40} does not"):
         check_model(f"owner/tiny@{'3' * 40}")
 

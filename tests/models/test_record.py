@@ -100,12 +100,13 @@ def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_a
     ending = store.elsewhere()
     assert ending.startswith("@3.")
     with Kept(tmp_path / "kept.sqlite") as kept:
-        assert kept.lookup([f"success f 1{ending}"]) == ({f"success f 1{ending}": []}, [])
-        kept.add({f"success f 2{ending}": ["made here"]})
+        found, made = (f"success f {number}{ending}" for number in "12")
+        assert kept.lookup([found]) == ({found: []}, [])
+        kept.add({made: ["made here"]})
         monkeypatch.setattr(store, "PYTHON", ending[1:])
         assert store.elsewhere() == "" and kept.lookup(["success f 2"]) == ({}, ["success f 2"])
         write_file("judgements", kept.everything(), folder / "other.parquet")
-    assert len(pd.read_parquet(folder / "other.parquet")) == 0
+    assert pd.read_parquet(folder / "other.parquet").empty
 
 
 def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_the_seed(folder):

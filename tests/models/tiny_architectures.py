@@ -44,7 +44,7 @@ def byte_tokenizer(
     return _trained(tokenizer, corpus, vocabulary, SPECIAL, initial_alphabet=alphabet)
 
 
-def metaspace_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedTokenizerFast:
+def metaspace_tokenizer(corpus=CORPUS) -> PreTrainedTokenizerFast:
     """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them
     (Gemma, Llama, T5).
     """
@@ -53,7 +53,7 @@ def metaspace_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedToken
     blank, strip = decoders.Replace("▁", " "), decoders.Strip(content=" ", left=1)
     tokenizer.decoder = decoders.Sequence([blank, decoders.ByteFallback(), decoders.Fuse(), strip])
     texts = [text.replace(" ", "▁") for text in corpus]
-    return _trained(tokenizer, texts, vocabulary, SPECIAL + BYTES)
+    return _trained(tokenizer, texts, VOCABULARY, SPECIAL + BYTES)
 
 
 def _trained(tokenizer, corpus, vocabulary, special, **options) -> PreTrainedTokenizerFast:

@@ -27,6 +27,8 @@ AWS_APIS = """
     kms.list_keys ec2.describe_hosts athena.stop_query_execution glacier.create_vault
     rds.generate_db_auth_token logs.create_export_task athena.delete_named_query
     glacier.upload_archive servicecatalog.copy_product servicecatalog.provision_product
+    servicecatalog.terminate_provisioned_product servicecatalog.update_provisioned_product
+    servicecatalog.execute_provisioned_product_service_action
 """.split()
 AZURE_APIS = """
     blob.BlobClient.set_blob_metadata

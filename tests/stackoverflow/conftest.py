@@ -5,6 +5,7 @@ import json
 import pytest
 import written_problems as written
 
+from lookuplab.paths import write_lines
 from lookuplab.stackoverflow.ds1000 import load_problems
 
 
@@ -16,19 +17,13 @@ def written_file(tmp_path):
 
     def write(*records):
         file = tmp_path / "written.jsonl"
+        inside = "    result = max(numbers) - min(numbers)\n\n    return result\n"
         lines = records or (
             written.record(),
             written.record(2, written.CONTEXT + written.STRING),
-            written.record(
-                3,
-                written.INSIDE,
-                "    result = max(numbers) - min(numbers)\n\n    return result\n",
-                3,
-            ),
+            written.record(3, written.INSIDE, inside, 3),
         )
-        file.write_text(
-            "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in lines)
-        )
+        write_lines(file, [one if isinstance(one, str) else json.dumps(one) for one in lines])
         return file
 
     return write

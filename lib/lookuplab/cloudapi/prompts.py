@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from lookuplab.cloudapi.specs import ApiSpec
-from lookuplab.errors import check_choice
 from lookuplab.retrieval.rankers import identifier_words
 
 # Base models see only this text. Chat models also get the paper's Listing 1
@@ -96,7 +95,6 @@ def docstring(
     ``documentation`` maps API ids to what ``specs.texts_of`` gives for the design. An API without
     an example of its own has a made one.
     """
-    check_choice("augmentation design", design, ALL_DESIGNS)
     parts = []
     for spec in specs:
         lines = [f"API name: {spec.name}", f"Service/Client name: {spec.client}"]

@@ -222,12 +222,12 @@ def read_sources(place):
 )
 def test_a_file_that_holds_something_else_is_refused_in_one_line(tmp_path, read, words):
     for number, text in enumerate(("text\n", '{"id": 1}\n')):
-        (tmp_path / f"{number}.jsonl").write_text(text)
+        (file := tmp_path / f"{number}.jsonl").write_text(text)
         with pytest.raises(UserError, match=words):
-            read(tmp_path / f"{number}.jsonl")
-    (tmp_path / "odd.csv").write_text("api,count_name,count_bound,class\na,1,1,often\n")
+            read(file)
+    file.write_text("api,count_name,count_bound,class\na,1,1,often\n")
     with pytest.raises(UserError, match="'often' is no class of frequency"):
-        read_frequencies(tmp_path / "odd.csv")
+        read_frequencies(file)
 
 
 def test_the_command_writes_a_row_for_every_operation_and_a_report(tmp_path):

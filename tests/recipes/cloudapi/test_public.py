@@ -1,8 +1,5 @@
 """Public counts: the rule of the classes, how sure they are, and the tasks made from them."""
 
-import gzip
-import json
-
 import numpy as np
 import pandas
 import pytest
@@ -12,6 +9,7 @@ from click.testing import CliRunner
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.tasks import BOUNDS
 from lookuplab.errors import UserError
+from lookuplab.paths import json_lines
 from recipes.cloudapi import frequency
 from recipes.cloudapi.tasks import corrected
 from recipes.cloudapi.tasks import main as tasks_recipe
@@ -27,10 +25,10 @@ def test_the_table_is_what_the_counts_by_repository_add_up_to():
     index, table = load_index(), frequency.read_frequencies(frequency.FREQUENCIES)
     table = table.loc[[spec.id for spec in index.operations]]
     names = pandas.Index([f"{spec.provider} {spec.name}" for spec in index.operations])
-    with gzip.open(FOLDER / "per_repository.jsonl.gz", "rt") as lines:
-        rows = [
-            {f"{one} {name}": n for one, name, n in json.loads(line)["names"]} for line in lines
-        ]
+    rows = [
+        {f"{one} {name}": n for one, name, n in record["names"]}
+        for _, record in json_lines(FOLDER / "per_repository.jsonl.gz")
+    ]
     counts = np.nan_to_num([names.map(row) for row in rows]).astype("float32")
     assert [*table.count_name] == [*counts.sum(axis=0)]
     stated = np.array([*frequency.FREQUENCY_CLASSES, ""])[frequency.classes(table, index)]
@@ -50,8 +48,8 @@ def test_comments_that_fit_no_task_are_refused_in_one_line(tmp_path):
 
 def test_the_command_rebuilds_the_committed_tasks(tmp_path):
     out = tmp_path / "tasks.jsonl"
-    options = {"frequencies": frequency.FREQUENCIES, "comments": FOLDER / "comments.csv"}
-    options |= {"known": FOLDER / "readings.csv", "seed": SEED, "output": out}
+    files = {"frequencies": frequency.FREQUENCIES, "comments": FOLDER / "comments.csv"}
+    options = files | {"known": FOLDER / "readings.csv", "seed": SEED, "output": out}
     words = [f"--{name}={value}" for name, value in options.items()]
     result = CliRunner().invoke(tasks_recipe, words)
     assert result.exit_code == 0, result.output

@@ -68,7 +68,7 @@ WHOLE = "def f(self):\n    return 1"
         "```python\n        return 1\n```",
         "```\r\nx = 1\r\n        return 1",
         f"~~~\n{WHOLE}\n~~~\nIt returns one.",
-        f"So:\n```\nC().f()\n```\nCode:\n```py\n{WHOLE}\n```\n```\nprint(1\n```",
+        f"```\nC().f()\n```\nCode:\n```py\n{WHOLE}\n```\n```\nprint(1)\n```",
         f"Sure, here it is:\n\n@property\n{WHOLE}\n\nThis returns one.",
         "Words here.\n\ndef f(\n    self,\n):\n    return 1\n\nMore words.",
         "Here is the body:\n\n        return 1\n\nIt returns one.",

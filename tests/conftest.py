@@ -8,12 +8,13 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
 from click.testing import CliRunner
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from lookuplab import paths
 from lookuplab.models import Completion
@@ -105,13 +106,25 @@ def index(tmp_path, monkeypatch, write_wheel):
 
 @pytest.fixture
 def executed(tmp_path, monkeypatch):
-    """Runs a notebook; its figures are in ``tmp_path``. ``store`` is where it finds answers."""
+    """Executes the cells of a notebook as a kernel would, in this process, which has imported what
+    they need; figures are in ``tmp_path``. ``store`` is where it finds answers.
+    """
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell replaces it
+    quiet = Config(HistoryManager={"enabled": False}, ProfileDir={"location": str(tmp_path)})
 
     def run(notebook: Notebook, profile: Profile, store: Path = tmp_path) -> None:
-        monkeypatch.setenv("LOOKUPLAB_STORE", str(store / "completions.sqlite"))
-        job = plan(notebook, profile)
-        places = {"output": tmp_path / f"{notebook.name}.ipynb", "figures": tmp_path}
-        assert runner.run_jobs([replace(job, **places)]) == [None]
+        job, folder = plan(notebook, profile), notebook.path.parent
+        told = {"PARAMETERS": json.dumps(job.values), "FIGURES": str(tmp_path)}
+        for name, value in (told | {"STORE": str(store / "completions.sqlite")}).items():
+            monkeypatch.setenv(f"LOOKUPLAB_{name}", value)
+        monkeypatch.chdir(folder)
+        monkeypatch.syspath_prepend(folder)
+        shell = InteractiveShell(config=quiet)
+        for cell in nbformat.read(notebook.path, as_version=4).cells:
+            if cell.cell_type == "code":
+                shell.run_cell(cell.source).raise_error()
+                if "parameters" in cell.metadata.get("tags", ()):
+                    shell.push(job.parameters)
 
     return run
 

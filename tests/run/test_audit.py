@@ -15,9 +15,9 @@ from lookuplab.run import audit
 from recipes.mini.record import write
 
 ASKS = """\
-from test_record import ExactModel, many_prompts
-from lookuplab.models import complete
-print([one.text for one in complete(ExactModel(), many_prompts(tasks), progress=False)])"""
+from toy_model import ask, many_prompts
+exact = [{"token_logprobs": (-0.5, -0.25)}]  # in float32
+print([one.text for one in ask(many_prompts(tasks), changes=exact)[0]])"""
 JUDGES = """\
 from lookuplab.execution.server import Program
 from lookuplab.stackoverflow.grader import Grader
@@ -36,20 +36,32 @@ def alter(name: str, row: int, **columns) -> None:
 
 
 @pytest.fixture
-def recorded(kit, monkeypatch):
-    """A kit with two notebooks and the record of a cold run of them."""
+def record_of(kit, monkeypatch):
+    """Writes the record of a cold run of notebooks with this code, which is run here; both
+    notebooks are in the kit.
+    """
     monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "models"), prepend=os.pathsep)
     kit.notebook("asks", ASKS)
     kit.notebook("judges", JUDGES)
-    said = kit.said("reproduce --cold")
+
+    def run(*code, is_whole=True):
+        with monkeypatch.context() as cold:
+            for name, value in audit.cold_environment(is_preview=False).items():
+                cold.setenv(name, value)
+            for one in code:
+                exec(one, {"tasks": 3})
+        audit.complete(is_whole)
+        write(audit.cold())
+
+    return run
+
+
+def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row(kit, record_of):
+    said = kit.said("reproduce demo --cold")
     assert "0 from the record" in said and "5 made anew" in said
     write(audit.cold())
-    return kit
-
-
-def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row(recorded):
-    kit = recorded
+    assert not audit.about()["runs"][0]["whole"], "of one paper"
     cold = kit.output("asks"), kit.output("judges")
     shutil.rmtree(kit.root / "runs" / "mini")
     said = kit.said("reproduce --audit 2%")
@@ -59,12 +71,9 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     assert "audit: nothing was compared" in kit.said("reproduce --audit 2%"), "up to date"
     assert (kit.output("asks"), kit.output("judges")) == cold
     written = {file: file.read_bytes() for file in record.folder().glob("*.parquet")}
-    (kit.root / "notebooks" / "demo" / "judges.ipynb").unlink()
-    kit.said("reproduce --cold")
-    write(audit.cold())
+    record_of(ASKS)
     made = [run["kinds"] for run in audit.about()["runs"]]
     assert made == [["program"], ["toy"]], "the run of some notebooks replaces their rows alone"
-    kit.notebook("judges", JUDGES)
     assert {file: file.read_bytes() for file in written} == written
 
     keys = pd.read_parquet(record.folder() / "completions.parquet").key
@@ -82,23 +91,21 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     assert (kit.output("asks"), kit.output("judges")) == cold, "an audit changes no executed copy"
 
 
-def test_rows_that_a_cold_run_of_some_papers_did_not_ask_for_stay_beside_its_own(recorded):
-    recorded.notebook("asks", ASKS.replace("(tasks)", "(tasks - 1)"))
-    for paper, count in ("demo", 3), ("", 2):
-        recorded.said(f"reproduce {paper} --cold")
-        write(audit.cold())
+def test_rows_that_a_cold_run_of_some_papers_did_not_ask_for_stay_beside_its_own(record_of):
+    record_of(ASKS, JUDGES)
+    for is_whole, count in (False, 3), (True, 2):
+        record_of(ASKS.replace("(tasks)", "(tasks - 1)"), JUDGES, is_whole=is_whole)
         told = audit.about()
         assert told["rows"]["completions"] == {"toy": count}
     assert [run["kinds"] for run in told["runs"]] == [["program", "toy"]]
 
 
-def test_an_audit_that_compares_nothing_fails_and_says_why(recorded):
-    kit = recorded
+def test_an_audit_that_compares_nothing_fails_and_says_why(kit, record_of):
+    record_of(ASKS, JUDGES)
     kit.notebook("asks_nothing", "pass")
     said = kit.said("audit asks_nothing", code=1)
     assert "FAILED: nothing was compared; the notebooks asked for 0 rows of the sample" in said
-    for _ in range(2):
-        assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges")
+    assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges")
     kit.notebook("judges", JUDGES.replace("own=True", "own=True, store='own.sqlite'"))
     said = kit.said("audit judges", code=1)
     assert said.count("not made anew: verdicts | program p") == 2 and "FAILED" in said
@@ -111,8 +118,8 @@ def test_an_audit_that_compares_nothing_fails_and_says_why(recorded):
     assert "FAILED: 2 of 5 rows made anew, 0 different; not all notebooks ran" in said
 
 
-def test_what_no_longer_fits_is_said_first_and_made_anew(recorded):
-    kit = recorded
+def test_what_no_longer_fits_is_said_first_and_made_anew(kit, record_of):
+    record_of(ASKS, JUDGES)
     told = audit.about()
     told["conditions"]["verdicts"]["version"] -= 1
     (record.folder() / "about.json").write_text(json.dumps(told))

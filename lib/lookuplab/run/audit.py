@@ -39,8 +39,6 @@ STORES: tuple[type[AnswerStore], ...] = (
     marking.Marks,
     grader.VerdictStore,
 )
-# What the answers come from; another version of one of these needs a new record.
-ANSWERING_PACKAGES = "torch transformers tokenizers peft jedi parso pylint astroid".split()
 
 
 def cold() -> Path:

@@ -6,6 +6,7 @@ What they say is in the templates of ``run/pages``; here is what the templates a
 import re
 import runpy
 from collections import Counter
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,11 +91,9 @@ class Run:
     def __init__(self, profile: Profile):
         self.profile = profile
         self.figures = profile.figures
-        judgements = claims.judge_run(claims.load(), self.figures / profile.name)
-        self.verdicts = {judged.claim.id: judged for judged in judgements}
         words = yaml.safe_load((paths.PAPER / "results.yaml").read_text("utf-8"))
         self.words: dict[str, Any] = words if profile.name == "mini" else {}
-        concerned = {judged.claim.artifact_id for judged in judgements}
+        concerned = {claim.artifact_id for claim in claims.load()}
 
         def position(notebook: Notebook) -> tuple[bool, bool]:
             return notebook.order != "first", concerned.isdisjoint(notebook.artifacts)
@@ -102,6 +101,11 @@ class Run:
         self.notebooks: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
         for notebook in sorted(all_notebooks(), key=position):
             self.notebooks.setdefault(notebook.paper, []).append(notebook)
+
+    @cached_property
+    def verdicts(self) -> dict[str, JudgedClaim]:
+        folder = self.figures / self.profile.name
+        return {one.claim.id: one for one in claims.judge_run(claims.load(), folder)}
 
     def place(self, id: str) -> Path:
         """The path of an artifact's files without suffix."""
@@ -129,14 +133,16 @@ class Run:
         """Of each of the folder's notebooks that have an artifact."""
         sections = []
         for notebook in self.notebooks[folder]:
-            there = [
-                id for id in notebook.artifacts if self.place(id).with_suffix(".csv").is_file()
+            artifacts = [
+                ShownArtifact(id, self.place(id), self.told(id))
+                for id in notebook.artifacts
+                if self.place(id).with_suffix(".csv").is_file()
             ]
-            if there:
-                artifacts = [ShownArtifact(id, self.place(id), self.told(id)) for id in there]
-                of_paper = self.judgements(folder)
+            if artifacts:
                 judgements = [
-                    one for one in of_paper if one.is_run and one.claim.artifact_id in there
+                    one
+                    for one in self.judgements(folder)
+                    if one.is_run and one.claim.artifact_id in notebook.artifacts
                 ]
                 sections.append(Section(notebook, artifacts, judgements))
         return sections

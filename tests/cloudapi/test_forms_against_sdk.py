@@ -46,11 +46,6 @@ AZURE_APIS = """
 FORMS = yaml.safe_load(Path(__file__).with_name("forms.yaml").read_text("utf-8"))
 
 
-def camel(name, first=str.lower):
-    words = "".join(word.title() for word in name.split("_"))
-    return first(words[:1]) + words[1:]
-
-
 def forms(name, required, optional, other):
     """form -> (first call or None, the rest of the completion). ``required`` and ``optional`` are
     argument names.
@@ -58,6 +53,7 @@ def forms(name, required, optional, other):
     arguments = [f'{argument}="my-value", ' for argument in required]
     given = "".join(arguments)
     call = f"{name}({given})"
+    pascal = call.title().replace("_", "")
     fields = {
         "name": name,
         "upper": name.upper(),
@@ -74,9 +70,9 @@ def forms(name, required, optional, other):
         "ones": ", ".join("1" * len(required)),
         "numbers": ", ".join(map(str, range(40))),
         "misspelled": given.replace("=", "s="),
-        "camel_given": camel(given),
-        "camel_call": camel(call),
-        "pascal_call": camel(call, str.upper),
+        "swapped": given.swapcase(),
+        "camel_call": pascal[0].lower() + pascal[1:],
+        "pascal_call": pascal,
     }
     return {
         form: [text and text.format(**fields) for text in texts] for form, texts in FORMS.items()

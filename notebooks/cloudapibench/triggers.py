@@ -29,6 +29,7 @@ from lookuplab.cloudapi.policies import (
     rows_of,
     triggered,
 )
+from lookuplab.errors import UserError
 from lookuplab.models.store import hashed
 from lookuplab.scoring.calibration import auroc_interval, equal_mass_bins, weighted
 from lookuplab.scoring.rates import (
@@ -238,8 +239,11 @@ def folds(clusters: Iterable[str], strata: Iterable[str], count: int, seed: int)
     stratum.
 
     The result depends on the labels alone, not on their order. Each stratum continues where the one
-    before stopped, so that the folds have equally many clusters.
+    before stopped, so that the folds have equally many clusters. Raises UserError for fewer than
+    two folds.
     """
+    if count < 2:
+        raise UserError(f"{count} folds: at least 2 are needed, one of them held out")
 
     def order(pair: tuple[str, str]) -> tuple[str, str]:
         return pair[0], hashed(f"{seed}/{pair[1]}")

@@ -490,14 +490,16 @@ def problems(job: Job) -> Iterator[str]:
 
     fetched = {source.path for source in from_network(job)}
     yield from unknown_roles(job.values.get("roles") or {}, [job.notebook.paper])
-    if job.values.get("models") == []:
+    if "models" in job.values and not job.models():
         yield "parameter 'models' names no model: name at least one"
+    yield from senseless(job)
     models = Counter(map(table_name, set(job.models())))
     for name, count in models.items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
+    names = [*models, *(named.text for named in job.named())]  # a ranker may have a role, too
     for role in job.values["roles"] if "roles" in job.profile.given else ():
-        if not any(f"{name}-".startswith(f"{role}-") for name in models):
+        if not any(f"{name}-".startswith(f"{role}-") for name in names):
             yield f"role of {role!r}: no model of that name runs, only {', '.join(models)}"
     for named in job.named():
         name, text, place = *named, named.place
@@ -515,6 +517,19 @@ def problems(job: Job) -> Iterator[str]:
             except UserError as error:
                 yield str(error)
     yield from foreign_tasks(job)
+
+
+def senseless(job: Job) -> Iterator[str]:
+    """A line for each list of numbers that the command line empties, and for each number below 0
+    in it: no parameter of the kit's notebooks means anything by that.
+    """
+    for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
+        value, declared = job.values.get(name), job.notebook.parameters.get(name)
+        numbers = value if isinstance(value, list) else [value]
+        if value == [] and declared and not isinstance(declared[0], str):
+            yield f"parameter {name!r} is empty: give at least one number"
+        if any(isinstance(number, int | float) and number < 0 for number in numbers):
+            yield f"parameter {name!r} is {value}: give nothing below 0"
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:

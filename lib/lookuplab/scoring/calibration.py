@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
+from lookuplab.errors import UserError
 from lookuplab.scoring.rates import (
     Array,
     Rate,
@@ -104,7 +105,9 @@ def reliability_rows(
 
 def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
     """(n,) bin numbers from 1: bins of equal mass, by average rank, so that equal confidences share
-    one.
+    one. Raises UserError for fewer than one bin.
     """
+    if bins < 1:
+        raise UserError(f"{bins} bins: give at least 1")
     ranks = np.asarray(rankdata(confidence))
     return np.ceil(ranks * bins / len(ranks))

@@ -84,6 +84,8 @@ run counts --profile parameter.yaml
     the parameter is 'task'; it must be tasks
 run counts -p models=
     demo/counts: parameter 'models' names no model
+run counts -p tasks=-1
+    parameter 'tasks' is -1: give nothing below 0
 run counts --scheduler tcp://127.0.0.1:9
     no scheduler answers at tcp://127.0.0.1:9
 reproduce --cold --audit 2%

@@ -52,10 +52,10 @@ def model(scripted):
     def answer(prompt, sample):
         read = re.search(r"^API name: (\w+)", prompt.text, re.MULTILINE)
         name = read[1] if read else made.memory[prompt.id]
-        name = name if name in (prompt.choices or [name]) else prompt.choices[0]
-        sure, length = (CERTAIN if read else UNSURE, 0.0), len(prompt.text.split())
-        written = name + "()", (name, "()"), (0, 1), sure
-        return Completion(prompt.id, sample, *written, "stop", length)
+        if prompt.choices and name not in prompt.choices:
+            name = prompt.choices[0]
+        sure = CERTAIN if read else UNSURE, 0.0
+        return Completion(prompt.id, sample, name + "()", (name, "()"), (0, 1), sure, "stop", 1)
 
     made = scripted(answer)
     made.memory = MEMORY

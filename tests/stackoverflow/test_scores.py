@@ -16,7 +16,7 @@ from lookuplab.stackoverflow.asking import Ds1000Bench
 from lookuplab.stackoverflow.ds1000 import load_problems
 from lookuplab.stackoverflow.grader import Grader
 
-PASSED = {"1": (1, 1), "2": (0, 1), "3": (0, 0), "4": (1, 0, 0, 0), "5": (0, 0)}
+PASSED = [(1, 1), (0, 1), (0, 0), (1, 0, 0, 0), (0, 0)]
 
 
 @pytest.fixture
@@ -30,17 +30,10 @@ def families(written_file):
     return load_problems(written_file(*records))
 
 
-def answers(passed=PASSED):
-    rows = [(id, bool(passes)) for id, values in passed.items() for passes in values]
-    return pd.DataFrame(rows, columns=["id", "passed"])
-
-
-def tables(families, **passed):
-    """Way -> samples of problems 1, 2, ... that passed, of one model "m"."""
-    return {
-        ("m", way): scores.solved(families, answers(dict(zip("12345", one, strict=False))), [1, 2])
-        for way, one in passed.items()
-    }
+def solved(families, passed, ks=(1, 2)):
+    """The table of problems 1, 2, ... from whether their samples passed."""
+    rows = [(str(number), one) for number, samples in enumerate(passed, 1) for one in samples]
+    return scores.solved(families, pd.DataFrame(rows, None, ["id", "passed"], object), ks)
 
 
 def values(rows):
@@ -61,20 +54,18 @@ Semantic 1_drop_points 100 1
 
 def test_each_part_has_its_pass_at_k_and_perturbations_what_they_cost(families):
     parts = ["all", "Numpy", "Pandas", "Sklearn", "Origin", "Surface", "Semantic"]
-    rows = scores.rows({("m", "k"): scores.solved(families, answers(), (1, 2))}, parts=parts)
+    rows = scores.rows({("m", "k"): solved(families, PASSED)}, parts=parts)
     found = values(rows)
     for line in EXPECTED.strip().splitlines():
         part, metric, value, n = line.partition("#")[0].split()
         assert found[f"k/{part}", f"pass_at_{metric}"] == (float(value), int(n)), line
     assert len(found) == 2 * 6 + 2 * 2
     with pytest.raises(UserError, match="pass@3"):
-        scores.solved(families, answers(), [3])
+        solved(families, PASSED, [3])
 
 
 def test_a_problem_with_an_answer_that_is_not_judged_is_in_no_number(families):
-    judged = answers()
-    judged["passed"] = judged.passed.astype(object).where(judged.index != 4, None)  # one of 3
-    some, every = (scores.solved(families, one, [1]) for one in (judged, answers()))
+    every, some = (solved(families, [*PASSED[:2], (0, one), *PASSED[3:]]) for one in (0, None))
     assert [*some.index] == ["1", "2", "4", "5"]
     assert values(scores.rows({("m", "k"): some}))["k/all", "pass_at_1_percent"] == (43.75, 4)
     for pair in ((some, every), (every, some)):
@@ -83,14 +74,14 @@ def test_a_problem_with_an_answer_that_is_not_judged_is_in_no_number(families):
 
 def test_intervals_are_of_origins_not_of_problems(families):
     # 1, 2 and 3 share an origin; all fail or pass together, so nothing is known but of one origin
-    (row, *_) = scores.rows(tables(families, way=((1, 1), (1, 1), (0, 0))))
+    (row, *_) = scores.rows({("m", "way"): solved(families, [(1, 1), (1, 1), (0, 0)])})
     assert row["ci_high"] - row["ci_low"] > 70
 
 
 def test_changes_are_paired_by_problem_by_family_and_between_models(families):
-    before = (0, 0), (1, 0), (1, 1)
-    of_m = tables(families, none=before, some=((1, 0), (1, 1), (1, 1)))
-    of_n = {("n", way): of_m["m", "none"] for _, way in of_m}
+    none = solved(families, [(0, 0), (1, 0), (1, 1)])
+    of_m = {("m", "none"): none, ("m", "some"): solved(families, [(1, 0), (1, 1), (1, 1)])}
+    of_n = {("n", "none"): none, ("n", "some"): none}
     found = values(scores.rows(of_m | of_n, [("none", "some")], ["all", "Surface"])[-6:])
     both = "some/{0} - none/{0}".format
     assert found[both("all"), "pass_at_1_change_difference_points"] == (-33.3333, 3)
@@ -104,11 +95,9 @@ def test_changes_are_paired_by_problem_by_family_and_between_models(families):
 
 
 def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
-    one = {"model": "a", "condition": "c", "metric": "pass_at_5_change_points", "n": 9}
-    rows = [
-        one | {"value": 4.0, "ci_low": 2.0, "ci_high": 6.0},
-        one | {"model": "b", "value": 5.0, "ci_low": -5.0, "ci_high": 15.0},
-    ]
+    numbers = {"value": [4, 5], "ci_low": [2, -5], "ci_high": [6, 15]}
+    table = pd.DataFrame(numbers).assign(metric="pass_at_5_change_points")
+    rows = table.to_dict("records")
     found = greatest(rows)
     # 2.5% shared by two lower ends: 2.2414 standard errors in place of 1.96
     assert found["ci_low"] == pytest.approx(4 - 2 * 2.2414 / 1.96, abs=1e-4)

@@ -85,16 +85,13 @@ def test_a_problem_is_about_the_object_that_is_called(name, source, is_asked_for
 
 
 def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_hold():
-    def family(object, number, wrong, *kinds):
-        name = f"{object}#{number}"
-        return [
-            Candidate(name, name, "result = 3", TEST, "", kind, name, object=object, wrong=(wrong,))
-            for kind in kinds
-        ]
+    def family(name, *kinds, wrong="result = 4"):
+        about = {"object": name[:-2], "wrong": (wrong,)}
+        return [Candidate(name, name, "result = 3", TEST, "", one, name, **about) for one in kinds]
 
-    ways = [family("numpy.a", n, "result = 4", "Origin", "Surface") for n in range(3)]
-    ways.append(family("numpy.b", 0, "result = 4", "Origin"))
-    ways.append(family("numpy.c", 0, "result = 2 + 1", "Origin"))  # a wrong answer passes
+    ways = [family(f"numpy.a#{n}", "Origin", "Surface") for n in range(3)]
+    ways.append(family("numpy.b#0", "Origin"))
+    ways.append(family("numpy.c#0", "Origin", wrong="result = 2 + 1"))  # which passes
     drawn = problems.chosen(ways, {"Origin": 3, "Surface": 1})
     assert sorted(map(len, drawn)) == [1, 1, 2]
     assert sorted(one[0].object for one in drawn) == ["numpy.a", "numpy.a", "numpy.b"]

@@ -1,5 +1,5 @@
-"""Which held-out functions are taken, and one row a function: judged once, the same from any number
-of workers.
+"""Which held-out functions are taken, and one row a function: judged once, the same alone as beside
+other models.
 """
 
 from collections import Counter
@@ -16,7 +16,6 @@ from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
 from lookuplab.toolgen.generation import ToolModel
-from lookuplab.toolgen.rules import PAPER_RULES
 from lookuplab.toolgen.success import messages_of
 from lookuplab.toolgen.tool_use import ToolUse
 
@@ -55,7 +54,7 @@ def store(tmp_path_factory):
 
 def judgements(predictions):
     texts = {one.id: text for one, text in predictions.items()}
-    return judged_all(list(predictions), {"": texts}, PAPER_RULES, workers=1)[""]
+    return judged_all(list(predictions), {"": texts}, workers=1)[""]
 
 
 @pytest.fixture(scope="module")

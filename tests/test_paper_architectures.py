@@ -4,7 +4,7 @@ A notebook tells of an endpoint what it tells of the weights behind it.
 
 from pathlib import Path
 
-from tiny_architectures import ARCHITECTURES, save
+from tiny_architectures import ARCHITECTURES
 from tiny_endpoint import TinyEndpoint
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 
@@ -24,13 +24,10 @@ def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
 
 
 def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(tmp_path, monkeypatch, executed):
-    """DAG++ goes by the confidence, which an endpoint tells. A random model, whose answers name no
-    API, is there, too.
-    """
+    """DAG++ goes by the confidence, which an endpoint tells."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    random = str(save(tmp_path / "random model", "gemma", context=10_000))
     with TinyEndpoint(load("mini-small")) as server:
-        models = [random, "mini-small", f"{server.url}#tiny?tokenizer=mini-small"]
+        models = ["mini-small", f"{server.url}#tiny?tokenizer=mini-small"]
         values = {"models": models, "limit": 3, "max_new_tokens": 4}
         executed(find("table3_dag_plus_plus"), Profile(Path("tiny.yaml"), parameters=values))
     file = tmp_path / "tiny" / "cloudapibench" / "table3_dag_plus_plus.csv"

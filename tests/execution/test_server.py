@@ -58,9 +58,7 @@ found = {name: submodules(name) for name in packages if name not in ("idlelib", 
 
 
 def program(solution: str, *imports: str) -> Program:
-    return Program(
-        "\n".join(imports) + TEST.format(solution="\n".join((*imports, RIGHT, solution))), imports
-    )
+    return Program("\n".join(imports) + TEST.format(solution=RIGHT + solution), imports)
 
 
 def solving(code: str, *imports: str) -> Program:

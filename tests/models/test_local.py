@@ -95,12 +95,11 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
 
 def test_samples_are_the_same_at_batch_sizes_1_7_and_64(model, monkeypatch):
     """Greedy answers, too: in batches of 7 they are Transformers' own."""
-    decoding, found = Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2), []
-    for size in (1, 7, 64):
+    asked = model, Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2), *PROMPTS[::2]
+    expected = answers(*asked)
+    for size in 1, 64:
         monkeypatch.setattr(model, "batch_size", size)
-        found.append(answers(model, decoding, *PROMPTS[::2]))
-    for other in found[1:]:
-        assert_equal(other, found[0])
+        assert_equal(answers(*asked), expected)
 
 
 def test_scores_are_those_of_a_plain_forward_pass(model):
@@ -116,8 +115,8 @@ def test_scores_are_those_of_a_plain_forward_pass(model):
 
 def test_rows_beyond_the_context_window_end_there(plain):
     done = answers(plain, Decoding(max_new_tokens=1000)).values()
-    cut = [one for one in done if one.finish_reason == "length"]
-    assert cut and {one.prompt_tokens + len(one.tokens) for one in cut} == {CONTEXT}
+    cut = {one.prompt_tokens + len(one.tokens) for one in done if one.finish_reason == "length"}
+    assert cut == {CONTEXT}
 
 
 def test_a_stop_string_ends_a_row_with_its_last_token_and_the_others_go_on_without_it(plain):

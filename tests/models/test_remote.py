@@ -2,7 +2,6 @@
 (vLLM's, ``transformers serve``), and a small one around a tiny model that misbehaves on demand.
 """
 
-import logging
 import math
 import os
 import re
@@ -11,11 +10,12 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Barrier
+from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -81,7 +81,7 @@ def url(request, tiny, endpoint):
     with subprocess.Popen(command, env=os.environ | SETTINGS, start_new_session=True) as process:
         while process.poll() is None:
             try:
-                urllib.request.urlopen(url.replace("v1", "health"))
+                urlopen(url.replace("v1", "health"))
             except OSError:
                 time.sleep(0.2)
             else:
@@ -170,12 +170,10 @@ def test_a_server_that_dies_in_the_middle_loses_and_spoils_nothing(endpoint, tin
     assert len(endpoint.bodies) == len(PROMPTS), "only what was missing is asked again"
 
 
-@pytest.mark.parametrize("chat", [False, True])
-def test_answers_in_llama_cpp_s_form_and_of_chats_are_the_local_ones(endpoint, tiny, chat):
-    endpoint.like_llama_cpp = True
+def test_answers_of_a_chat_are_the_local_ones(endpoint, tiny):
     prompts = [*PROMPTS[:3], Prompt("d", "x = f(", "be brief")]
-    local = complete(load(tiny, chat=chat), prompts, SHORT, False)
-    assert_equal(ask(endpoint, prompts, chat=chat), local)
+    local = complete(load(tiny, chat=True), prompts, SHORT, False)
+    assert_equal(ask(endpoint, prompts, chat=True), local)
 
 
 class UpToAVowel:
@@ -230,7 +228,7 @@ def test_a_refused_key_is_told_at_once_and_never_shown_and_another_variable_may_
 
 
 def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog, capfd):
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level("DEBUG")
     model = load(f"{endpoint.url}#tiny")
     complete(model, PROMPTS, SHORT, tmp_path / "s.sqlite")
     endpoint.failures = [500] * 50  # its message repeats the authorisation header
@@ -244,13 +242,13 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
 def test_what_is_no_model_or_no_endpoint_is_one_clear_line(endpoint):
     with pytest.raises(UserError, match=r"404.*`other` does not exist.*the names there: tiny"):
         complete(load(f"{endpoint.url}#other"), PROMPTS, SHORT, store=False)
-    endpoint.seconds = 0.3
+    endpoint.pause = partial(time.sleep, 0.3)
     with pytest.raises(UserError, match="timed out"):
         ask(endpoint, PROMPTS[:1], timeout=0.05)
 
 
 def test_no_more_requests_than_allowed_are_in_flight(endpoint):
-    endpoint.seconds = 0.5  # a busy machine starts the third within that time
+    endpoint.pause = Barrier(3, timeout=60).wait
     ask(endpoint, PROMPTS[:6], ONE, parallel=3)
     assert endpoint.most_at_once == 3
 
@@ -287,7 +285,7 @@ REPLIES = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text("utf
 @pytest.mark.parametrize("given", REPLIES["read"], ids=str)
 def test_what_other_servers_reply_is_read_as_meant(endpoint, given):
     """A stop string that was cut out of a token leaves the token whole; characters of several
-    pieces come as OpenAI and as vLLM show them.
+    pieces come as OpenAI and as vLLM show them; llama.cpp writes completions in the form of chats.
     """
     endpoint.reply, chat = given, "message" in given["body"]
     (done,) = ask(endpoint, PROMPTS[:1], replace(SHORT, stop=("@",)), chat=chat)

@@ -13,7 +13,6 @@ import json
 import math
 import re
 import threading
-import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -45,8 +44,9 @@ class TinyEndpoint(ThreadingHTTPServer):
 
     def reset(self):
         self.failures, self.bodies, self.most_at_once, self.in_flight = [], [], 0, 0
-        self.seconds, self.lives, self.gives_logprobs = 0.0, math.inf, True
-        self.like_llama_cpp, self.reply, self.script = False, {}, None
+        self.lives, self.gives_logprobs = math.inf, True
+        self.pause = lambda: None  # before an answer
+        self.reply, self.script = {}, None
         self.refused, self.ignored = (), ()  # parameters that it does not accept, or does not read
 
     def answer(self, body):
@@ -84,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
             server.in_flight += 1
             server.most_at_once = max(server.most_at_once, server.in_flight)
             failure = server.failures.pop() if server.failures else None
-        time.sleep(server.seconds)
+        server.pause()
         key = self.headers["authorization"]
         if "wrong" in key:
             status, said = 401, f"Incorrect API key provided: {key}"
@@ -133,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
         if body.get("return_token_ids"):
             more = {"prompt_token_ids": ids, "token_ids": list(done.token_ids)}
             logprobs = [0.0] * len(pieces)  # those under the grammar
-        if chat or self.server.like_llama_cpp:
+        if chat:
             pairs = zip(pieces, logprobs, strict=True)
             given = {"content": [{"token": one, "logprob": value} for one, value in pairs]}
         else:

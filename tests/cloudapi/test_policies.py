@@ -191,8 +191,8 @@ def test_models_are_compared_task_by_task():
 
 
 def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second():
-    some = np.array([True, False, True, False, False, False])
-    assert spent(PASSES, some, "prompt_tokens", 50).tolist() == [10 + 35, 10, 10 + 35, 10, 10, 10]
+    some = np.array([True, False] * 3)
+    assert spent(PASSES, some, "prompt_tokens", 50).tolist() == [10 + 35, 10] * 3
     assert spent(PASSES, some, "prompt_tokens", RETRIEVED)[:3].tolist() == [10 + 40, 10, 10 + 30]
     assert set(added_tokens(FIRST, HIT.assign(prompt_dropped=2))) == {32}
 

@@ -9,13 +9,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.stackoverflow import corpus
 
-LINE = {
-    "id": "1",
-    "description": "Add two numbers",
-    "code": "a + b",
-    "source": "mine",
-    "licence": "MIT",
-}
+LINE = {"id": "1", "description": "Add two numbers", "code": "a + b"}
 
 
 def test_the_published_fields_are_read_as_the_schema(written_file):

@@ -41,9 +41,9 @@ def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_ev
     written_file, monkeypatch, tmp_path, capsys
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    broken = [written.record(number, reference=f"{number}()") for number in range(2, 9)]
-    broken += [written.record(9, reference="2()"), written.record(10, reference="+")]
-    problems = ds1000.load_problems(written_file(written.record(), written.record(11), *broken))
+    broken = {number: f"{number % 7}()" for number in range(2, 10)} | {10: "+"}
+    records = [written.record(number, reference=code) for number, code in broken.items()]
+    problems = ds1000.load_problems(written_file(written.record(), written.record(11), *records))
     left, runs = gradable(problems, leave_out="11, 4", sandbox="none")
     assert [one.id for one in left] == ["1"] and runs.sandbox == "none"
     said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]

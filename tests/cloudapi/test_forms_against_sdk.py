@@ -101,9 +101,6 @@ def aws(service, _):
     answer = MagicMock(status_code=200), {}
     client.meta.events.register("before-call", lambda **_: answer)
 
-    def exists(name):
-        return inspect.ismethod(getattr(client, name, None))
-
     def accepts(name, /, *args, **kwargs):
         method = getattr(client, name)
         if name not in client.meta.method_to_api_mapping:
@@ -114,7 +111,7 @@ def aws(service, _):
             if re.search(r'(Missing required|Unknown) parameter in input: "', str(error)):
                 raise TypeError(str(error)) from None
 
-    return exists, accepts
+    return (lambda name: inspect.ismethod(getattr(client, name, None))), accepts
 
 
 def azure(service, client):

@@ -57,7 +57,6 @@ def record(number=1, context=CONTEXT, reference=REFERENCE, origin=1, **about):
         "problem_id": number,
         "library_problem_id": number,
         "library": "Numpy",
-        "test_case_cnt": 2,
         "perturbation_type": "Origin" if number == origin else "Surface",
         "perturbation_origin_id": origin,
     }

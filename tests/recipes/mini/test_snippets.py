@@ -34,6 +34,6 @@ def test_training_brings_the_two_texts_of_a_pair_together_and_is_the_same_each_t
     pairs = [("sort the rows", "order lines"), ("mean of columns", "average"), ("join", "merge")]
 
     model, again = (snippets.train_encoder(pairs, batch=3, epochs=20) for _ in range(2))
-    one, other = (model.encode([pair[at] for pair in pairs]) for at in (0, 1))
+    one, other = (model.encode([*texts]) for texts in zip(*pairs, strict=True))
     assert model.similarity(one, other).argmax(dim=1).tolist() == [0, 1, 2]
     assert again.encode(["rows"]).tobytes() == model.encode(["rows"]).tobytes()

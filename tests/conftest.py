@@ -193,13 +193,14 @@ class Kit:
 @pytest.fixture
 def kit(tmp_path, monkeypatch) -> Iterator[Kit]:
     """A checkout of its own, in a folder whose name has spaces, with real notebooks in it."""
-    root = tmp_path / "my kit"
+    (root := tmp_path / "my kit").mkdir()
+    (root / "CITATION.cff").symlink_to(paths.ROOT / "CITATION.cff")  # names the papers
     for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS COMPLETIONS ROOT".split():
         monkeypatch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
     monkeypatch.setenv("LOOKUPLAB_HOME", str(root))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("COLUMNS", "300")
-    (root / "notebooks").mkdir(parents=True)
+    (root / "notebooks").mkdir()
     cluster.account.cache_clear()  # it knows the checkout
     yield Kit(root)
     cluster.account.cache_clear()

@@ -19,11 +19,8 @@ def frame(row):
     ("row", "printed"),
     [
         ("table1_base_models, mini-small, low, valid_percent", 11.61),
-        ("table1_base_models, mini-large, low, valid_percent", 24.72),
         ("fig2_fig10_composition, , all, tasks", 622),
         ("table1_base_models, mini-small, low, valid_closed_percent", NONE),
-        # the largest models only
-        ("table4_failure_modes, mini-small, low, valid_percent", NONE),
         ("fig1_perplexity, mini-large, low, perplexity", NONE),  # a picture
     ],
 )

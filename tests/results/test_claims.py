@@ -109,12 +109,9 @@ def test_designs_are_rows_of_the_mini_world_s_page():
     [
         (AT_LEAST, 55, "51, 60", HOLDS),
         (AT_LEAST, 40, "30, 49", FAILS),
-        (AT_MOST, 40, "30, 49", HOLDS),
         (AT_MOST, 50, "40, 60", UNDECIDED),
         (AT_LEAST, 55, "50, 60", UNDECIDED),  # an end at the bound decides nothing
         (AT_LEAST, 50, "", HOLDS),  # without an interval it is exact
-        (AT_MOST, 50, "", HOLDS),
-        (ABOUT, 50, "42, 58", HOLDS),
         (ABOUT, 37.5, "30, 45", UNDECIDED),
         (ABOUT, 29, "20, 38", FAILS),
         (EXACTLY, 50, "40, 60", HOLDS),  # that number, whatever the interval
@@ -138,7 +135,6 @@ def test_one_of_many_comparisons_must_be_surer_to_decide_alone():
     ("interval", "expected"),
     [
         ("45, 55", COVERS),
-        ("40, 49", SMALLER),
         ("51, 55", LARGER),
         ("0.1, 100", COVERS),
         ("0, 100", IMPRECISE),  # half of it is as long as the paper's number
@@ -172,7 +168,6 @@ def test_a_difference_is_decided_by_its_own_interval():
     [
         ({"descending": ["a", ["b", "c"], "d"]}, "m", "a - b, a - c, b - d, c - d"),
         (SIZES, "b-7B b-3B o-1B o-2B single", "b-7B - b-3B, o-2B - o-1B"),
-        (SIZES, "mini-large mini-small", "mini-large - mini-small"),
         (SIZES, "g-20b-base-8k GPT-4o g-3b-base-2k", "g-20b-base-8k - g-3b-base-2k"),
         (SIZES | {"direction": "decreasing"}, "a-3B a-7B", "a-3B - a-7B"),
         # across families too, but not between models of one size

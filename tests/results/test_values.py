@@ -44,15 +44,6 @@ def test_classes_add_up_in_tasks_and_changes_are_from_the_base_model(artifact):
         assert known[row.model, row.condition] - base == pytest.approx(row.value, abs=0.0151)
 
 
-def test_table_4_is_complete_and_in_shares_of_the_invalid():
-    table = RATES[RATES.artifact == "table4_failure_modes"]
-    tasks = table.pivot(index="model", columns="metric", values="tasks")
-    shares = ["incorrect_existing_percent", "invalid_usage_percent", "nonexistent_percent"]
-    assert (tasks.valid_percent + tasks.invalid_percent == 267).all()
-    assert (tasks[shares].sum(axis=1) == tasks.invalid_percent).all()
-    assert tasks.loc["GPT-4o", shares].tolist() == [22, 55, 87]
-
-
 def test_a_number_stands_beside_ours_or_the_readme_says_why_it_does_not():
     readme, keys = (paths.PAPER / "README.md").read_text("utf-8"), ["condition", "metric"]
     for name, table in CAPI.groupby("artifact"):

@@ -60,7 +60,7 @@ def list_source(kit, name: str, fields: dict) -> None:
 def get(kit, server):
     """Calls `lookuplab data get corpus` on a sources.toml of its own; fields can be changed."""
 
-    def call(**changed) -> tuple[int, str]:
+    def call(code: int = 0, **changed) -> str:
         fields = {
             "kind": "file",
             "address": f"http://127.0.0.1:{server.server_port}/corpus.bin",
@@ -70,7 +70,7 @@ def get(kit, server):
             "purpose": "a test",
         } | changed
         list_source(kit, "corpus", fields)
-        return kit.call("data", "get", "corpus")
+        return kit.said("data get corpus", code)
 
     return call
 
@@ -85,10 +85,11 @@ def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_
     kit, get, server, file, part, asked
 ):
     paths.made(file.parent).joinpath("corpus.bin.part").write_bytes(part)
-    assert get()[0] == 0 and get()[0] == 0
+    get()
+    get()
     assert file.read_bytes() == CONTENT and server.asked == [asked]
-    code, said = kit.call("data", "list")
-    assert code == 0 and said.startswith("* corpus") and "licence: CC0" in said
+    said = kit.said("data list")
+    assert said.startswith("* corpus") and "licence: CC0" in said
 
 
 def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
@@ -96,10 +97,11 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
     file.unlink()
     source = 'profile = "mini"\nsome_file = "data/downloads/corpus/corpus.bin"\n'
     kit.notebook("reads", parameters=source)
-    _, said = kit.call("run", "reads", "--dry-run")
+    said = kit.said("run reads --dry-run")
     assert f"fetches: corpus, {len(CONTENT) / 1e6:.1f} MB from http://127.0.0.1:" in said
     assert "problem" not in said and not file.exists()
-    assert kit.call("run", "reads")[0] == 0 and file.read_bytes() == CONTENT
+    kit.said("run reads")
+    assert file.read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -114,21 +116,19 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
     ],
 )
 def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, message):
-    code, said = get(**changed)
-    assert code == 2 and message in said and not file.exists(), said
+    assert message in get(2, **changed) and not file.exists()
 
 
 def test_a_file_without_a_hash_is_pinned_by_its_first_arrival(get, file, monkeypatch):
-    assert get(size=0, sha256="")[0] == 0
+    get(size=0, sha256="")
     file.unlink()
     monkeypatch.setattr(f"{__name__}.CONTENT", CONTENT[:-1])
-    code, said = get(size=0, sha256="")
-    assert code == 2 and "corpus.bin.pin" in said and not file.exists()
+    assert "corpus.bin.pin" in get(2, size=0, sha256="") and not file.exists()
 
 
 def test_an_address_that_is_gone_is_told_at_once(get, server):
-    code, said = get(address=f"http://127.0.0.1:{server.server_port}/old.bin")
-    assert code == 2 and "404" in said and said.count("\n") == 1 and len(server.asked) == 1
+    said = get(2, address=f"http://127.0.0.1:{server.server_port}/old.bin")
+    assert "404" in said and said.count("\n") == 1 and len(server.asked) == 1
 
 
 @pytest.fixture
@@ -148,11 +148,11 @@ def package(kit, tmp_path, index):
 
 @pytest.mark.usefixtures("package")
 def test_a_model_of_the_package_index_is_put_together_with_its_notice_and_found_by_its_name(kit):
-    code, said = kit.call("data", "get", "thing")
-    assert code == 2 and "CC0" in said and "add --yes" in said
+    said = kit.said("data get thing", 2)
+    assert "CC0" in said and "add --yes" in said
     assert not paths.DOWNLOADS.exists()
     for _ in range(2):
-        assert kit.call("data", "get", "thing", "--yes")[0] == 0
+        kit.said("data get thing --yes")
     found = sorted(file.name for file in model_folder("thing").iterdir())
     assert found == ["NOTICE.md", "config.json"]
     assert downloads.pinned("thing") == "data/downloads/models/thing"

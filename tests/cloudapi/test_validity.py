@@ -21,11 +21,10 @@ OPEN = Parameter("args", "VAR_POSITIONAL"), ANY
 OVERLOADED = ApiSpec("azure", "x", "C", "begin", OPEN, overloads=VARIANTS)
 DATES = Parameter("from", required=True), Parameter("to", required=True)
 EXPORT = ApiSpec("aws", "logs", "logs", "create_export_task", DATES)
-WAITER = (Parameter("name", BODY, True),)
 INDEX = ApiIndex(
     [
         ApiSpec("aws", "s3", "s3", "get_it", (Parameter("Name", required=True),)),
-        ApiSpec("aws", "s3", "s3", "get_waiter", WAITER, operation=False),
+        ApiSpec("aws", "s3", "s3", "get_waiter", (Parameter("name", BODY),), operation=False),
         ApiSpec("aws", "kms", "kms", "encrypt", ()),
         ApiSpec("azure", "compute", "Operations", "list_it", ()),
         ApiSpec("azure", "storage", "Operations", "show_it", ()),

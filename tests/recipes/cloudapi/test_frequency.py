@@ -206,10 +206,6 @@ def test_a_missing_file_and_the_stack_v2_are_refused_without_a_look_at_the_hub(s
         list(source_files(source))
 
 
-def read_sources(place):
-    return list(source_files(str(place)))
-
-
 @pytest.mark.parametrize(
     ("read", "words"),
     [
@@ -217,7 +213,10 @@ def read_sources(place):
         (load_index, "is no API index"),
         (load_tasks, "holds no CloudAPIBench tasks"),
         (read_frequencies, "make it with `lookuplab data frequencies`"),
-        (read_sources, "cannot read|has no text in a field content, text or code"),
+        (
+            lambda file: [*source_files(str(file))],
+            "cannot read|has no text in a field content, text or code",
+        ),
     ],
 )
 def test_a_file_that_holds_something_else_is_refused_in_one_line(tmp_path, read, words):

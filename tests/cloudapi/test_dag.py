@@ -27,8 +27,8 @@ from lookuplab.models import Completion
 
 CALLS = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text("utf-8"))
 NAMES = "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object"
-OTHER = ApiSpec("aws", "ec2", "ec2", "run_instances", ())
-INDEX = ApiIndex([*(ApiSpec("aws", "s3", "s3", name, ()) for name in NAMES.split()), OTHER])
+SPECS = [ApiSpec("aws", "s3", "s3", name, ()) for name in NAMES.split()]
+INDEX = ApiIndex([*SPECS, ApiSpec("aws", "ec2", "ec2", "run_instances", ())])
 REAL = load_tasks(limit=60)
 
 

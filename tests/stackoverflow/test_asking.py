@@ -36,7 +36,7 @@ def snippet(n):
     return Snippet(n, f"{n}d0 {n}d1 {n}d2", f"{n}c0 {n}c1 {n}c2 {n}c3", "", "")
 
 
-EXAMPLES = [snippet("a"), snippet("b"), snippet("c")]  # 3 + 4 tokens each, 4 for the frame
+EXAMPLES = [*map(snippet, "abc")]  # 3 + 4 tokens each, 4 for the frame
 WHOLE = 3 * 11 + 5
 
 
@@ -88,7 +88,7 @@ def test_a_budget_without_room_is_one_clear_line(tokenizer):
 
 
 def test_random_examples_depend_on_the_problem_alone(problems):
-    many = [snippet(letter) for letter in "abcdefgh"]
+    many = [*map(snippet, "abcdefgh")]
     at_random = runpy.run_path(str(paths.NOTEBOOKS / "stackoverflow" / "asks.py"))["at_random"]
     drawn = at_random(many, problems, 2)
     assert drawn == at_random(many[::-1], problems[::-1], 2)

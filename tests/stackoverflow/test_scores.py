@@ -53,7 +53,7 @@ Semantic 1_drop_points 100 1
 
 
 def test_each_part_has_its_pass_at_k_and_perturbations_what_they_cost(families):
-    parts = ["all", "Numpy", "Pandas", "Sklearn", "Origin", "Surface", "Semantic"]
+    parts = "all Numpy Pandas Sklearn Origin Surface Semantic".split()
     rows = scores.rows({("m", "k"): solved(families, PASSED)}, parts=parts)
     found = values(rows)
     for line in EXPECTED.strip().splitlines():

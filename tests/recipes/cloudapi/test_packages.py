@@ -220,9 +220,8 @@ def test_what_cannot_be_read_or_asked_for_is_counted(made):
     reasons = sum(n for reason, n in made.left_out.items() if reason.startswith("operations"))
     asked = len({task.target for task in made.tasks})
     assert made.share.startswith(f"{asked} of {reasons + asked} operations can be")
-    assert made.warnings == [
-        f"no task asks for an API of {name} frequency" for name in ("high", "medium")
-    ]
+    missing = "no task asks for an API of {} frequency".format
+    assert made.warnings == [missing("high"), missing("medium")]
 
 
 def test_prompts_are_python_that_ends_before_the_call(made):

@@ -31,7 +31,6 @@ class C{0}:
 
 '''
 AGAIN = 7, 107, 207  # numbers whose function the held-out repository has, too, in another layout
-CACHED = "functions", "held_out_codes", "usable_functions"
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setattr(toolgen, "PER_REPOSITORY", 200)
     for name in ("TOOLGEN_WORK", "TOOLGEN_MODELS"):
         monkeypatch.setattr(toolgen, name, tmp_path / "work-1")  # no package's name
-    for name in CACHED:
+    for name in ("functions", "held_out_codes", "usable_functions"):
         monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))
 
 

@@ -7,8 +7,6 @@ import shlex
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -20,7 +18,7 @@ from lookuplab import paths
 from lookuplab.models import Completion
 from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
-from lookuplab.run.notebooks import Notebook, Profile, plan
+from lookuplab.run.notebooks import plan
 
 PARAMETERS = """\
 profile = "mini"  # which world
@@ -81,7 +79,7 @@ def score(tmp_path, monkeypatch):
 def write_wheel():
     """Writes a wheel with these files into a folder, and returns its hash."""
 
-    def write(folder: Path, name: str, version: str, files: dict[str, str | bytes]) -> str:
+    def write(folder, name, version, files):
         wheel, about = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         tag = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -112,7 +110,7 @@ def executed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell replaces it
     quiet = Config(HistoryManager={"enabled": False}, ProfileDir={"location": str(tmp_path)})
 
-    def run(notebook: Notebook, profile: Profile, store: Path = tmp_path) -> None:
+    def run(notebook, profile, store=tmp_path):
         job, folder = plan(notebook, profile), notebook.path.parent
         told = {"PARAMETERS": json.dumps(job.values), "FIGURES": str(tmp_path)}
         for name, value in (told | {"STORE": str(store / "completions.sqlite")}).items():
@@ -157,12 +155,10 @@ class Kit:
 
     saves = SAVES  # a cell with an artifact
 
-    def __init__(self, root: Path):
+    def __init__(self, root):
         self.root = root
 
-    def notebook(
-        self, name: str, *cells: str, parameters: str = PARAMETERS, paper: str = "demo"
-    ) -> Path:
+    def notebook(self, name, *cells, parameters=PARAMETERS, paper="demo"):
         head = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
         code = [nbformat.v4.new_code_cell(cell) for cell in cells]
         cells = [nbformat.v4.new_markdown_cell("# A claim"), head, *code]
@@ -171,19 +167,19 @@ class Kit:
         nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
         return path
 
-    def call(self, *arguments: str) -> "tuple[int, str]":
+    def call(self, *arguments):
         """Exit code and all that was printed."""
         runner.surroundings.cache_clear()  # one command, one process
         result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
         return result.exit_code, result.output
 
-    def said(self, command: str, code: int = 0) -> str:
+    def said(self, command, code=0):
         """All that a command printed, which must end with this exit code."""
         found, said = self.call(*shlex.split(command))
         assert found == code, said
         return said
 
-    def output(self, name: str, profile: str = "mini", paper: str = "demo") -> str:
+    def output(self, name, profile="mini", paper="demo"):
         """What the executed copy's cells printed."""
         copy = nbformat.read(self.root / "runs" / profile / paper / f"{name}.ipynb", as_version=4)
         outputs = [output for cell in copy.cells for output in cell.get("outputs", ())]
@@ -191,7 +187,7 @@ class Kit:
 
 
 @pytest.fixture
-def kit(tmp_path, monkeypatch) -> Iterator[Kit]:
+def kit(tmp_path, monkeypatch):
     """A checkout of its own, in a folder whose name has spaces, with real notebooks in it."""
     (root := tmp_path / "my kit").mkdir()
     (root / "CITATION.cff").symlink_to(paths.ROOT / "CITATION.cff")  # names the papers

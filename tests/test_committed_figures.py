@@ -16,7 +16,7 @@ from lookuplab.run.cli import cli
 
 
 @pytest.fixture(scope="module")
-def figures() -> dict[str, bytes]:
+def figures():
     """As git has them: a run of one's own in the working tree is another matter."""
     try:
         return verify.committed("mini")
@@ -25,7 +25,7 @@ def figures() -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def records(figures) -> dict[str, dict]:
+def records(figures):
     return {
         file: json.loads(content) for file, content in figures.items() if file.endswith(".json")
     }
@@ -67,9 +67,9 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
 @pytest.mark.parametrize(
     ("page", "command"),
     [
-        ("CLAIMS.md", ["claims", "--markdown"]),
-        ("RESULTS.md", ["results"]),
-        ("RESULTS-gemma.md", ["results", "--profile", "gemma"]),
+        ("CLAIMS.md", "claims --markdown"),
+        ("RESULTS.md", "results"),
+        ("RESULTS-gemma.md", "results --profile gemma"),
     ],
 )
 def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command):
@@ -78,10 +78,8 @@ def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command
         paths.made(file.parent)
         file.write_bytes(content)
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
-    told = CliRunner().invoke(cli, command, catch_exceptions=False).output
-    assert told == (paths.ROOT / page).read_text(encoding="utf-8"), (
-        f"lookuplab {' '.join(command)} > {page}"
-    )
+    told = CliRunner().invoke(cli, command.split(), catch_exceptions=False).output
+    assert told == (paths.ROOT / page).read_text("utf-8"), f"lookuplab {command} > {page}"
 
 
 @pytest.mark.usefixtures("figures")

@@ -8,8 +8,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -26,7 +24,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 RECIPES = sorted((ROOT / "data" / "recipes").rglob("*.py"))
 
 
-def imported(file: Path) -> Iterator[str]:
+def imported(file):
     """Dotted names of all imports, also those inside functions."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

@@ -17,7 +17,7 @@ ROW |= {"value": 100 / 3, "ci_low": 20.0, "ci_high": 50.5, "n": 267}
 pytestmark = pytest.mark.usefixtures("kit")
 
 
-def saved(*rows: dict, profile: str = "mini", **more) -> Artifact:
+def saved(*rows, profile="mini", **more):
     artifact = Artifact("demo", "table", profile)
     artifact.save(pd.DataFrame(rows), **more)
     return artifact

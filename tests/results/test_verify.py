@@ -17,7 +17,7 @@ SECONDS = count()
 ANSWER = ("mini", "task/1", "0", "aaaaaaaa", "11111111", "", "demo/table")
 
 
-def write(kit, *rows: str, place: str = "demo/table", svg: str = SVG, **record) -> None:
+def write(kit, *rows, place="demo/table", svg=SVG, **record):
     """One artifact in the working tree, of another run than the one before."""
     file = kit.root / "figures/mini" / place
     lines = [f"{place.replace('/', ',')},m,{row}\n" for row in rows]
@@ -28,13 +28,13 @@ def write(kit, *rows: str, place: str = "demo/table", svg: str = SVG, **record) 
         file.with_suffix(end).write_text(text)
 
 
-def write_answers(kit, *rows: tuple[str, ...]) -> None:
+def write_answers(kit, *rows):
     lines = [",".join(row) + "\n" for row in ((*LOG_COLUMNS, "notebook"), *rows)]
     content = gzip.compress("".join(lines).encode(), mtime=0)
     (kit.root / "figures/mini/answers.csv.gz").write_bytes(content)
 
 
-def commit(kit) -> None:
+def commit(kit):
     for command in "init -q", "add figures", "-c user.name=n -c user.email=n commit -qm figures":
         subprocess.run(["git", *command.split()], cwd=kit.root, check=True)
 
@@ -49,7 +49,7 @@ def run(kit):
     return kit
 
 
-def verified(kit, code: int, *said: str) -> str:
+def verified(kit, code, *said):
     """What `lookuplab verify` prints, which holds all this."""
     text = kit.said("verify", code)
     assert not [one for one in said if one not in text], text
@@ -114,7 +114,7 @@ def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit):
     verified(kit, 1)
 
 
-def changed(answer: tuple[str, ...], margin: str = "1e-05") -> tuple[str, ...]:
+def changed(answer, margin="1e-05"):
     """Another answer to the same question."""
     return (*answer[:4], "22222222", margin, "demo/table")
 

@@ -25,7 +25,7 @@ programs = [Program(f"assert {n} < 1", (), f"p{n}") for n in (0, 1)]
 print([one.passed for one in Grader(own=True).outcomes(programs)])"""
 
 
-def alter(name: str, row: int, **columns) -> None:
+def alter(name, row, **columns):
     """Change one row of a file of the record."""
     file = record.folder() / f"{name}.parquet"
     table = parquet.read_table(file)

@@ -44,7 +44,7 @@ class Running:
     0 and 1.
     """
 
-    def __init__(self, folder: Path, home: Path):
+    def __init__(self, folder, home):
         self.folder, self.home, self.processes = folder, home, {}
         file = folder / "scheduler.json"
         self.start("scheduler", "dask_scheduler --port 0 --scheduler-file", str(file))
@@ -54,7 +54,7 @@ class Running:
         for number in range(2):
             self.start(number, f"dask_worker {self.address} {options}", str(folder))
 
-    def start(self, name: object, command: str, place: str) -> None:
+    def start(self, name, command, place):
         variables = os.environ | {"LOOKUPLAB_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
         call = [*f"-m distributed.cli.{command}".split(), place]
         call += "--no-dashboard --host 127.0.0.1".split()
@@ -63,16 +63,16 @@ class Running:
                 [sys.executable, *call], stdout=log, stderr=log, env=variables
             )
 
-    def kill(self, name: object) -> None:
+    def kill(self, name):
         self.processes[name].kill()
         self.processes.pop(name).wait()
 
-    def close(self) -> None:
+    def close(self):
         for name in list(self.processes):
             self.kill(name)
 
 
-def wait_for(condition) -> None:
+def wait_for(condition):
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "it did not come"
@@ -85,14 +85,14 @@ def running(kit, tmp_path_factory):
         yield found
 
 
-def started(kit, count: int) -> list[str]:
+def started(kit, count):
     """What has started, as soon as it is so many."""
     file = kit.root / "started"
     wait_for(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
     return file.read_text().splitlines()
 
 
-def in_background(command: str) -> subprocess.Popen:
+def in_background(command):
     call = [sys.executable, "-m", "lookuplab", *command.split()]
     return subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
 

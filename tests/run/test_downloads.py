@@ -15,14 +15,14 @@ from lookuplab.run import downloads
 CONTENT = bytes(range(256)) * 400
 
 
-def sha256(content: bytes) -> str:
+def sha256(content):
     return hashlib.sha256(content).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
     """Serves CONTENT."""
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         asked = self.headers.get("Range", "")
         self.server.asked.append(asked)
         if self.path != "/corpus.bin":
@@ -34,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(CONTENT[start:])
 
-    def log_message(self, *_) -> None:
+    def log_message(self, *_):
         """Keep the test's output quiet."""
 
 
@@ -49,7 +49,7 @@ def server(monkeypatch):
         server.shutdown()
 
 
-def list_source(kit, name: str, fields: dict) -> None:
+def list_source(kit, name, fields):
     """Write a sources.toml with one entry, whose values JSON and TOML write alike."""
     lines = [f"{field} = {json.dumps(value)}" for field, value in fields.items()]
     paths.made(kit.root / "data")
@@ -60,7 +60,7 @@ def list_source(kit, name: str, fields: dict) -> None:
 def get(kit, server):
     """Calls `lookuplab data get corpus` on a sources.toml of its own; fields can be changed."""
 
-    def call(code: int = 0, **changed) -> str:
+    def call(code=0, **changed):
         fields = {
             "kind": "file",
             "address": f"http://127.0.0.1:{server.server_port}/corpus.bin",

@@ -6,7 +6,6 @@ and revision), the tasks from the checkout.
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import tiny_architectures
@@ -23,7 +22,7 @@ NOTEBOOK = "table3_dag_plus_plus"
 
 
 @pytest.fixture
-def checkout(tmp_path) -> Path:
+def checkout(tmp_path):
     """The kit's own notebook and data, with a few public tasks, and nothing that has run."""
     tasks = tmp_path / notebooks.PUBLIC_TASKS
     tasks.parent.mkdir(parents=True)

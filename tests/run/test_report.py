@@ -3,7 +3,6 @@
 import re
 from functools import cache
 from html import unescape
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import nbformat
@@ -25,7 +24,7 @@ WRITTEN = [
 
 
 @pytest.fixture(scope="session")
-def site(shared) -> Path:
+def site(shared):
     # a name with a space, as a user's folder may have
     folder = shared / "a report" / "mini"
     with FileLock(shared / "report.lock"):  # whichever of several test processes comes first
@@ -35,18 +34,18 @@ def site(shared) -> Path:
 
 
 @cache
-def shown(page: Path) -> str:
+def shown(page):
     """The text of a page."""
     soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
     return " ".join(soup.get_text(" ").split()).replace("\u2019", "'")
 
 
 @cache
-def mini() -> report.Run:
+def mini():
     return report.Run(notebooks.load_profile("mini"))
 
 
-def squeezed(text: str) -> str:
+def squeezed(text):
     """Without spaces: every token of a page is a word of its own."""
     return "".join(text.replace("**", "").split())
 

@@ -20,7 +20,7 @@ from lookuplab.run import runner
 from lookuplab.run.notebooks import load_profile, plan, read
 
 
-def asks(count: int, model: str = "ToyModel()") -> str:
+def asks(count, model="ToyModel()"):
     """A cell in which a model answers so many prompts."""
     return f"""\
 import sys
@@ -133,7 +133,7 @@ def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
 # What need not run again
 
 
-def state(kit) -> str:
+def state(kit):
     return kit.said("status").splitlines()[0].removeprefix("demo/counts").removesuffix("counts")
 
 
@@ -259,7 +259,7 @@ def test_launched_processes_share_the_work_go_in_step_and_the_first_alone_writes
     kit.notebook("counts", kit.saves)
     kit.said("sweep counts -p tasks=3")
     assert not (kit.root / "runs/sweeps").exists()
-    others = [path.name for path in (kit.root / "runs/processes/1").rglob("*") if path.is_file()]
+    others = [path.name for path in (kit.root / "runs/processes/1").rglob("*")]
     assert {"asks.ipynb", "counts.ipynb", "counts.csv"} <= {*others}
     assert "answers.csv.gz" not in others
 

@@ -96,11 +96,8 @@ def test_a_program_leaves_nothing_for_the_next(server):
     opened = "".join(f"open({path}, 'w').close()\n" for path in files)
     look = "".join(f"assert not os.path.exists({path})\n" for path in files)
     look += "assert len([one for one in os.listdir('/proc') if one.isdigit()]) == 2\n"
-    errors = [
-        server.run(program("import os, tempfile\n" + text + RIGHT)).error
-        for text in (start + opened, look)
-    ]
-    assert errors == ["", ""]
+    for text in start + opened, look:
+        assert server.run(program("import os, tempfile\n" + text + RIGHT)).error == ""
 
 
 def test_what_the_test_wrote_reaches_the_solution_which_cannot_change_it(server):

@@ -56,6 +56,7 @@ def test_launched_processes_share_tasks_and_each_does_what_nobody_keeps(tmp_path
             yield
 
     with Kept(tmp_path / "kept.sqlite") as store:
+        assert [*store.unmade(tasks)] == [*range(40)], "a process alone has all, in their order"
         assert len([*zip_longest(*map(work, made))]) == 21
     assert sorted(made["0/2"] + made["1/2"]) == sorted([*range(40), 7])
 

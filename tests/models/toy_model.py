@@ -30,7 +30,7 @@ class ToyModel:
     name = "toy"
 
     def __init__(self, log=None, seconds=0.0, chat=False, changes=({},) * 9, **identity):
-        self.identity = {"name": "toy", "revision": "1", "dtype": "float32"} | identity
+        self.identity = {"name": "toy"} | identity
         self.log, self.seconds, self.calls = log, seconds, []
         self.chat, self.changes = chat, changes
 

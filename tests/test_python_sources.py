@@ -36,7 +36,7 @@ def repository(tmp_path, monkeypatch):
     return root
 
 
-def offered(root, name: str) -> set[str]:
+def offered(root, name):
     text = f"import {name}\n{name}."
     return set(JediTool().complete(root, "new.py", text, 2, len(name) + 1).names)
 

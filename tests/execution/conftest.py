@@ -8,7 +8,7 @@ from lookuplab.execution.server import ForkServer, Limits, refusal
 
 
 @pytest.fixture(scope="session")
-def sandbox() -> str:
+def sandbox():
     """Skips where the machine allows none, fails where it should have worked."""
     if reason := refusal():
         if "not permitted" in reason or "ermission denied" in reason:

@@ -32,7 +32,7 @@ def test_execution(solution):
 """
 
 
-def program(solution: str, *imports: str) -> Program:
+def program(solution, *imports):
     return Program(
         "\n".join(imports) + f"{PLAIN}\ncode = {solution!r}\ntest_execution(code)\n", imports
     )

@@ -57,20 +57,20 @@ found = {name: submodules(name) for name in packages if name not in ("idlelib", 
 """
 
 
-def program(solution: str, *imports: str) -> Program:
+def program(solution, *imports):
     return Program("\n".join(imports) + TEST.format(solution=RIGHT + solution), imports)
 
 
-def solving(code: str, *imports: str) -> Program:
+def solving(code, *imports):
     """A program that passes if the code runs to its end."""
     return Program(f"exec({code!r}, {{}})", imports)
 
 
-def sleeping() -> bool:
+def sleeping():
     return " ".join(SLEEP) in subprocess.check_output(["ps", "ax", "-o", "args"], text=True)
 
 
-def wait_until(holds) -> None:
+def wait_until(holds):
     deadline = time.monotonic() + 20
     while not holds():
         assert time.monotonic() < deadline

@@ -37,7 +37,7 @@ ANSWER = {
 }
 
 
-def answer(**changes) -> dict:
+def answer(**changes):
     return ANSWER | changes
 
 

@@ -36,7 +36,7 @@ CHAT_TEMPLATE = (
 
 def byte_tokenizer(
     corpus=CORPUS, vocabulary=VOCABULARY, alphabet=pre_tokenizers.ByteLevel.alphabet()
-) -> PreTrainedTokenizerFast:
+):
     """Byte-level BPE, as GPT-2, StarCoder2, DeepSeek and Granite have it."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -44,7 +44,7 @@ def byte_tokenizer(
     return _trained(tokenizer, corpus, vocabulary, SPECIAL, initial_alphabet=alphabet)
 
 
-def metaspace_tokenizer(corpus=CORPUS) -> PreTrainedTokenizerFast:
+def metaspace_tokenizer(corpus=CORPUS):
     """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them
     (Gemma, Llama, T5).
     """
@@ -56,7 +56,7 @@ def metaspace_tokenizer(corpus=CORPUS) -> PreTrainedTokenizerFast:
     return _trained(tokenizer, texts, VOCABULARY, SPECIAL + BYTES)
 
 
-def _trained(tokenizer, corpus, vocabulary, special, **options) -> PreTrainedTokenizerFast:
+def _trained(tokenizer, corpus, vocabulary, special, **options):
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary, special_tokens=special, show_progress=False, **options
     )

@@ -2,11 +2,9 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -14,18 +12,18 @@ class Handler(SimpleHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def end_headers(self) -> None:
+    def end_headers(self):
         self.send_header("ETag", f'"{abs(hash(self.path))}"')
         self.send_header("X-Repo-Commit", self.path.split("/")[4])
         self.send_header("X-Error-Code", "EntryNotFound")
         super().end_headers()
 
-    def log_message(self, *_) -> None:
+    def log_message(self, *_):
         """Keep the test's output quiet."""
 
 
 @contextmanager
-def serve(root: Path, name: str, revision: str) -> Iterator[str]:
+def serve(root, name, revision):
     """The address, for ``HF_ENDPOINT``, of a hub whose files lie below ``root`` as they are
     addressed.
     """

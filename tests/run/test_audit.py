@@ -61,7 +61,7 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     said = kit.said("reproduce demo --cold")
     assert "0 from the record" in said and "5 made anew" in said
     write(audit.cold())
-    assert not audit.about()["runs"][0]["whole"], "of one paper"
+    assert not audit.about()["runs"][0]["whole"]
     cold = kit.output("asks"), kit.output("judges")
     shutil.rmtree(kit.root / "runs" / "mini")
     said = kit.said("reproduce --audit 2%")

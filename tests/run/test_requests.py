@@ -153,7 +153,6 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, lines):
         (["p"], r"sort\, then reverse, b", ["sort, then reverse", "b"]),
         (["p"], r"""["say \"a, b\"", 'say "a, b"']""", ['say "a, b"'] * 2),
         (["p"], "f(a, b), {c, d}", ["f(a, b)", "{c, d}"]),
-        (["p"], "[./run[1]]", ["./run[1]"]),
         ([1], "[4, 005]", [4, 5]),
     ],
 )

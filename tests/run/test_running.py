@@ -51,7 +51,7 @@ def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit, monkeypatch)
     ]
     record = json.loads((kit.root / "figures/mini/demo/counts.json").read_text())
     assert record["parameters"] == {"profile": "mini", "tasks": 3, "rate": 0.5, "names": ["a"]}
-    assert record["packages"]["torch"].startswith("2.13.0") and record["threads"] == 1
+    assert record["threads"] == 1
 
 
 def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code_2(kit):
@@ -255,10 +255,14 @@ def test_launched_processes_share_the_work_go_in_step_and_the_first_alone_writes
     assert sorted([*generated[0], *generated[1]]) == [f"task/{n}/0" for n in range(6)]
     assert (kit.root / "figures/mini/demo/counts.csv").is_file()
     assert len(read_answers(kit.root / "figures/mini/answers.csv.gz")) == 6
-    launch(monkeypatch, "1", "2", "2")
     kit.notebook("counts", kit.saves)
-    kit.said("sweep counts -p tasks=3")
-    assert not (kit.root / "runs/sweeps").exists()
+    for rank in "1", "", "1":  # the last one finds the first one's numbers
+        launch(monkeypatch, rank, rank and "2", rank and "2")
+        kit.said("sweep counts -p tasks=3")
+        tables = [*(kit.root / "runs/sweeps").rglob("sweep.csv")]
+        assert len(tables) == (not rank)
+        for table in tables:
+            table.unlink()
     others = [path.name for path in (kit.root / "runs/processes/1").rglob("*")]
     assert {"asks.ipynb", "counts.ipynb", "counts.csv"} <= {*others}
     assert "answers.csv.gz" not in others

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
@@ -57,9 +56,6 @@ class ToolModel:
                 f"{self.name} has no mark in its vocabulary; fine-tune it on marked functions "
                 "(lookuplab train toolgen), or set the trigger to 'dot'"
             )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ToolModel, (self.model, self.functions, self.tool, self.use)
 
     @cached_property
     def identity(self) -> dict[str, str]:

@@ -48,9 +48,6 @@ class JediTool:
         self.workers = workers or processors()
         self._full = functools.lru_cache(REMEMBERED)(ask_worker)
 
-    def __reduce__(self) -> tuple:
-        return type(self), (self.workers,)
-
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
     ) -> ToolAnswer:

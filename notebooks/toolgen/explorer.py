@@ -13,6 +13,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 import torch
+from sliders import slide, table
 from tool_calls import asked_questions
 
 from lookuplab.errors import needs
@@ -20,7 +21,6 @@ from lookuplab.models import Decoding
 from lookuplab.models.completions import StoreOrPath
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
-from lookuplab.results.sliders import slide, table
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import FUNCTION_DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool

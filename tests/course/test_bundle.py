@@ -34,7 +34,7 @@ def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_
             text = shown(file)
             assert not [part for part in ("BEGINSOL", "HIDDENTESTS", *parts) if part in text], file
     course = {one.stem for one in (bundle / "notebooks/course").iterdir()}
-    assert course == {*LESSONS, "check", "drawings", ".jupyter"}
+    assert course == {*LESSONS, "check", "drawings", "sliders", ".jupyter"}
     assert (bundle / "README.md").read_text() == (FOLDER / "STUDENTS.md").read_text()
     assert (bundle.parent / "lookuplab-course.zip").stat().st_size < 30e6
 

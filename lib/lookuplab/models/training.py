@@ -41,6 +41,8 @@ from lookuplab.models.local import LocalModel
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
+LEAST = dict.fromkeys(["epochs", "batch_size", "accumulation", "lora_rank", "max_tokens"], 1)
+LEAST |= dict.fromkeys(["seed", "validation", "warmup_steps", "lora_dropout"], 0)
 # batches whose pairs are sorted together: a larger pool saves padding but makes batches less random
 POOL = 50
 CARD = """---
@@ -103,8 +105,12 @@ class Recipe:
     checkpoint_activations: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.epochs, self.batch_size, self.accumulation) < 1:
-            raise UserError("recipe: epochs, batch_size and accumulation must be at least 1")
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UserError(f"recipe: {name} is {value}; it must be at least {least}")
+        if not (self.learning_rate > 0 and self.lora_dropout < 1):
+            raise UserError("recipe: learning_rate must be above 0, lora_dropout below 1")
         check_choice("recipe: loss_on", self.loss_on, LOSSES)
 
 

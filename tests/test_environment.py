@@ -75,7 +75,7 @@ rank: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
 rank: from lookuplab.retrieval.rankers import sentence_encoder; sentence_encoder("any")
 rank: from recipes.mini.snippets import train_encoder; train_encoder([])
 remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
-widgets: sys.path.append({str(ROOT / 'notebooks/course')!r}); import sliders
+widgets: sys.path.append({str(ROOT / "notebooks/course")!r}); import sliders
 train: from recipes.cloudapi.frequency import source_files; next(source_files("a/b"))
 site: from lookuplab.run.commands.results import report; report.callback()
 cluster: from lookuplab.run.cluster import joined; joined("local").__enter__()

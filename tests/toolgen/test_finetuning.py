@@ -164,6 +164,7 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
         ("-o .", "exists; delete it"),
         ("--limit 0", "no pair has a mark"),
         ("-s epochs=0", "must be at least 1"),
+        ("-s lora_rank=2 -s lora_dropout=1", "lora_dropout below 1"),
         ("-s validation=40", "40 pairs are too few for 40 of validation"),
         ("-s max_tokens=3", "nothing to train on: 40 pairs"),
         ("-s accumulation=3", "a batch of 32 does not divide into 3 parts"),

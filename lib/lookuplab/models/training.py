@@ -41,8 +41,8 @@ from lookuplab.models.local import LocalModel
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
-LEAST = dict.fromkeys(["epochs", "batch_size", "accumulation", "lora_rank", "max_tokens"], 1)
-LEAST |= dict.fromkeys(["seed", "validation", "warmup_steps", "lora_dropout"], 0)
+LEAST = dict.fromkeys("epochs batch_size accumulation lora_rank max_tokens".split(), 1)
+LEAST |= dict.fromkeys("seed validation warmup_steps lora_dropout".split(), 0)
 # batches whose pairs are sorted together: a larger pool saves padding but makes batches less random
 POOL = 50
 CARD = """---

@@ -524,11 +524,12 @@ def senseless(job: Job) -> Iterator[str]:
     in it: no parameter of the kit's notebooks means anything by that.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
-        value, declared = job.values.get(name), job.notebook.parameters.get(name)
-        numbers = value if isinstance(value, list) else [value]
-        if value == [] and declared and not isinstance(declared[0], str):
+        value = job.values.get(name)
+        items = value if isinstance(value, list) else [value]
+        declared = job.notebook.parameters.get(name)
+        if not items and declared and not isinstance(declared[0], str):
             yield f"parameter {name!r} is empty: give at least one number"
-        if any(isinstance(number, int | float) and number < 0 for number in numbers):
+        if any(isinstance(item, int | float) and item < 0 for item in items):
             yield f"parameter {name!r} is {value}: give nothing below 0"
 
 

@@ -110,8 +110,8 @@ def ask(endpoint, prompts=PROMPTS[:3], decoding=SHORT, store=False, **options):
 def assert_equal(answers, expected):
     for answer, one in zip(answers, expected, strict=True):
         shown, logprobs = len(answer.tokens), answer.token_logprobs  # without the end token
-        told = {"tokens": one.tokens[:shown], "token_ids": (), "token_logprobs": logprobs}
-        assert answer == replace(one, **told)
+        same = replace(one, tokens=one.tokens[:shown], token_ids=(), token_logprobs=logprobs)
+        assert answer == same
         if logprobs is not None:
             assert logprobs == pytest.approx(one.token_logprobs[:shown], abs=TOLERANCE)
 
@@ -162,7 +162,7 @@ def test_a_server_that_ignores_what_was_asked_stores_nothing(endpoint, tiny):
 
 
 def test_a_server_that_dies_in_the_middle_loses_and_spoils_nothing(endpoint, tiny, tmp_path):
-    asked, endpoint.lives = partial(ask, endpoint, PROMPTS, store=tmp_path / "s.sqlite"), 3
+    endpoint.lives, asked = 3, partial(ask, endpoint, PROMPTS, store=tmp_path / "s.sqlite")
     with pytest.raises(UserError, match="after 5 retries"):
         asked(parallel=2)
     endpoint.lives = math.inf
@@ -219,7 +219,7 @@ def test_a_refused_key_is_told_at_once_and_never_shown_and_another_variable_may_
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key")
     with pytest.raises(UserError, match=r"401.*Bearer \*\*\*"):
         ask(endpoint)
-    assert len(endpoint.bodies) <= 3, "no use to try again"
+    assert len(endpoint.bodies) <= 3  # no use to try again
     monkeypatch.setenv("LAB_KEY", KEY)
     assert len(ask(endpoint, key_variable="LAB_KEY")) == 3
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -322,7 +322,7 @@ def test_options_for_thinking_are_sent(endpoint, options, sent):
 def test_a_parameter_that_a_model_refuses_is_asked_for_once(endpoint, capfd):
     endpoint.refused = ("max_tokens", "temperature", "stop")
     ask(endpoint, decoding=replace(ONE, stop=("#",)), parallel=1)
-    assert len(endpoint.bodies) == 3 + 3
+    assert len(endpoint.bodies) == 6
     assert {"max_completion_tokens", "logprobs"} <= endpoint.bodies[-1].keys()
     assert not {"max_tokens", "temperature", "stop"} & endpoint.bodies[-1].keys()
     assert capfd.readouterr().err.count("tiny refuses temperature") == 1

@@ -27,7 +27,7 @@ def serve(root, name, revision):
     """The address, for ``HF_ENDPOINT``, of a hub whose files lie below ``root`` as they are
     addressed.
     """
-    files = sorted((root / name / "resolve" / revision).iterdir())
+    files = (root / name / "resolve" / revision).iterdir()
     info = {"id": name, "sha": revision, "siblings": [{"rfilename": one.name} for one in files]}
     told = root / "api" / "models" / name / "revision" / revision
     told.parent.mkdir(parents=True)

@@ -26,7 +26,7 @@ def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_e
         child = subprocess.Popen([sys.executable, TOY, store, log, "60"])
         # in the middle of a batch, and not always at the same place
         while len(log.read_text().split()) < before + 6 + kill:
-            assert child.poll() is None, "the child ended before it could be killed"
+            assert child.poll() is None  # it has not ended before it could be killed
             time.sleep(0.005)
         child.kill()
         child.wait()

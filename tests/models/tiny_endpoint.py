@@ -47,7 +47,7 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.lives, self.gives_logprobs = math.inf, True
         self.pause = lambda: None  # before an answer
         self.reply, self.script = {}, None
-        self.refused, self.ignored = (), ()  # parameters that it does not accept, or does not read
+        self.refused = self.ignored = ()  # parameters that it does not accept, or does not read
 
     def answer(self, body):
         """What the model read, and its greedy answer."""

@@ -80,7 +80,8 @@ def write_wheel():
     """Writes a wheel with these files into a folder, and returns its hash."""
 
     def write(folder, name, version, files):
-        wheel, about = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
+        wheel = folder / f"{name}-{version}-py3-none-any.whl"
+        about = f"{name}-{version}.dist-info"
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         tag = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         files |= {f"{about}/METADATA": metadata, f"{about}/WHEEL": tag, f"{about}/RECORD": ""}
@@ -111,7 +112,8 @@ def executed(tmp_path, monkeypatch):
     quiet = Config(HistoryManager={"enabled": False}, ProfileDir={"location": str(tmp_path)})
 
     def run(notebook, profile, store=tmp_path):
-        job, folder = plan(notebook, profile), notebook.path.parent
+        job = plan(notebook, profile)
+        folder = notebook.path.parent
         told = {"PARAMETERS": json.dumps(job.values), "FIGURES": str(tmp_path)}
         for name, value in (told | {"STORE": str(store / "completions.sqlite")}).items():
             monkeypatch.setenv(f"LOOKUPLAB_{name}", value)
@@ -133,8 +135,12 @@ class ScriptedModel:
     """
 
     def __init__(self, answer, chat=False, tokenizer=None):
-        self.name, self.identity = "scripted", {"name": "scripted"}
-        self.answer, self.chat, self.tokenizer, self.asked = answer, chat, tokenizer, []
+        self.name = "scripted"
+        self.identity = {"name": "scripted"}
+        self.answer = answer
+        self.chat = chat
+        self.tokenizer = tokenizer
+        self.asked = []
 
     def generate(self, requests, _):
         for prompt, sample in requests:

@@ -58,13 +58,15 @@ def asks_for_calls():
 def functions():
     """Functions of a small repository that the record has marks of."""
     marks = pd.read_parquet(record.folder() / "marks.parquet").about
-    filters, tokens = Filters(max_model_tokens=128), token_counter("mini-gpt-toolgen")
+    filters = Filters(max_model_tokens=128)
+    tokens = token_counter("mini-gpt-toolgen")
     found = held_out_functions(locate_all(["nbclient"]), filters, count_tokens=tokens)
     return [one for one in found if one.id in set(marks)]
 
 
 def asks_for_a_function():
-    use, decoding = ToolUse("mark"), Decoding(max_new_tokens=192)
+    use = ToolUse("mark")
+    decoding = Decoding(max_new_tokens=192)
     generate(load("mini-gpt-toolgen"), functions()[:1], JediTool(1), use, decoding)
 
 
@@ -108,7 +110,8 @@ def test_rows_made_anew_are_those_of_the_record(stores, make, tmp_path, monkeypa
 
 
 def test_the_page_about_the_record_prints_what_it_shows():
-    text, names = (paths.ROOT / "docs" / "record.md").read_text(encoding="utf-8"), {}
+    text = (paths.ROOT / "docs" / "record.md").read_text(encoding="utf-8")
+    names = {}
     blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 6
     for code, shown in blocks:

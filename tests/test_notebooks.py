@@ -75,7 +75,8 @@ def test_the_order_names_notebooks_that_exist():
 
 def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
-    text, names = (paths.ROOT / "README.md").read_text(encoding="utf-8"), {}
+    text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    names = {}
     [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(block, names)
     assert names["answer"].text.endswith(")") and names["answer"].finish_reason == "stop"

@@ -91,7 +91,8 @@ def test_a_key_is_service_client_words_name_and_name_words():
 
 
 def test_the_exact_name_finds_its_api_and_only_operations_are_found():
-    operations, ranker = load_index().operations, api_ranker(load_index())
+    operations = load_index().operations
+    ranker = api_ranker(load_index())
     assert set(ranker.ids) == {spec.id for spec in operations}
     chosen = random.Random(0).sample(operations, 300)
     found = ranker.rank({one.id: " ".join(key_terms(one, one.name)) for one in chosen}, 1)
@@ -99,7 +100,8 @@ def test_the_exact_name_finds_its_api_and_only_operations_are_found():
 
 
 def test_random_documents_are_distinct_never_acceptable_and_the_same_in_every_subset():
-    drawn, some = random_documents(REAL, 5), REAL[5]
+    drawn = random_documents(REAL, 5)
+    some = REAL[5]
     for task in REAL:
         assert len({*drawn[task.id], *task.targets}) == 5 + len(task.targets)
     assert random_documents([some], 3)[some.id] == drawn[some.id][:3]
@@ -117,7 +119,8 @@ def test_random_documents_are_distinct_never_acceptable_and_the_same_in_every_su
 )
 def test_hits_hold_a_target_and_misses_none(monkeypatch, targets, k, hit, miss, found):
     monkeypatch.setattr(dag, "_ranked", lambda _index, _terms, k: [*"abcdef"[:k]])
-    asked, first = replace(TASKS[0], targets=tuple(targets)), pandas.DataFrame({"name": ["x"]})
+    asked = replace(TASKS[0], targets=tuple(targets))
+    first = pandas.DataFrame({"name": ["x"]})
     shown = dag.retrieved_documents([asked], first, k, index=INDEX)
     assert shown[:2] == ({asked.id: tuple(hit)}, {asked.id: tuple(miss)})
     assert shown.found.tolist() == [found]
@@ -164,14 +167,16 @@ def test_only_a_chat_models_answer_loses_its_backticks(model):
 
 def completion(text, probabilities):
     """A completion of the pieces between the bars of ``text``."""
-    pieces, logprobs = tuple(text.split("|")), tuple(map(math.log, probabilities))
+    pieces = tuple(text.split("|"))
+    logprobs = tuple(map(math.log, probabilities))
     return Completion("t", 0, "".join(pieces), pieces, (0,) * len(pieces), logprobs, "stop", 1)
 
 
 def test_figure_8_has_a_confidence_of_021():
     chances = 0.41, 0.83, 0.21, 0.48, 0.41, 0.9
     figure_8 = completion("restart|_|partition|(|\n    |)", chances)
-    mean, product = sum(chances[:3]) / 3, math.prod(chances[:3])
+    mean = sum(chances[:3]) / 3
+    product = math.prod(chances[:3])
     found = {"minimum": 0.21, "mean": mean, "product": product, "last": 0.21}
     assert confidence(figure_8) == pytest.approx(found)
 

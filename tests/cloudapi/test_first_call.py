@@ -35,7 +35,8 @@ def test_name_and_span_are_given_without_leading_blanks():
 
 @given(st.text(alphabet="f.rb(){}[]'\"\\\n\r# :Nx", max_size=60))
 def test_feeding_in_pieces_equals_feeding_whole(tail):
-    text, rule = "f(" + tail, FirstCall()
+    text = "f(" + tail
+    rule = FirstCall()
     found = [call_extent(text[: at + 1]) for at in range(len(text))]
     assert [rule.feed(char) for char in text] == [one.over for one in found]
     assert {one for one in found if one.over} <= {call_extent(text)}, "more text changes nothing"

@@ -128,7 +128,8 @@ def azure(service, client):
 def test_every_form_is_judged_as_the_sdk_judges_it(api):
     provider, sdk = ("aws", aws) if api in AWS_APIS else ("azure", azure)
     *place, name = api.split(".")
-    service, client = place[0], place[-1]
+    service = place[0]
+    client = place[-1]
     exists, accepts = sdk(service, client)
     methods = load_index().methods(provider, client, service)
     other = next(o.name for o in methods.values() if o.name != name and o.operation)

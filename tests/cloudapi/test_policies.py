@@ -243,7 +243,8 @@ def test_every_order_begins_at_the_base_model_and_ends_at_dag():
 
 
 def test_folds_keep_apis_whole_share_out_every_class_and_ignore_the_order():
-    apis, classes = np.repeat(range(40), 3), np.repeat(["high", "low"], [30, 90])
+    apis = np.repeat(range(40), 3)
+    classes = np.repeat(["high", "low"], [30, 90])
     dealt = folds(apis, classes, 5, 0)
     assert (dealt == np.repeat(dealt[::3], 3)).all()
     assert pd.crosstab(dealt, classes).to_numpy().tolist() == [[3 * 2, 3 * 6]] * 5

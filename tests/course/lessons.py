@@ -103,7 +103,8 @@ def autograded(lesson, unpacked):
 
     One hands in the solutions, the other one what there was. The kit is the bundle's.
     """
-    folder, file = unpacked.parent, f"{lesson}.ipynb"
+    folder = unpacked.parent
+    file = f"{lesson}.ipynb"
     students = {"solved": cells(FOLDER / file), "idle": cells(unpacked / "notebooks/course" / file)}
     for student, answers in students.items():
         notebook = nbformat.read(unpacked / "notebooks/course" / file, as_version=4)

@@ -73,7 +73,8 @@ def test_lesson_0_runs_without_torch():
 
 
 def test_points_in_the_readme_are_those_of_the_lessons():
-    readme, total = (FOLDER / "README.md").read_text(), 0
+    readme = (FOLDER / "README.md").read_text()
+    total = 0
     for lesson in LESSONS:
         points = Counter()
         for cell in cells(FOLDER / f"{lesson}.ipynb").values():

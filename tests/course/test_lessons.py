@@ -30,6 +30,7 @@ def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing(bundle):
 
 @each
 def test_the_student_version_has_every_exercise_marked_up_as_nbgrader_wants_it(lesson, bundle):
-    released, file = bundle / "notebooks/course", f"{lesson}.ipynb"
+    released = bundle / "notebooks/course"
+    file = f"{lesson}.ipynb"
     assert list(cells(released / file)) == list(cells(FOLDER / file))
     MetadataValidator().validate_nb(nbformat.read(FOLDER / file, as_version=4))

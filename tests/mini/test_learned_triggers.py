@@ -16,7 +16,8 @@ from recipes.mini.corpus import DEVELOPMENT_TASKS, FURTHER
 def test_what_teaches_is_apart_from_the_apis_that_are_tested():
     """Half of those that were drawn, each on two tasks at most, and no development API."""
     further = load_tasks(FURTHER)
-    tests, calls = asking.tested(further[::-1]), asking.taught(further)
+    tests = asking.tested(further[::-1])
+    calls = asking.taught(further)
     assert tests == asking.tested(further)  # whatever the order
     apis = Counter(task.target for task in tests)
     assert len(apis) == 375 and max(apis.values()) == 2

@@ -7,7 +7,10 @@ from training_count import SHOWN_COUNTS, half, meeting, training_count_rows
 
 
 def test_crossings_of_known_curves():
-    alone, documented, flat, falling = (-4, 1.2), (-0.5, 0.4), (1, 0), (-1, -1)
+    alone = (-4, 1.2)
+    documented = (-0.5, 0.4)
+    flat = (1, 0)
+    falling = (-1, -1)
     found = list(map(half, (alone, documented, flat, falling)))
     assert found == [4 / 1.2, 0.5 / 0.4, -np.inf, np.inf]
     # the second is better, up to where both are the same: never, always, nowhere

@@ -62,7 +62,8 @@ def test_decoding_out_of_range_cannot_be_made(options):
 
 
 def test_scores_are_stored_apart_from_completions(store):
-    model, (prompt,) = ToyModel(), many_prompts(1)
+    model = ToyModel()
+    (prompt,) = many_prompts(1)
     ask([prompt], store=store)
     one, same, other = (score(model, [(prompt, text)], store) for text in "aab")
     assert one == same != other and model.calls == [("task/0", "a"), ("task/0", "b")]
@@ -117,7 +118,8 @@ def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
 
 
 def test_the_key_does_not_change_with_what_changes_no_answer():
-    sampled, renamed = Decoding(temperature=0.5), replace(PROMPT, id="b")
+    sampled = Decoding(temperature=0.5)
+    renamed = replace(PROMPT, id="b")
     assert key(decoding=sampled) == key(decoding=replace(sampled, n=20)), "the sample index says it"
     assert key() == key(identity=dict(reversed(IDENTITY.items())))
     named = [replace(PROMPT, choices=names) for names in (("a", "b"), ("b", "a", "b"))]

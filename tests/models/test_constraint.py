@@ -76,7 +76,8 @@ def test_a_token_that_holds_the_end_of_a_name_and_a_bracket_is_a_path():
         for text, token in tokenizer.get_vocab().items()
         if text[-1:] == "(" and text[:-1].isidentifier()
     )
-    prompt, logits = tokenizer("response = client.")["input_ids"], torch.zeros(len(tokenizer))
+    prompt = tokenizer("response = client.")["input_ids"]
+    logits = torch.zeros(len(tokenizer))
     rule = NameTries(tokenizer, frozenset()).constraint(prompt, [merged[:-1]])
     assert token in left(rule, logits)
 
@@ -86,7 +87,8 @@ def left(rule, logits):
 
 
 def test_a_mask_leaves_the_trie_s_children_and_breaks_where_a_name_may_end():
-    tries, logits = NameTries(byte_tokenizer(), frozenset()), torch.zeros(6)
+    tries = NameTries(byte_tokenizer(), frozenset())
+    logits = torch.zeros(6)
     tries.breaks = torch.tensor([0])
     rule = NameConstraint(tries, Trie.of([[1], [1, 2], [3]], [[1, 4]]))
     assert left(rule, logits) == [1, 3]

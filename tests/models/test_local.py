@@ -83,7 +83,8 @@ def record_rows(model, fail_above=math.inf):
 def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model):
     done = answers(model, LONG)
     for prompt in PROMPTS[::3]:
-        one, read = done[prompt.id, 0], model.prompt_ids(prompt.text)
+        one = done[prompt.id, 0]
+        read = model.prompt_ids(prompt.text)
         whole = model.module.generate(torch.tensor([read]), max_new_tokens=20)[0]
         before = read if model.causal else []
         # an encoder-decoder's begins with a token of its own
@@ -120,7 +121,8 @@ def test_rows_beyond_the_context_window_end_there(plain):
 
 
 def test_a_stop_string_ends_a_row_with_its_last_token_and_the_others_go_on_without_it(plain):
-    free, rows = answers(plain, LONG), record_rows(plain)
+    free = answers(plain, LONG)
+    rows = record_rows(plain)
     stop = {"".join(one.tokens[4:6]) for one in [*free.values()][::3]} - {""}
     done = answers(plain, replace(LONG, stop=("never written", *stop)))
     assert rows[-1] < rows[0] and rows == sorted(rows, reverse=True)
@@ -152,7 +154,8 @@ FREE = Decoding(temperature=1.0)
     ],
 )
 def test_sampling_follows_temperature_and_top_p(decoding, counts):
-    logits, chance = LOGITS.repeat(4000, 1), (torch.arange(4000) + 0.5) / 4000
+    logits = LOGITS.repeat(4000, 1)
+    chance = (torch.arange(4000) + 0.5) / 4000
     tokens, logprobs, _ = choose(logits, logits, chance, decoding)
     assert tokens.bincount(minlength=4).tolist() == pytest.approx(counts, abs=1)
     torch.testing.assert_close(logprobs, LOGITS[0, tokens])  # always at temperature 1
@@ -192,10 +195,12 @@ def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain):
 class Asking:
     """A constraint that asks, and notes the forward passes before each choice of a token."""
 
-    asks, pending = True, None
+    asks = True
+    pending = None
 
     def __init__(self, work, *_):
-        self.work, self.passes = work, []
+        self.work = work
+        self.passes = []
 
     def restrict(self, _):
         self.passes.append(self.work.passes)
@@ -247,10 +252,12 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
 
 
 def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
-    long, decoding = Prompt("long", "".join(f"name{i} = {i}\n" for i in range(60))), Decoding(10)
+    long = Prompt("long", "".join(f"name{i} = {i}\n" for i in range(60)))
+    decoding = Decoding(10)
     with pytest.raises(UserError, match=r"'long' has .* tokens and the model's context is 96"):
         answers(plain, decoding, PROMPTS[0], long)
-    decoding, ids = replace(decoding, truncation="left"), plain.prompt_ids(long.text)
+    decoding = replace(decoding, truncation="left")
+    ids = plain.prompt_ids(long.text)
     done = answer(plain, long, decoding)
     same = answer(plain, Prompt("cut", plain.tokenizer.decode(ids[10 - CONTEXT :])), decoding)
     assert (done.prompt_tokens, done.prompt_dropped) == (CONTEXT - 10, len(ids) - CONTEXT + 10)
@@ -258,7 +265,8 @@ def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
 
 
 def test_an_empty_or_a_cut_prompt_begins_with_the_begin_of_text_token(llama):
-    model, decoding = LocalModel(llama, context=5), Decoding(max_new_tokens=2, truncation="left")
+    model = LocalModel(llama, context=5)
+    decoding = Decoding(max_new_tokens=2, truncation="left")
     assert model.prompt_ids("") == [0]
     assert model.fit("p", [0, 11, 12, 13, 14], decoding) == [0, 13, 14]
 
@@ -315,7 +323,9 @@ def test_where_tokens_lie_in_a_text_is_told_without_offsets_too():
 def test_the_last_model_is_freed_before_the_next_one_is_read(llama, monkeypatch):
     model = load(llama)
     first = weakref.ref(model.module)
-    model, seen, collect = load(llama), [], gc.collect
+    model = load(llama)
+    seen = []
+    collect = gc.collect
     assert "module" not in vars(model), "weights are read when an answer needs them"
     monkeypatch.setattr(gc, "collect", lambda: (collect(), seen.append(first())))
     answers(model, SHORT)
@@ -334,7 +344,8 @@ def test_on_a_gpu_only_the_kit_s_own_models_stay_in_float32(llama, monkeypatch):
 
 
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
-    model, spread = LocalModel(llama), SimpleNamespace(hf_device_map={"a": 0, "b": "cpu"})
+    model = LocalModel(llama)
+    spread = SimpleNamespace(hf_device_map={"a": 0, "b": "cpu"})
     monkeypatch.setattr(model, "_read", lambda *_, **__: (spread, {"missing_keys": []}))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)

@@ -134,10 +134,8 @@ def test_a_model_of_vllm_is_found_and_named_as_without_it(tmp_path, monkeypatch)
     (tmp_path / "tiny").mkdir()
     monkeypatch.chdir(tmp_path)
     assert model_folder("vllm:mini-small") == model_folder("mini-small")
-    notebook, given = (
-        Notebook(tmp_path / "n.ipynb", {"models": ["a"]}),
-        {"models": "vllm:./tiny?x=1"},
-    )
+    notebook = Notebook(tmp_path / "n.ipynb", {"models": ["a"]})
+    given = {"models": "vllm:./tiny?x=1"}
     job = plan(notebook, load_profile("paper"), given)
     assert job.parameters["models"] == [f"vllm:{tmp_path / 'tiny'}?x=1"]
     assert [named.place for named in job.named()] == [tmp_path / "tiny"]

@@ -120,7 +120,8 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_t
 
 
 def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference():
-    old, other = answer(margin=0.5), answer(margin=0.5, text="m")
+    old = answer(margin=0.5)
+    other = answer(margin=0.5, text="m")
     digits = answer(margin=0.5 + 5e-5, token_logprobs=[-0.25 + 5e-5, -0.0, SINGLE, SMALL])
     moved = answer(margin=0.5, token_logprobs=[-0.25, -0.0, SINGLE - 2e-4, 0.0])
     pairs = (old, digits), (old, moved), (old, other), (answer(margin=5e-5), other)

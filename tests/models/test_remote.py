@@ -109,7 +109,9 @@ def ask(endpoint, prompts=PROMPTS[:3], decoding=SHORT, store=False, **options):
 
 def assert_equal(answers, expected):
     for answer, one in zip(answers, expected, strict=True):
-        shown, logprobs = len(answer.tokens), answer.token_logprobs  # without the end token
+        # without the end token
+        shown = len(answer.tokens)
+        logprobs = answer.token_logprobs
         same = replace(one, tokens=one.tokens[:shown], token_ids=(), token_logprobs=logprobs)
         assert answer == same
         if logprobs is not None:
@@ -162,7 +164,8 @@ def test_a_server_that_ignores_what_was_asked_stores_nothing(endpoint, tiny):
 
 
 def test_a_server_that_dies_in_the_middle_loses_and_spoils_nothing(endpoint, tiny, tmp_path):
-    endpoint.lives, asked = 3, partial(ask, endpoint, PROMPTS, store=tmp_path / "s.sqlite")
+    endpoint.lives = 3
+    asked = partial(ask, endpoint, PROMPTS, store=tmp_path / "s.sqlite")
     with pytest.raises(UserError, match="after 5 retries"):
         asked(parallel=2)
     endpoint.lives = math.inf
@@ -179,7 +182,8 @@ def test_answers_of_a_chat_are_the_local_ones(endpoint, tiny):
 class UpToAVowel:
     """A rule, and what an endpoint may be told of it."""
 
-    name, stop = "up_to_a_vowel", ("#",)
+    name = "up_to_a_vowel"
+    stop = ("#",)
 
     def feed(self, piece):
         return bool({*"aeiou"} & {*piece})
@@ -287,7 +291,8 @@ def test_what_other_servers_reply_is_read_as_meant(endpoint, given):
     """A stop string that was cut out of a token leaves the token whole; characters of several
     pieces come as OpenAI and as vLLM show them; llama.cpp writes completions in the form of chats.
     """
-    endpoint.reply, chat = given, "message" in given["body"]
+    endpoint.reply = given
+    chat = "message" in given["body"]
     (done,) = ask(endpoint, PROMPTS[:1], replace(SHORT, stop=("@",)), chat=chat)
     assert done.text == "".join(done.tokens)
     assert ([*done.tokens], done.finish_reason) == (given["pieces"], given["finish"])
@@ -300,7 +305,8 @@ def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_pat
     with pytest.raises(UserError, match=given["words"]) as raised:
         asked()
     assert "\n" not in str(raised.value)
-    before, endpoint.reply = len(endpoint.bodies), {}
+    before = len(endpoint.bodies)
+    endpoint.reply = {}
     asked()
     assert len(endpoint.bodies) == before + 1
 

@@ -46,7 +46,8 @@ def test_three_processes_write_the_same_new_file_at_the_same_time(tmp_path):
 
 
 def test_launched_processes_share_tasks_and_each_does_what_nobody_keeps(tmp_path, monkeypatch):
-    tasks, made = {(f"{n} a", f"{n} b"): n for n in range(40)}, {"0/2": [], "1/2": []}
+    tasks = {(f"{n} a", f"{n} b"): n for n in range(40)}
+    made = {"0/2": [], "1/2": []}
 
     def work(share):
         monkeypatch.setenv("LOOKUPLAB_SHARE", share)

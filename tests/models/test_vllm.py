@@ -56,7 +56,8 @@ def test_an_adapter_answers_as_it_does_in_the_local_engine(llama, tmp_path):
     base = LocalModel(llama)
     base.module.add_adapter(LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
     base.module.save_pretrained(tmp_path)
-    expected, adapted = answered(LocalModel(str(tmp_path)), GREEDY, PROMPTS), f"vllm:{tmp_path}"
+    expected = answered(LocalModel(str(tmp_path)), GREEDY, PROMPTS)
+    adapted = f"vllm:{tmp_path}"
     assert_equal(answered(load(adapted), GREEDY, PROMPTS), expected)
     # in 16 bits it is not merged, and answers may differ in near ties
     halved = answered(load(f"{adapted}?dtype=bfloat16"), GREEDY, PROMPTS)
@@ -64,7 +65,8 @@ def test_an_adapter_answers_as_it_does_in_the_local_engine(llama, tmp_path):
 
 
 def test_samples_depend_on_the_seed_and_their_number_alone(llama):
-    model, sampled = load(f"vllm:{llama}"), Decoding(8, temperature=0.8, top_p=0.9, n=3)
+    model = load(f"vllm:{llama}")
+    sampled = Decoding(8, temperature=0.8, top_p=0.9, n=3)
     alone, other = (answered(model, replace(sampled, seed=seed), PROMPTS[3:4]) for seed in (0, 1))
     together = answered(model, sampled, PROMPTS)
     assert_equal(alone, {key: together[key] for key in alone})
@@ -114,7 +116,8 @@ def test_what_vllm_refuses_is_one_line(name, problem):
 
 
 def test_names_are_not_given_where_another_process_or_a_draft_chooses_tokens(llama):
-    model, named = load(f"vllm:{llama}"), [Prompt("p", "client.", choices=("close",))]
+    model = load(f"vllm:{llama}")
+    named = [Prompt("p", "client.", choices=("close",))]
     answered(model, GREEDY, named)
     model.options["speculative_config"] = {"method": "ngram"}
     with pytest.raises(UserError, match="leave out tensor_parallel_size"):

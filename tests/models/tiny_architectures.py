@@ -50,7 +50,8 @@ def metaspace_tokenizer(corpus=CORPUS):
     """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
-    blank, strip = decoders.Replace("▁", " "), decoders.Strip(content=" ", left=1)
+    blank = decoders.Replace("▁", " ")
+    strip = decoders.Strip(content=" ", left=1)
     tokenizer.decoder = decoders.Sequence([blank, decoders.ByteFallback(), decoders.Fuse(), strip])
     texts = [text.replace(" ", "▁") for text in corpus]
     return _trained(tokenizer, texts, VOCABULARY, SPECIAL + BYTES)

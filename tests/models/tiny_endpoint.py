@@ -31,7 +31,8 @@ class TinyEndpoint(ThreadingHTTPServer):
 
     def __init__(self, model):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.model, self.lock = model, threading.Lock()
+        self.model = model
+        self.lock = threading.Lock()
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.reset()
 
@@ -43,10 +44,15 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.shutdown()
 
     def reset(self):
-        self.failures, self.bodies, self.most_at_once, self.in_flight = [], [], 0, set()
-        self.lives, self.gives_logprobs = math.inf, True
+        self.failures = []
+        self.bodies = []
+        self.most_at_once = 0
+        self.in_flight = set()
+        self.lives = math.inf
+        self.gives_logprobs = True
         self.pause = lambda: None  # before an answer
-        self.reply, self.script = {}, None
+        self.reply = {}
+        self.script = None
         self.refused = self.ignored = ()  # parameters that it does not accept, or does not read
 
     def answer(self, body):
@@ -75,7 +81,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send({"body": '{"data": [{"id": "tiny"}]}'})
 
     def do_POST(self):
-        server, status, said = self.server, 200, ""
+        server = self.server
+        status = 200
+        said = ""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with server.lock:
             if len(server.bodies) >= server.lives:
@@ -87,18 +95,23 @@ class Handler(BaseHTTPRequestHandler):
         server.pause()
         key = self.headers["authorization"]
         if "wrong" in key:
-            status, said = 401, f"Incorrect API key provided: {key}"
+            status = 401
+            said = f"Incorrect API key provided: {key}"
         elif failure:
-            status, said = failure, f"no luck\nfor {key} serving {body}"
+            status = failure
+            said = f"no luck\nfor {key} serving {body}"
         elif body["model"] != "tiny":
-            status, said = 404, f"The model `{body['model']}` does not exist"
+            status = 404
+            said = f"The model `{body['model']}` does not exist"
         elif refused := [name for name in server.refused if name in body]:
-            status, said = 400, f"Unsupported parameter: '{refused[0]}' is not supported"
+            status = 400
+            said = f"Unsupported parameter: '{refused[0]}' is not supported"
         else:
             try:
                 given = self.response({k: v for k, v in body.items() if k not in server.ignored})
             except UserError as error:
-                status, said = 400, f"maximum context length: {error}"
+                status = 400
+                said = f"maximum context length: {error}"
         told = {"error": {"message": said}} if said else given
         with server.lock:  # before the answer is sent, because its reader may ask again at once
             server.in_flight.discard(self)  # a late one is of another test
@@ -118,15 +131,20 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.script:
             choice = {"finish_reason": "stop", "message": self.server.script(body)}
             return {"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
-        (ids, done), chat = self.server.answer(body), "messages" in body
-        text, finish = done.text, "stop" if done.finish_reason == "eos" else "length"
+        (ids, done) = self.server.answer(body)
+        chat = "messages" in body
+        text = done.text
+        finish = "stop" if done.finish_reason == "eos" else "length"
         for stop in body.get("stop") or ():
             if stop in text:
-                text, finish = text[: text.index(stop)], "stop"
-        pieces, logprobs = list(done.tokens), done.token_logprobs
+                text = text[: text.index(stop)]
+                finish = "stop"
+        pieces = list(done.tokens)
+        logprobs = done.token_logprobs
         if done.finish_reason == "eos":
             pieces[-1] = "</s>"  # the end token is listed
-        model, more = self.server.model, {}
+        model = self.server.model
+        more = {}
         if body.get("echo"):
             pieces = [*map(model.tokenizer.decode, ids), *pieces]
             logprobs = [None, *log_probabilities(model, ids[:1], ids[1:]), *logprobs]

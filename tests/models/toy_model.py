@@ -31,8 +31,11 @@ class ToyModel:
 
     def __init__(self, log=None, seconds=0.0, chat=False, changes=({},) * 9, **identity):
         self.identity = {"name": "toy"} | identity
-        self.log, self.seconds, self.calls = log, seconds, []
-        self.chat, self.changes = chat, changes
+        self.log = log
+        self.seconds = seconds
+        self.calls = []
+        self.chat = chat
+        self.changes = changes
 
     def generate(self, requests, decoding):
         for start in range(0, len(requests), BATCH):
@@ -52,7 +55,8 @@ class ToyModel:
                 log.write(f"{prompt.id}/{sample}\n")
         seed = (prompt.id, decoding.seed) if decoding.temperature else ()
         number = crc32(repr((prompt.text, sample, *seed)).encode())
-        pieces, logprobs = (" ", str(number)), (-0.5, -1 / (1 + number))
+        pieces = (" ", str(number))
+        logprobs = (-0.5, -1 / (1 + number))
         made = Completion(prompt.id, sample, f" {number}", pieces, (0, number), logprobs, "eos", 1)
         return replace(made, **self.changes[sample])
 

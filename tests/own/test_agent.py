@@ -35,7 +35,8 @@ def reads(body):
 
 
 def test_precision_decides_what_is_found_and_a_second_run_asks_nothing(endpoint, tmp_path):
-    endpoint.script, model = reads, Turns(f"{endpoint.url}#tiny")
+    endpoint.script = reads
+    model = Turns(f"{endpoint.url}#tiny")
     for precision, right in ((100, 3), (0, 0), (100, 3)):
         asked = ask(model, BENCH, precision, 2, store=tmp_path / "s.sqlite", progress=False)
         assert [*asked.agent.calls, *asked.agent.turns] == [1, 1, 1, 2, 2, 2]
@@ -47,7 +48,8 @@ def test_precision_decides_what_is_found_and_a_second_run_asks_nothing(endpoint,
 
 @pytest.mark.parametrize(("message", "columns"), yaml.safe_load(OUTCOMES.read_text("utf-8")))
 def test_whatever_the_model_does_has_an_outcome(endpoint, message, columns):
-    bench, model = replace(BENCH, tasks=BENCH.tasks[:1]), Turns(f"{endpoint.url}#tiny")
+    bench = replace(BENCH, tasks=BENCH.tasks[:1])
+    model = Turns(f"{endpoint.url}#tiny")
     endpoint.script = lambda _: message
     frame = conversations(model, bench, lookup(bench, 1), 2, store=False, progress=False)
     [row] = frame.rename(columns={"prompt_tokens": "read"}).to_dict("records")

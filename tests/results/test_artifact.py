@@ -66,7 +66,8 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
 
 
 def test_a_picture_and_a_sentence_name_models_as_tables_do_and_no_folder(tmp_path, monkeypatch):
-    place, address = str(tmp_path / "my data" / "tinydb-4.8.2"), "http://localhost:8000/v1#tiny"
+    place = str(tmp_path / "my data" / "tinydb-4.8.2")
+    address = "http://localhost:8000/v1#tiny"
     given = {"models": [address], "repository": place}
     monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps(given))
     artifact = saved(ROW | {"model": "tiny"})

@@ -45,7 +45,8 @@ def test_classes_add_up_in_tasks_and_changes_are_from_the_base_model(artifact):
 
 
 def test_a_number_stands_beside_ours_or_the_readme_says_why_it_does_not():
-    readme, keys = (paths.PAPER / "README.md").read_text("utf-8"), ["condition", "metric"]
+    readme = (paths.PAPER / "README.md").read_text("utf-8")
+    keys = ["condition", "metric"]
     for name, table in CAPI.groupby("artifact"):
         made = paths.FIGURES / "mini" / "cloudapibench" / f"{name}.csv"
         ours = pd.read_csv(made).set_index(keys).index if made.exists() else []

@@ -45,7 +45,9 @@ class Running:
     """
 
     def __init__(self, folder, home):
-        self.folder, self.home, self.processes = folder, home, {}
+        self.folder = folder
+        self.home = home
+        self.processes = {}
         file = folder / "scheduler.json"
         self.start("scheduler", "dask_scheduler --port 0 --scheduler-file", str(file))
         wait_for(lambda: file.exists() and file.read_text())

@@ -36,7 +36,8 @@ def test_as_many_prompts_are_counted_as_the_mini_profile_asked(monkeypatch):
     rows = rows.drop_duplicates(["notebook", "model", "prompt", "question", "sample"])
     papers = ("cloudapibench", "stackoverflow", "toolgen")
     for name, of_notebook in rows[rows.notebook.str.startswith(papers)].groupby("notebook"):
-        model, true = of_notebook.model.iloc[0], of_notebook.groupby("model").size().iloc[0]
+        model = of_notebook.model.iloc[0]
+        true = of_notebook.groupby("model").size().iloc[0]
         counted = {key for key, (_, most) in estimate.questions(job(name), model).items() if most}
         # its wrong documents are others than the estimate's, of which a few prompts are alike
         least = 0.999 if "example_design" in name else 1

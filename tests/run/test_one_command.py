@@ -40,7 +40,8 @@ def checkout(tmp_path):
 @pytest.fixture
 def hub(tmp_path_factory):
     """Serves a StarCoder2 whose vocabulary is that of the tasks."""
-    root, revision = tmp_path_factory.mktemp("hub"), downloads.find("starcoder2-3b").revision
+    root = tmp_path_factory.mktemp("hub")
+    revision = downloads.find("starcoder2-3b").revision
     corpus = [task.prompt for task in load_tasks()[::10]]
     tokenizer = tiny_architectures.byte_tokenizer(corpus, 800)
     folder = root / MODEL / "resolve" / revision

@@ -55,7 +55,8 @@ def test_a_story_has_a_result_below_each_picture_and_a_verdict_behind_each_claim
     file = paths.NOTEBOOKS / folder / "README.md" if folder else report.PAGES / "site_index.md.j2"
     story = file.read_text(encoding="utf-8")
     page = shown(site / (f"notebooks/{folder}/README.html" if folder else "index.html"))
-    pictures, run = re.findall(r"figures/mini/(.+)\.png", story), mini()
+    pictures = re.findall(r"figures/mini/(.+)\.png", story)
+    run = mini()
     named = re.findall("`([a-z]+-[a-z0-9-]+)`", story)
     assert pictures[5:] and named[3:]
     told = (run.told(one) or report.sentence(run.place(one)) for one in pictures)
@@ -96,7 +97,8 @@ def test_every_link_leads_to_a_file_every_picture_has_words_and_nothing_is_loade
 
 def test_lessons_show_neither_solutions_nor_hidden_tests(site):
     for lesson in notebooks.all_notebooks("course"):
-        page, parts = squeezed(shown(site / f"notebooks/{lesson.id}.html")), hidden(lesson.path)
+        page = squeezed(shown(site / f"notebooks/{lesson.id}.html"))
+        parts = hidden(lesson.path)
         assert len(parts) > 6 and not [part for part in parts if part in page]
 
 
@@ -137,7 +139,8 @@ def test_a_result_is_told_in_30_words_with_two_numbers_at_most():
 
 
 def test_the_words_of_the_results_fit_the_verdicts_and_have_no_number_but_those_of_tables():
-    run, text = mini(), (paths.PAPER / "results.yaml").read_text("utf-8")
+    run = mini()
+    text = (paths.PAPER / "results.yaml").read_text("utf-8")
     keys = r"#.*|^ *((claim|rests|own):.*|[\w/-]+:)"
     assert not re.search(r"\d", re.sub(rf"(?m){keys}|\{{.*?\}}|pass@\d|BM25", "", text))
     for paper in run.words["papers"].values():

@@ -53,7 +53,8 @@ def test_ece_weighs_bins_by_their_size():
 def test_the_interval_of_ece_holds_the_truth(shift):
     # right with the stated confidence less the shift: of a calibrated model (0), every sample's
     # error is above 0
-    generator, held = np.random.default_rng(0), []
+    generator = np.random.default_rng(0)
+    held = []
     for _ in range(100):
         confidence = generator.uniform(0.3, 1, 200)
         found = ece_interval(generator.random(200) < confidence - shift, confidence, range(200))

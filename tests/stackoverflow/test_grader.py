@@ -83,7 +83,8 @@ def test_data_that_references_load_is_fetched_once_and_read_in_the_sandbox(
 
 
 def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_new(problems, kept):
-    runs, waited = grader(kept), []
+    runs = grader(kept)
+    waited = []
     run = runs._run
 
     def stopped(waiting, store):

@@ -47,7 +47,8 @@ class Given(Ranker):
     """Ranks "a" behind as many others as the query says, and ``late`` more."""
 
     def __init__(self, late: int):
-        self.ids, self.late = ["a", "b", "c", "d", "e"], late
+        self.ids = ["a", "b", "c", "d", "e"]
+        self.late = late
 
     def scores_of(self, queries):
         return np.array([[-int(query) - self.late, -0.5, -1.5, -2.5, -3.5] for query in queries])

@@ -92,7 +92,8 @@ def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(grad
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(graded, tmp_path, numbers, left_out, said):
-    output, lines = tmp_path / "out.jsonl", [GOOD | {"problem_id": number} for number in numbers]
+    output = tmp_path / "out.jsonl"
+    lines = [GOOD | {"problem_id": number} for number in numbers]
     result = graded(lines, "-o", output, "--leave-out", left_out)
     assert result.exit_code == 2 and said in result.stderr, result.output
     assert result.stderr.count("\n") == 1 and not output.exists()

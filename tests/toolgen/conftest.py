@@ -38,7 +38,8 @@ def functions(tmp_path_factory):
 @pytest.fixture(scope="session", params=["gpt2", "llama", "t5"])
 def marking_model(request, tmp_path_factory):
     """The folder of a random model that writes many marks."""
-    folder, name = tmp_path_factory.mktemp(request.param), request.param
+    folder = tmp_path_factory.mktemp(request.param)
+    name = request.param
     made = metaspace_tokenizer() if name == "llama" else byte_tokenizer()
     model = load(str(save(folder, name, made, context=256)))
     mark = add_mark(model.tokenizer, model.module)

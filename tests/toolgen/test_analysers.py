@@ -65,7 +65,8 @@ def test_what_is_lost_is_asked_once_more_and_after_an_error_in_a_new_process(
 
 
 def test_a_forked_copy_of_this_process_asks_processes_of_its_own(who):
-    ours, (reading, writing) = who(), os.pipe()
+    ours = who()
+    (reading, writing) = os.pipe()
     if not (child := os.fork()):
         os.write(writing, repr(who()).encode())
         os._exit(0)

@@ -85,7 +85,8 @@ def frames(predictions):
 
 
 def test_a_limit_is_spread_in_proportion_but_for_the_least_and_a_larger_one_only_adds():
-    sizes, taken = {"a": 90, "b": 30, "c": 4}, []
+    sizes = {"a": 90, "b": 30, "c": 4}
+    taken = []
     found = {a: [SimpleNamespace(id=f"{a}{i}") for i in range(n)] for a, n in sizes.items()}
     for limit, shares in (3, [1, 1, 1]), (40, [27, 9, 4]), (None, [90, 30, 4]):
         ids = [one.id for one in evaluation.sample(found, limit)]
@@ -130,7 +131,8 @@ def test_a_second_run_asks_nothing_gives_the_same_and_a_new_prediction_one_quest
 
 def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch):
     monkeypatch.setattr(evaluation, "messages_of", Mock(side_effect=WorkerLost("crashed")))
-    one, text = next(iter(predictions)), "    return self.lost"
+    one = next(iter(predictions))
+    text = "    return self.lost"
     for _ in range(2):
         pairs = [(one, written(one.id, text))]
         (row,) = judged(ToolGen([one], strict=False), pairs).itertuples()

@@ -62,7 +62,8 @@ def command(base, folder, *more):
 @pytest.fixture(scope="module", params=["gpt2", "t5", "llama"])
 def tuned(request, bases, tmp_path_factory):
     """A base, and the folder of its ToolGen variants, by the library that loads them."""
-    base, folder = bases / request.param, tmp_path_factory.mktemp("tuned")
+    base = bases / request.param
+    folder = tmp_path_factory.mktemp("tuned")
     for library, recipe in {"transformers": RECIPE, "peft": LORA}.items():
         tune(base, folder / library, replace(recipe, bf16=base.name == "llama"))  # as CodeLlama
     return base, folder
@@ -71,7 +72,8 @@ def tuned(request, bases, tmp_path_factory):
 @pytest.mark.parametrize("library", ["transformers", "peft"])
 def test_the_loss_falls_the_card_says_so_and_the_folder_loads(tuned, library):
     folder = tuned[1] / library
-    card, log = json.loads((folder / "card.json").read_text()), log_of(folder)
+    card = json.loads((folder / "card.json").read_text())
+    log = log_of(folder)
     assert (card["pairs"], card["steps"], len(log)) == (40, 10, 10)
     assert log[-1] == card["loss"] < log[0]
     assert f"library_name: {library}" in (folder / "README.md").read_text()
@@ -81,7 +83,8 @@ def test_the_loss_falls_the_card_says_so_and_the_folder_loads(tuned, library):
 
 def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(tuned):
     base, model = (load(str(folder)) for folder in (tuned[0], tuned[1] / "peft"))
-    mark, after = model.tokenizer.get_added_vocab()[MARK], model.module.state_dict()
+    mark = model.tokenizer.get_added_vocab()[MARK]
+    after = model.module.state_dict()
     for name, weight in base.module.state_dict().items():
         changed = (weight != after[name]).any(-1).nonzero().flatten().tolist()
         if any(part in name for part in ("wte", "shared", "embed_tokens", "lm_head")):
@@ -132,7 +135,8 @@ def test_of_the_checkpoints_the_one_is_taken_that_is_best_on_pairs_that_were_kep
     bases, tmp_path
 ):
     """A rate at which a tiny model soon knows its pairs by heart."""
-    base, recipe = bases / "llama", replace(RECIPE, epochs=12, learning_rate=0.02, validation=8)
+    base = bases / "llama"
+    recipe = replace(RECIPE, epochs=12, learning_rate=0.02, validation=8)
     pairs = [replace(pair, body=f"    return {i * 7919}") for i, pair in enumerate(PAIRS)]
     card = tune(base, tmp_path / "m", recipe, False, pairs)
     assert card["pairs"] == 32 and card["taken_step"] < card["steps"] == 48

@@ -98,7 +98,8 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
 def test_the_literal_reading_writes_the_same_tokens(marking_model, functions, tool):
     """Of a random model that writes many marks; calls without suggestions are among them."""
     model = LocalModel(str(marking_model))
-    ours, writer = write(model, functions, tool, tokens=40), Writer(model)
+    ours = write(model, functions, tool, tokens=40)
+    writer = Writer(model)
     for function in functions:
         assert writer.write(function, 40) == list(ours.completions[function.id].token_ids)
     assert (questions_of(ours).chosen != "").sum() > 3

@@ -79,7 +79,8 @@ def test_the_package_skips_a_closed_list_and_marks_no_local_name_at_a_statements
         "    # then\n    d = {'n': 1}\n    if d['n']:\n"
         "        raise Warning(dict(n=n), str, __name__, f.__doc__)\n"
     )
-    paper, package = pair(tmp_path, text, tool), pair(tmp_path, text, tool, PACKAGE_RULES)
+    paper = pair(tmp_path, text, tool)
+    package = pair(tmp_path, text, tool, PACKAGE_RULES)
     assert paper.signature == package.signature == "def f(n=SIZE):"
     assert paper.body.startswith("    <COMP>n.foo()  # so\n\n    # then\n")
     assert paper.body.endswith(
@@ -107,7 +108,8 @@ def repository(tmp_path):
 
 
 def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, tmp_path):
-    functions, store = extract(repository).functions, tmp_path / "marks"
+    functions = extract(repository).functions
+    store = tmp_path / "marks"
     with patch.object(marking, "find_marks", wraps=find_marks) as asked:
         first = marked_records(functions[:3], workers=1, store=store)
         assert marked_records(functions, workers=1, store=store)[:3] == first
@@ -117,10 +119,12 @@ def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, t
 
 
 def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
-    functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
+    functions = extract(repository).functions
+    store = tmp_path / "marks.sqlite"
 
     def killed():
-        left, add = [1, 2], marking.Marks.add
+        left = [1, 2]
+        add = marking.Marks.add
         marking.Marks.add = lambda *call: add(*call) if left and left.pop() else os._exit(1)
         marked_records(functions, workers=1, store=store)
 
@@ -132,7 +136,8 @@ def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
 
 
 def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp_path):
-    functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
+    functions = extract(repository).functions
+    store = tmp_path / "marks.sqlite"
     late = ToolAnswer(failure="timed out")
     with patch.object(JediTool, "complete", return_value=late):
         records = marked_records(functions, store=store, strict=False)

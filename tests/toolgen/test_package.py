@@ -27,7 +27,8 @@ def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_
     original = Reference(0, tmp_path, "m.py", 1, marked)
     pairs = [(original, written(0, text)) for text in (body, f"def grow(by):\n{body}")]
     frame = judged(ToolGen([original], PACKAGE_RULES, store=":memory:"), pairs)
-    theirs, wanted = "    return foo + '' + ''  # so", "    x = '' + ''\n    return x + by"
+    theirs = "    return foo + '' + ''  # so"
+    wanted = "    x = '' + ''\n    return x + by"
     head = "def grow(by=''):\n"
     documented = f"{head}    ''''''\n"
     assert list(frame.predicted) == [documented + theirs, f"def grow(by):\n{theirs}"]

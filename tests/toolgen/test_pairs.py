@@ -55,7 +55,8 @@ def tokenizer(request):
 
 def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
     """And without a mark in the vocabulary the base variant is spelled as well."""
-    bare, end = PAIR.unmarked(), tokenizer.eos_token_id
+    bare = PAIR.unmarked()
+    end = tokenizer.eos_token_id
     for kind in KINDS:
         [example] = encode(tokenizer, [bare], kind)
         assert example.exact and example.answer[-1] == end != example.prompt[-1]
@@ -93,7 +94,8 @@ def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
     tokenizer = byte_tokenizer()
     mark = add_mark(tokenizer)
     [example] = encode(tokenizer, [PAIR], "decoder")
-    vocabulary, rest = Vocabulary(tokenizer, frozenset()), example.answer
+    vocabulary = Vocabulary(tokenizer, frozenset())
+    rest = example.answer
     for name in re.findall(r"<COMP>(\w+)", BODY):
         rest = rest[rest.index(mark) + 1 :]
         paths, _ = vocabulary.spellings(mark, [name], "")

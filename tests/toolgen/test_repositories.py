@@ -24,7 +24,9 @@ def run(command, *words):
 
 
 def test_a_killed_corpus_goes_on_and_each_of_its_repositories_has_a_licence(tmp_path, monkeypatch):
-    clones, marked, rows = tmp_path / "clones", tmp_path / "m.jsonl", []
+    clones = tmp_path / "clones"
+    marked = tmp_path / "m.jsonl"
+    rows = []
     for name, file in {"a": "COPYING", "b": "LICENSE.md", "c": "NOTICE"}.items():
         origin = made(tmp_path / "host" / "o" / name)
         (origin / "f.py").write_text(CODE.format(name))

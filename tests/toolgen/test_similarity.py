@@ -55,7 +55,9 @@ def test_bleu_4_is_of_the_corpus_and_short_predictions_have_a_brevity_penalty():
 
 
 def test_a_missing_data_flow_is_not_scored_or_0_in_the_package_and_one_that_disagrees_wholly_is_0():
-    missing, wrong, same = ("pass", "return 1"), ("pass", FLOW), ("return 1", "return 1")
+    missing = ("pass", "return 1")
+    wrong = ("pass", FLOW)
+    same = ("return 1", "return 1")
     assert np.isnan(coded(missing)[1][3]) and coded(missing)[0] == 0
     assert coded(wrong)[1][3] == 0 and coded(wrong)[0] == 0
     assert coded((FLOW, FLOW), wrong, missing)[1][3] == 0.5
@@ -75,7 +77,9 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
     cut = [(text[: len(text) * 2 // 3], text) for text in found]
     broken = [(text.replace("(", "[", 1), text.replace(":", "", 2)) for text in found]
     pairs = [*pairwise(found), *cut, *broken]
-    none, short, quoted = ("pass", "x"), ("x", "x y"), ("self.x = 'y'\na = b",) * 2
+    none = ("pass", "x")
+    short = ("x", "x y")
+    quoted = ("self.x = 'y'\na = b",) * 2
     for corpus in [*([pair] for pair in (*pairs, none, short, quoted)), pairs]:
         predicted, wanted = zip(*corpus, strict=True)
         theirs = codebleu.calc_codebleu(wanted, predicted, "python")

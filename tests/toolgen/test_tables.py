@@ -92,7 +92,8 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     found, tool = (numbers(rows, condition, fields) for condition in ("base", "toolgen"))
     names = [f"bleu4{part}" for part in ("_precision", "_brevity_penalty", "_length_ratio", "")]
     # 6 of 7 words and 3 of 3 pairs agree, with one added to each; 7 words stand against 14
-    precise, brief = (7 / 8) ** 0.25, np.exp(1 - 14 / 7)
+    precise = (7 / 8) ** 0.25
+    brief = np.exp(1 - 14 / 7)
     expected = [precise, brief, 0.5, precise * brief]
     assert [found[name][0] for name in names] == pytest.approx(expected)
     assert tool["bleu4"][0] == tool["codebleu_syntax"][0] == 1
@@ -106,7 +107,8 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
 def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds():
     columns = ["calls", "passed", "covered", "dependencies", "cluster"]
     mark = pd.DataFrame([(0, 1, 1, 2, "a"), (1, 1, 0, 0, "b")], columns=columns)
-    never, often = mark.assign(calls=0, passed=[0, 1], covered=0), mark.assign(calls=1)
+    never = mark.assign(calls=0, passed=[0, 1], covered=0)
+    often = mark.assign(calls=1)
     rows = equal_calls_rows("m", {"gate_0": mark, "gate_1": never}, [often, never])
     # half of the functions each: success 1/2 and 1, coverage 1/4
     found = [(row["condition"], row["value"], row["n"]) for row in rows]

@@ -32,11 +32,13 @@ def write(tmp_path):
     def written(table, use, *answers, **options):
         model = scripted(tmp_path, table, **options)
         vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
-        asked, given = [], iter(answers)
+        asked = []
+        given = iter(answers)
 
         def ask(text):
             asked.append(text)
-            names, answer = tuple(next(given)), Future()
+            names = tuple(next(given))
+            answer = Future()
             answer.set_result(ToolAnswer(names, names))
             return answer
 

@@ -171,7 +171,8 @@ ROWS = [
 
 @pytest.mark.parametrize("kind", ["jsonl.gz", "parquet"])
 def test_rows_of_a_file_are_read_and_those_without_text_reported(tmp_path, capfd, kind):
-    place, lines = tmp_path / f"rows.{kind}", "\n".join(map(json.dumps, ROWS)).encode()
+    place = tmp_path / f"rows.{kind}"
+    lines = "\n".join(map(json.dumps, ROWS)).encode()
     place.write_bytes(gzip.compress(lines))
     if kind == "parquet":
         pandas.DataFrame(ROWS).to_parquet(place)

@@ -22,7 +22,8 @@ def test_the_table_is_what_the_counts_by_repository_add_up_to():
     """Its 17,054 APIs take every branch of the rule. ``class_stability`` is the share of resamples
     of the repositories, here of 100, in which the calls give the same class.
     """
-    index, table = load_index(), frequency.read_frequencies(frequency.FREQUENCIES)
+    index = load_index()
+    table = frequency.read_frequencies(frequency.FREQUENCIES)
     table = table.loc[[spec.id for spec in index.operations]]
     names = pandas.Index([f"{spec.provider} {spec.name}" for spec in index.operations])
     rows = [

@@ -26,7 +26,8 @@ def test_the_index_has_every_operation_of_every_service_but_the_two_that_boto3_r
 @pytest.mark.parametrize("place", SAMPLE.split())
 def test_a_fresh_reading_equals_the_index(place):
     """But for the flags that only the whole index knows."""
-    found, kept = [*sdks.part(*place.split("/"))], load_index().by_id
+    found = [*sdks.part(*place.split("/"))]
+    kept = load_index().by_id
     for spec, page in found:
         flags = set(kept[spec.id].flags) - {"generic_name", "shared_name"}
         assert to_json(spec) | {"flags": flags} == to_json(kept[spec.id]) | {"flags": {*spec.flags}}
@@ -39,6 +40,7 @@ def test_the_examples_are_the_first_that_botocore_has_of_each_operation():
 
 
 def test_flags_of_names_that_do_not_tell_the_api_are_those_of_the_index():
-    specs, kinds = load_index().specs, {"generic_name", "shared_name"}
+    specs = load_index().specs
+    kinds = {"generic_name", "shared_name"}
     bare = [replace(spec, flags=tuple(sorted({*spec.flags} - kinds))) for spec in specs]
     assert bare != flagged(bare) == [*specs]

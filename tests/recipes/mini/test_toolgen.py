@@ -93,7 +93,8 @@ def test_the_split_is_that_of_the_whole_class_or_function():
 @pytest.mark.usefixtures("world")
 def test_the_written_list_gives_the_functions_back_in_its_order():
     toolgen.write_held_out()
-    asked, file = toolgen.held_out_functions("test"), toolgen.TOOLGEN_MODELS / "seen_test.txt"
+    asked = toolgen.held_out_functions("test")
+    file = toolgen.TOOLGEN_MODELS / "seen_test.txt"
     assert listed_functions(file) == asked and listed_functions(file, limit=3) == asked[:3]
 
 

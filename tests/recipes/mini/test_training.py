@@ -81,7 +81,8 @@ def test_the_rate_warms_up_stays_and_cools_down_to_zero():
 
 
 def test_a_tiny_run_lowers_the_loss_and_writes_a_loadable_folder(tmp_path):
-    ids, out = TOKENIZER(SAMPLE)["input_ids"], tmp_path / "out"
+    ids = TOKENIZER(SAMPLE)["input_ids"]
+    out = tmp_path / "out"
     examples = [((), [*row, 0]) for row in ids]
     long = replace(RECIPE, batch_tokens=1100, epochs=20)
     training.pretrain(examples, TOKENIZER, long, tmp_path / "work", out, "Made in a test.")

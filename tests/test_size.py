@@ -45,7 +45,7 @@ def test_only_code_is_counted():
     [
         ("lib", 99_377),
         ("data/recipes", 32_671),
-        ("tests", 89_950),
+        ("tests", 89_990),
         ("data/paper", 500),
         ("docs", 1_613),
     ],

@@ -87,6 +87,8 @@ def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept():
     for text, found in (expected | dict.fromkeys(absent, ("nonexistent", False))).items():
         judged = judge_call(text, ["get_it"], INDEX, "aws", "s3")
         assert (judged.category, judged.exists_anywhere) == found, text
+    told = judge_call("get_it()", ["get_it"], INDEX, "aws", "s3").reason
+    assert told == "missing a required argument: 'Name'"
 
 
 def test_any_of_several_targets_makes_it_valid_and_strange_targets_are_flagged():

@@ -32,6 +32,7 @@ FUNCTIONS = (
     "split_lines python_bytes_to_unicode _parse_version parse_version_string version_info".split()
 )
 FLOW = "x = 1\ny = x\nreturn y"
+BRANCHES = "if a:\n    x = a\nelif b:\n    x = b\nelse:\n    x = c\ny = x"
 
 
 def bleu4(*pairs):
@@ -80,7 +81,8 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
     none = ("pass", "x")
     short = ("x", "x y")
     quoted = ("self.x = 'y'\na = b",) * 2
-    for corpus in [*([pair] for pair in (*pairs, none, short, quoted)), pairs]:
+    branched = (BRANCHES, BRANCHES.replace("x = b", "x = a"))
+    for corpus in [*([pair] for pair in (*pairs, none, short, quoted, branched)), pairs]:
         predicted, wanted = zip(*corpus, strict=True)
         theirs = codebleu.calc_codebleu(wanted, predicted, "python")
         expected = [theirs[f"{name}_match_score"] for name in COMPONENTS]

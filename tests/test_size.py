@@ -45,7 +45,7 @@ def test_only_code_is_counted():
     [
         ("lib", 99_377),
         ("data/recipes", 32_671),
-        ("tests", 89_990),
+        ("tests", 90_000),
         ("data/paper", 500),
         ("docs", 1_613),
     ],

@@ -140,7 +140,7 @@ def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
         job.beside(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
     shown = runner._under_way([running, ended, waiting], {id(ended)}, 0)
     assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
-    assert not [*runner._under_way([running], {}, time.time() + 9)], "an earlier run's"
+    assert not [*runner._under_way([running], {}, time.time() + 9)]  # of an earlier run
 
 
 # What need not run again

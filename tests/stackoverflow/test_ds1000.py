@@ -2,6 +2,7 @@
 program.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ def test_a_file_is_read_with_all_fields(problems):
     assert about == ("1", "Numpy", "Origin", "1", "1")
     assert (first.reference, first.context) == (written.REFERENCE, written.CONTEXT)
     assert first.cluster == second.cluster != third.cluster
-    assert [problem.inside_function for problem in (first, second, third)] == [False, False, True]
+    assert not (first.inside_function or second.inside_function)
+    # by the last line of its prompt, and by the context alone
+    assert third.inside_function and replace(third, prompt="").inside_function
     assert first.question == "How far apart are they?"
 
 

@@ -154,9 +154,12 @@ def sampled(name: str, audit: Audit) -> dict[str, str]:
     return chosen
 
 
-def _nine_digits(text: str) -> str:
-    """A text whose long fractions have nine significant digits."""
-    return re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
+def _comparable(text: str) -> str:
+    """A text whose long fractions have nine significant digits, and whose temporary files are all
+    called the same.
+    """
+    same_files = re.sub(r"\btmp\w{8}\b", "tmp", text)
+    return re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", same_files)
 
 
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
@@ -164,12 +167,12 @@ def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
 
     Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the
     processor and on the batch, and a sample is not written in the batches of the record. The error
-    of a program may quote numbers, of which nine digits must be equal. Everything else must be
-    equal.
+    of a program may quote numbers, of which nine digits must be equal, and the random name of a
+    temporary file. Everything else must be equal.
     """
     if name != "completions":
         was, now = json.dumps(old), json.dumps(new)
-        return ([] if _nine_digits(was) == _nine_digits(now) else [f"{was} -> {now}"]), False
+        return ([] if _comparable(was) == _comparable(now) else [f"{was} -> {now}"]), False
     said = []
     for field in [field for field in old if field not in ("id", "model")]:
         was, now = old[field], new[field]

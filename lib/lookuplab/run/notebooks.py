@@ -243,13 +243,11 @@ def load_profile(name: str) -> Profile:
     if not file.is_file():
         check_choice("--profile", name, profile_names())
     try:
-        plain = vars(Profile(file))
-        stated = yaml.safe_load(file.read_text("utf-8")) or {}
         profile = Profile(
             file,
             **{
-                field: fitted(plain.get(field), value, f"profile {file}: {field!r}")
-                for field, value in stated.items()
+                field: fitted(vars(Profile(file)).get(field), value, f"profile {file}: {field!r}")
+                for field, value in (yaml.safe_load(file.read_text("utf-8")) or {}).items()
             },
         )
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
@@ -497,9 +495,9 @@ def problems(job: Job) -> Iterator[str]:
     for name, count in models.items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
-    names = [*models, *(named.text for named in job.named())]  # a ranker may have a role, too
     for role in job.values["roles"] if "roles" in job.profile.given else ():
-        if not any(f"{name}-".startswith(f"{role}-") for name in names):
+        texts = (named.text for named in job.named())  # a ranker may have one, too
+        if not any(f"{name}-".startswith(f"{role}-") for name in (*models, *texts)):
             yield f"role of {role!r}: no model of that name runs, only {', '.join(models)}"
     for named in job.named():
         name, text, place = *named, named.place

@@ -85,8 +85,10 @@ def run(
 
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if job.figures == paths.FIGURES and job.notebook.paper in titles():
-            asked = f"{job.notebook.paper} --profile {job.profile.name}"
-            click.echo(f"verdicts on the paper's claims: lookuplab claims {asked}")
+            click.echo(
+                f"verdicts on the paper's claims: lookuplab claims {job.notebook.paper} "
+                f"--profile {job.profile.name}"
+            )
     sys.exit(code)
 
 

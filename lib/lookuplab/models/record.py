@@ -158,8 +158,8 @@ def _comparable(text: str) -> str:
     """A text whose long fractions have nine significant digits, and whose temporary files are all
     called the same.
     """
-    same_files = re.sub(r"\btmp\w{8}\b", "tmp", text)
-    return re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", same_files)
+    text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
+    return re.sub(r"\btmp\w{8}\b", "tmp", text)
 
 
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:

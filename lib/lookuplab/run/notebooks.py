@@ -487,7 +487,8 @@ def problems(job: Job) -> Iterator[str]:
     from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
 
     fetched = {source.path for source in from_network(job)}
-    yield from unknown_roles(job.values.get("roles") or {}, [job.notebook.paper])
+    roles = job.values.get("roles") or {}
+    yield from unknown_roles(roles, [job.notebook.paper])
     if "models" in job.values and not job.models():
         yield "parameter 'models' names no model: name at least one"
     yield from senseless(job)
@@ -495,9 +496,9 @@ def problems(job: Job) -> Iterator[str]:
     for name, count in models.items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
-    for role in job.values["roles"] if "roles" in job.profile.given else ():
-        texts = (named.text for named in job.named())  # a ranker may have one, too
-        if not any(f"{name}-".startswith(f"{role}-") for name in (*models, *texts)):
+    texts = {*models, *(named.text for named in job.named())}  # a ranker may have a role, too
+    for role in roles if "roles" in job.profile.given else ():
+        if not any(f"{name}-".startswith(f"{role}-") for name in texts):
             yield f"role of {role!r}: no model of that name runs, only {', '.join(models)}"
     for named in job.named():
         name, text, place = *named, named.place

@@ -22,6 +22,7 @@ from lookuplab.results.claims import (
     NOT_RUN,
     REFUSED,
     SMALLER,
+    UNCALIBRATED,
     UNDECIDED,
     UNSIZED,
     UNTESTABLE,
@@ -292,3 +293,32 @@ def test_details_show_every_comparison_and_the_verdict_the_one_that_decides():
     assert f"ours: {decides}" in text and "good" not in text
     said = "- good low >= 50: 60 [55, 65], n 100, paper 50: holds, larger"
     assert said in report.claims_text([failed], details=True)
+
+
+# Other evidence and instruments
+
+
+def test_a_claim_is_judged_on_published_answers_by_the_test_that_it_names_for_them(tmp_path):
+    asked = claim(HIGH_LOW)
+    other = {"artifact": "answers", "test": {"metric": "right_percent"} | AT_LEAST}
+    entry = replace(asked, published=other)
+    folder = tmp_path / "published"
+    (folder / "published").mkdir(parents=True)
+    rows = frame("m, low, 70, 60, 80", metric="right_percent")
+    rows.reindex(columns=ARTIFACT_COLUMNS).to_csv(folder / "published/answers.csv", index=False)
+    with_words, without = judge_run([entry, replace(asked, id="other")], folder)
+    assert (with_words.direction, without.direction) == (HOLDS, NOT_RUN)
+
+
+@pytest.mark.parametrize(("kappa", "expected"), [(0.59, UNCALIBRATED), (0.6, HOLDS)])
+def test_a_rule_that_readers_do_not_agree_with_decides_nothing(
+    kappa, expected, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(paths, "FIGURES", tmp_path)
+    place = tmp_path / "published/published"
+    place.mkdir(parents=True)
+    rows = frame(f"m, rule, {kappa}, 0.1, 0.9", metric="kappa").reindex(columns=ARTIFACT_COLUMNS)
+    rows.to_csv(place / "calibration.csv", index=False)
+    needs = {"artifact": "calibration", "condition": "rule", "metric": "kappa", "least": 0.6}
+    judged = judge(replace(claim(AT_LEAST), instrument=needs), frame("m, low, 55, 51, 60"))
+    assert judged.direction == expected

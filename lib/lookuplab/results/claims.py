@@ -13,6 +13,8 @@ or the difference of two, on the claimed side of a bound?
   number that could be lost, since losing all of it would not be seen. Models for which it is decide
   nothing, if there are others;
 - *not testable: sizes*: no two models differ in nothing but a size;
+- *not testable: instrument*: the rule that measures disagrees with its calibration on real answers
+  (``Claim.instrument``);
 - *not run*: the artifact is missing;
 - two numbers are compared through the interval of their difference: the paired one if the artifact
   has it (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage;
@@ -57,13 +59,14 @@ from lookuplab.results.artifact import NUMBERS, read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
-DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, UNSIZED, NOT_RUN = (
+DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, UNSIZED, UNCALIBRATED, NOT_RUN = (
     "holds",
     "fails",
     "not decided",
     "not testable: floor",
     "not testable: margin",
     "not testable: sizes",
+    "not testable: instrument",
     "not run",
 )
 SIZES = COVERS, SMALLER, LARGER, IMPRECISE = "covers", "smaller", "larger", "too imprecise to say"
@@ -71,6 +74,9 @@ UNPRINTED = "no printed value"
 ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")
+PUBLISHED = (
+    "published"  # the profile, and the folder of notebooks, of answers that others published
+)
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
 # in a model's name; Granite's end in the context length, -2k to -8k
 _SIZE = re.compile(
@@ -113,6 +119,11 @@ class Claim:
     - ``ranges``: {condition: [from, to]}, null for an open end; equal ends mean exactly this
       number.
 
+    ``published`` replaces ``artifact``, ``test`` and ``why`` where the claim is judged on answers
+    of real models that others published: profile ``published``, whose artifacts stand in the folder
+    ``published``. Without it, no published answer says anything about the claim.
+    ``instrument`` names the calibration of the rule that measures: the row (``artifact``,
+    ``condition``, ``metric``) of figures/published, and the value that it must reach, ``least``.
     ``floor`` is the paper's, an entry of its own above the claims.
     """
 
@@ -130,11 +141,27 @@ class Claim:
     check_in: str = ""
     design: Mapping[str, list[str]] = field(default_factory=dict)
     follows_from: Sequence[str] = ()
+    published: Mapping[str, Any] = field(default_factory=dict)
+    instrument: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = ""  # of the artifact, if it is not the paper's
 
     @property
     def artifact_id(self) -> str:
-        """``paper/name``"""
-        return f"{self.paper}/{self.artifact}"
+        """Return ``folder/name``, as in ``cloudapibench/table1_base_models``."""
+        return f"{self.folder or self.paper}/{self.artifact}"
+
+    @cached_property
+    def is_calibrated(self) -> bool:
+        """Return whether the instrument reaches the agreement that it needs. A claim without an
+        instrument needs none; without a calibration, nothing is known against the instrument.
+        """
+        if not self.instrument:
+            return True
+        asked = self.instrument
+        file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{asked['artifact']}.csv"
+        rows = read_csv(file) if file.exists() else pd.DataFrame(columns=[*Cell._fields, "metric"])
+        found = rows[(rows.condition == asked["condition"]) & (rows.metric == asked["metric"])]
+        return found.empty or bool(found.value.min() >= asked["least"])
 
 
 class Cell(NamedTuple):
@@ -252,6 +279,8 @@ class JudgedClaim:
         """The verdict on the direction, from all comparisons together."""
         if not self.is_run:
             return NOT_RUN
+        if not self.claim.is_calibrated:
+            return UNCALIBRATED
         if self.at_floor:
             return UNTESTABLE
         if not self.comparisons:
@@ -297,7 +326,8 @@ def load(file: Path = FILE) -> list[Claim]:
                 floors[entry["paper"]] = Floor(**entry["floor"])
                 continue
             claim = Claim(**entry, floor=floors.get(entry["paper"]))
-            list(inequalities(claim, ["any"]))  # has all fields of its kind
+            for each in filter(None, (claim, on_published(claim))):
+                list(inequalities(each, ["any"]))  # has all fields of its kind
             is_known = claim.models in SCOPES and claim.role in ROLES
             if claim.id in claims or not is_known or {*claim.follows_from} - claims.keys():
                 raise ValueError("its id is not its own, or its models, role or source are unknown")
@@ -309,8 +339,24 @@ def load(file: Path = FILE) -> list[Claim]:
     return list(claims.values())
 
 
+def on_published(claim: Claim) -> Claim | None:
+    """Return the claim with its test on published answers; None if it has none."""
+    if not claim.published:
+        return None
+    other: dict[str, Any] = {
+        "design": {},
+        "follows_from": (),
+        "check_in": "",
+        "floor": None,
+        "instrument": {},
+    }
+    return replace(claim, folder=PUBLISHED, **{**other, **claim.published})
+
+
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
-    """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say)."""
+    """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); in the
+    profile of published answers, on the artifact that ``Claim.published`` names.
+    """
     trained = folder / "mini" / "arms.csv"
     rows = dict([*read_csv(trained).groupby("model")]) if trained.exists() else {}
     found: dict[str, JudgedClaim] = {}
@@ -318,6 +364,11 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     for claim in claims:
         if claim.check_in == folder.name:
             claim = replace(claim, role="check")
+        if folder.name == PUBLISHED:
+            found[claim.id] = JudgedClaim(claim, is_run=False)
+            if (asked := on_published(claim)) is None:
+                continue
+            claim = asked
         file = folder / f"{claim.artifact_id}.csv"
         if not file.exists():
             found[claim.id] = JudgedClaim(claim, is_run=False)

@@ -20,9 +20,16 @@ from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record
 from lookuplab.results.claims import JudgedClaim
 from lookuplab.results.paper import titles
-from lookuplab.run.notebooks import Notebook, Profile, all_notebooks
+from lookuplab.run.notebooks import (
+    Notebook,
+    Profile,
+    all_notebooks,
+    load_profile,
+    profile_names,
+)
 
 PAGES = Path(__file__).with_name("pages")
+REAL = (claims.PUBLISHED, "gemma")  # profiles whose models others trained
 
 
 def link(heading: str, words: str = "") -> str:
@@ -107,6 +114,28 @@ class Run:
         folder = self.figures / self.profile.name
         return {one.claim.id: one for one in claims.judge_run(claims.load(), folder)}
 
+    @cached_property
+    def real(self) -> dict[str, "Run"]:
+        """Return the committed runs on models that others trained, by profile: answers that others
+        published, then a pretrained model.
+        """
+        names = [name for name in REAL if name in profile_names() and name != self.profile.name]
+        runs = {name: Run(load_profile(name)) for name in names}
+        is_run = {
+            name: any(one.is_run for one in run.verdicts.values()) for name, run in runs.items()
+        }
+        return {name: run for name, run in runs.items() if is_run[name]}
+
+    def on_real(self, id: str) -> tuple["Run", JudgedClaim] | None:
+        """Return the first run on real models that can test a claim, and its verdict; None if none
+        can.
+        """
+        for run in self.real.values():
+            judged = run.verdicts[id]
+            if judged.is_run and judged.direction in (claims.HOLDS, claims.FAILS, claims.UNDECIDED):
+                return run, judged
+        return None
+
     def place(self, id: str) -> Path:
         """The path of an artifact's files without suffix."""
         return self.figures / self.profile.name / id
@@ -141,7 +170,7 @@ class Run:
             if artifacts:
                 judgements = [
                     one
-                    for one in self.judgements(folder)
+                    for one in self.verdicts.values()
                     if one.is_run and one.claim.artifact_id in notebook.artifacts
                 ]
                 sections.append(Section(notebook, artifacts, judgements))
@@ -197,6 +226,7 @@ TEMPLATES.filters |= {
     "link": link,
     "counts": Counter,
     "number": claims.number,
+    "on_real": lambda id, run: run.on_real(id),
     "implications": runpy.run_path(str(paths.PAPER / "implied.py"))["implications"],
 }
 TEMPLATES.globals |= {

@@ -43,9 +43,9 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 99_381),
+        ("lib", 105_000),
         ("data/recipes", 32_671),
-        ("tests", 90_000),
+        ("tests", 97_000),
         ("data/paper", 500),
         ("docs", 1_613),
     ],

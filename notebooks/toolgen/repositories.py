@@ -14,9 +14,9 @@ from typing import Literal
 import pandas as pd
 
 from lookuplab.errors import UserError
-from lookuplab.execution.progress import watched
 from lookuplab.paths import made
 from lookuplab.run.commands import HELP, Group, command, echo_counts
+from lookuplab.work.progress import watched
 
 COLUMNS = ["repository_name", "func_code_url", "split_name"]
 # Git asks for no name where a repository is gone

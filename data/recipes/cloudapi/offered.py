@@ -28,7 +28,7 @@ from typing import Any, is_typeddict
 from lookuplab import paths, python_sources
 from lookuplab.cloudapi.specs import from_json
 from lookuplab.errors import UserError
-from lookuplab.execution.progress import Progress
+from lookuplab.work.progress import Progress
 from recipes.cloudapi.reading import Described, inspected, methods, public_modules, to_json
 
 # Parts of a path that offer nothing.

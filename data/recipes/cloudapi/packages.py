@@ -15,8 +15,8 @@ from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex
 from lookuplab.cloudapi.tasks import COMPOSITION, ApiTask
 from lookuplab.errors import UserError
-from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, echo_counts, run_module
+from lookuplab.work.progress import watched
 from recipes.cloudapi import frequency, tasks
 from recipes.cloudapi.comments import wordings
 from recipes.cloudapi.offered import offered

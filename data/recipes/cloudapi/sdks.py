@@ -24,9 +24,9 @@ import click
 from lookuplab.cloudapi.prompts import invocation
 from lookuplab.cloudapi.specs import EXAMPLES, INDEX, ApiSpec, Parameter
 from lookuplab.errors import needs
-from lookuplab.execution.progress import watched
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
+from lookuplab.work.progress import watched
 from recipes.cloudapi.reading import (
     LONGEST_DOCUMENTATION,
     ApiPlace,

@@ -31,10 +31,10 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import in_turn
-from lookuplab.execution.progress import watched
 from lookuplab.run.commands import command, run_module
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
+from lookuplab.work.progress import watched
 from recipes import tables, write_rows
 from recipes.mini import WORDINGS, order
 from recipes.mini.docstrings import (

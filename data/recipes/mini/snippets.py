@@ -32,12 +32,12 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import needs
-from lookuplab.execution.progress import watched
 from lookuplab.retrieval.rankers import save_words, train_words
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet, load_snippets, queries
+from lookuplab.work.progress import watched
 from recipes import tables, write_rows
 from recipes.mini import packages
 from recipes.mini.docstrings import Documented, documented, sections, sessions

@@ -22,7 +22,6 @@ from transformers import PreTrainedTokenizerFast
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.execution.progress import watched
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
@@ -39,6 +38,7 @@ from lookuplab.toolgen.functions import (
     python_files,
 )
 from lookuplab.toolgen.pairs import ModelKind, Pair, encode
+from lookuplab.work.progress import watched
 from recipes import mini
 from recipes.mini import order, training
 from recipes.mini.finetuning import SETTINGS, finetuned

@@ -37,9 +37,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from lookuplab.execution.progress import watched
 from lookuplab.paths import made, replacing
 from lookuplab.results.provenance import processor
+from lookuplab.work.progress import watched
 from recipes import tables
 
 ARCHITECTURES = tables("mini/architectures.yaml")

@@ -2,6 +2,5 @@
 for each program.
 
 ``server`` is the user's side; ``inside`` and ``namespaces`` run in the program's Python
-(``environments``) and use only the standard library of Python >= 3.9. ``spread`` gives work of any
-kind to several workers; ``progress`` shows it.
+(``environments``) and use only the standard library of Python >= 3.9.
 """

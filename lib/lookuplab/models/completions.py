@@ -23,10 +23,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from lookuplab.errors import UserError, check_choice
-from lookuplab.execution.progress import Progress
-from lookuplab.execution.spread import share
 from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
+from lookuplab.work.progress import Progress
+from lookuplab.work.resources import share
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1

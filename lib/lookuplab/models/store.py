@@ -22,8 +22,8 @@ from typing import Any, Literal, Self, TypeVar
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.execution.spread import share
 from lookuplab.models import record
+from lookuplab.work.resources import share
 
 STORE_VARIABLE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
 USES_VARIABLE = "LOOKUPLAB_USES"  # a file for how many answers were found where; set by the runner

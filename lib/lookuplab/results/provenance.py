@@ -15,6 +15,7 @@ from typing import Any
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.paths import file_hash, folder_hash
+from lookuplab.work.resources import processors
 
 # The packages whose versions can change a number.
 RECORDED_PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy
@@ -86,7 +87,7 @@ def threads() -> int:
     """The threads that torch uses, or would use if the run had imported it."""
     if torch := sys.modules.get("torch"):
         return int(torch.get_num_threads())
-    return int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
+    return int(os.environ.get("OMP_NUM_THREADS", processors()))
 
 
 def device() -> str:

@@ -1,7 +1,7 @@
 """Runs tasks on a Dask cluster: the only module that uses Dask (``pip install -e '.[cluster]'``,
 docs/cluster.md).
 
-Without ``--scheduler`` no Dask code runs, and ``execution.spread`` uses threads. Tasks are
+Without ``--scheduler`` no Dask code runs, and ``work.spread`` uses threads. Tasks are
 idempotent: if a worker dies, another one repeats its task, and the caller keeps the results that it
 already has. Workers must have the caller's library, packages and checkout; each task checks this
 before it begins, so that the check includes workers that join late.

@@ -16,18 +16,17 @@ from functools import cache, partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-import psutil
-
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
-from lookuplab.execution.progress import Progress, say
-from lookuplab.execution.spread import SHARE_VARIABLE, spread
 from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import Job, all_notebooks, path_of
+from lookuplab.work.progress import Progress, say
+from lookuplab.work.resources import SHARE_VARIABLE, memory, processors
+from lookuplab.work.spread import spread
 
 # Variables that a launcher sets for its processes. Notebooks must not see them: training there
 # would wait for the others.
@@ -174,7 +173,7 @@ def run_jobs(
     """
     is_launched = rank_and_count()[1] > 1
     parallel = 1 if is_launched else parallel
-    threads = max(1, cores() // parallel)
+    threads = max(1, processors() // parallel)
     host = socket.gethostname() if cluster else ""
     first, alone = (
         [job for job in jobs if job.notebook.order == one] for one in ("first", "alone")
@@ -208,14 +207,11 @@ def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Ite
                 yield f"{job.title}: {next(filter(str.strip, lines[::-1]), 'begins').strip(' -')}"
 
 
-def cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def default_jobs() -> int:
-    """As many notebooks at once as there are cores, and memory for: each may take two gigabytes."""
-    return int(max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000)))
+    """Return how many notebooks to run at once: as many as there are processors, and memory for;
+    each may take two gigabytes.
+    """
+    return int(max(1, min(processors(), memory() // 2_000_000_000)))
 
 
 def uses(jobs: Iterable[Job]) -> dict[str, int]:

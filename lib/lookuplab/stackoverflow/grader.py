@@ -24,7 +24,6 @@ from typing import Literal
 
 from lookuplab.errors import UserError
 from lookuplab.execution import environments
-from lookuplab.execution.progress import Progress, watched
 from lookuplab.execution.server import (
     CACHES,
     NOT_JUDGED,
@@ -34,9 +33,11 @@ from lookuplab.execution.server import (
     Program,
     choose,
 )
-from lookuplab.execution.spread import Workers, check_seen, kept, processors, spread
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.stackoverflow.ds1000 import Problem, program
+from lookuplab.work.progress import Progress, watched
+from lookuplab.work.resources import processors
+from lookuplab.work.spread import Workers, check_seen, kept, spread
 
 GRADER_ENVIRONMENT = "ds1000-grader"
 GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict
@@ -83,7 +84,7 @@ class Grader:
 
     python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None means
     the file next to the completion store, False keeps nothing. workers: the number of servers at
-    once, by default ``spread.processors``; with a cluster, one per worker thread. limits:
+    once, by default ``resources.processors``; with a cluster, one per worker thread. limits:
     DS-1000's own, as CPU time, which other work on the machine does not change.
     """
 

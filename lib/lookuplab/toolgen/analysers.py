@@ -25,11 +25,11 @@ from typing import Any, TypeVar
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
-from lookuplab.execution.progress import Progress
-from lookuplab.execution.spread import Workers, check_seen, spread
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.paths import folder_hash
 from lookuplab.toolgen.functions import python_files
+from lookuplab.work.progress import Progress
+from lookuplab.work.spread import Workers, check_seen, spread
 
 T = TypeVar("T")
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer

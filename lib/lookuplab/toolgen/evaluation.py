@@ -16,7 +16,6 @@ import pandas as pd
 
 from lookuplab.benchmark import Benchmark, judged, written
 from lookuplab.errors import UserError
-from lookuplab.execution.spread import Workers
 from lookuplab.models import Completion, Prompt
 from lookuplab.models.loading import load
 from lookuplab.models.local import LocalModel
@@ -64,6 +63,7 @@ from lookuplab.toolgen.similarity import (
     similarities,
 )
 from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, CHECKS, CRASHES, messages_of, verdict
+from lookuplab.work.spread import Workers
 
 LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
 

@@ -11,13 +11,13 @@ import re
 from pathlib import Path
 
 from lookuplab.errors import UserError
-from lookuplab.execution.spread import processors
 from lookuplab.paths import folder_hash
 from lookuplab.toolgen.analysers import WorkerLost, ask_worker
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
 from lookuplab.toolgen.pairs import ModelKind, writes_def
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
+from lookuplab.work.resources import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
 LOST = {"timed out", "crashed"}  # failures of the machine: a later attempt may get an answer

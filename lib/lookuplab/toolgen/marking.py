@@ -29,7 +29,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from lookuplab.execution.spread import Workers
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
 from lookuplab.toolgen.analysers import answer_all, judgement_key, repository_digest
@@ -38,6 +37,7 @@ from lookuplab.toolgen.jedi_tool import LOST, TOOL_VERSION, JediTool, cut_off, i
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token
+from lookuplab.work.spread import Workers
 
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS

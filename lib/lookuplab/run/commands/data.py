@@ -9,11 +9,11 @@ from typing import Literal
 import click
 
 from lookuplab.errors import UserError
-from lookuplab.execution.progress import watched
 from lookuplab.paths import json_lines, made, write_lines
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, echo_counts, with_settings
+from lookuplab.work.progress import watched
 
 
 @click.group(cls=Group)

@@ -9,9 +9,9 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.execution.progress import Progress
 from lookuplab.run.commands import command
 from lookuplab.run.notebooks import load_profile, made_profile, selected
+from lookuplab.work.progress import Progress
 
 
 @command()

@@ -6,7 +6,6 @@ shows.
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from lookuplab.run.commands import Group, command
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
+from lookuplab.work.resources import processors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -282,7 +282,7 @@ def toolgen(
     from lookuplab.toolgen.similarity import COLUMNS
 
     rules = rules_of(variant)
-    with joined(scheduler, os.cpu_count() or 1) as cluster:
+    with joined(scheduler, processors()) as cluster:
         bench = ToolGen([], rules, machines=cluster, strict=False)
         records, frame = judged_file(bench, file, output, function_of, ["prediction"], False)
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)

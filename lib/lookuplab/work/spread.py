@@ -2,7 +2,6 @@
 or over the processes of one launch (``accelerate launch``), which share what they have made.
 """
 
-import os
 import socket
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from lookuplab.errors import UserError
+from lookuplab.work.resources import processors
 
-SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 _thread = threading.local()
 T = TypeVar("T")
 R = TypeVar("R")
@@ -54,17 +53,6 @@ def spread(
                     yield running.pop(done), done.result()
         finally:  # after an error or an interrupt, threads end with their current tasks
             threads.shutdown(cancel_futures=True)
-
-
-def share() -> tuple[int, int]:
-    """(number of this process from 0, number of processes) in its launch."""
-    number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
-    return int(number), int(count)
-
-
-def processors() -> int:
-    """This process's share of the machine's processors."""
-    return max(1, (os.cpu_count() or 1) // share()[1])
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:

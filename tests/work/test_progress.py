@@ -2,8 +2,8 @@
 
 import time
 
-from lookuplab.execution import progress
-from lookuplab.execution.progress import Progress
+from lookuplab.work import progress
+from lookuplab.work.progress import Progress
 
 
 def test_a_line_says_what_is_done_what_was_found_and_how_long_it_may_take(monkeypatch):

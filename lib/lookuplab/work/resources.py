@@ -1,0 +1,75 @@
+"""What of the machine this job may use: processors, memory, graphics cards. Everything that starts
+threads or processes asks here, so that all of it stays within a queue's or a container's limits.
+"""
+
+import math
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
+
+SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
+
+
+def share() -> tuple[int, int]:
+    """(number of this process from 0, number of processes) in its launch or among its shards."""
+    number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
+    return int(number), int(count)
+
+
+def processors(root: Path = Path("/")) -> int:
+    """Return how many processors this job may use: the least of its affinity (``taskset``), the
+    quota of its control groups (``docker --cpus 1.5`` counts as 2) and SLURM_CPUS_PER_TASK.
+    """
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = [here, int(os.environ.get("SLURM_CPUS_PER_TASK", here))]
+    for text in _limits("cpu.max", root):
+        quota, period = text.split()
+        if quota != "max":
+            allowed.append(math.ceil(int(quota) / int(period)))
+    return max(1, min(allowed))
+
+
+def memory(root: Path = Path("/")) -> int:
+    """Return how many bytes this job may still take: what the machine has free, or what the limit
+    of a control group leaves.
+    """
+    import psutil  # takes time
+
+    left = [psutil.virtual_memory().available]
+    limits, used = _limits("memory.max", root), _limits("memory.stat", root)
+    for limit, stat in zip(limits, used, strict=False):
+        if limit.strip() != "max":
+            fields = dict(line.split() for line in stat.splitlines())
+            # files that were read count, too, but give way
+            left.append(int(limit) - int(fields["anon"]))
+    return int(max(0, min(left)))
+
+
+def _limits(name: str, root: Path) -> Iterator[str]:
+    """The contents of the files ``name`` of this process's control groups (version 2), from its own
+    up to the machine's.
+    """
+    with suppress(OSError):
+        lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
+        for own in (line.removeprefix("0::/") for line in lines if line.startswith("0::/")):
+            top = root / "sys/fs/cgroup"
+            for folder in [top / own, *(top / own).parents]:
+                if (file := folder / name).is_file():
+                    yield file.read_text("utf-8")
+
+
+def cards() -> list[str]:
+    """Return the graphics cards that this job may use, as CUDA_VISIBLE_DEVICES names them, or as
+    the driver counts them. Does not import torch.
+    """
+    if (stated := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        listed = [card.strip() for card in stated.split(",")]
+        # the driver reads up to the first number that is no card
+        return [*takewhile(lambda card: card not in ("", "-1"), listed)]
+    command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return []

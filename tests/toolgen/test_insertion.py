@@ -66,6 +66,7 @@ WHOLE = "def f(self):\n    return 1"
         "x = 1\n        return 1",  # the first indentation is lost
         "if x:\n            return 2\n        return 1",
         "```python\n        return 1\n```",
+        "```python\n        return 1\n```\n```python\n",
         "```\r\nx = 1\r\n        return 1",
         f"~~~\n{WHOLE}\n~~~\nIt returns one.",
         f"```\nC().f()\n```\nCode:\n```py\n{WHOLE}\n```\n```\nprint(1)\n```",

@@ -129,8 +129,9 @@ class FirstCall:
 
 
 def strip_backticks(text: str) -> str:
-    """The code in a chat model's answer, after any reasoning: the last fenced block, else the text
-    between backticks that enclose the answer, else the last code between backticks within words.
+    """The code in a chat model's answer, after any reasoning: the last fenced block that is not
+    blank, else the text between backticks that enclose the answer, else the last code between
+    backticks within words.
 
     A fence left open by the length limit extends to the end. Text with none of these is returned
     unchanged. Use this only on answers of chat models: in the output of a base model, backticks are
@@ -145,7 +146,8 @@ def code_span(text: str) -> tuple[int, int]:
     """
     answer = visible(text)
     begin = text.rindex(answer) if answer else len(text)
-    fences, quotes = [*FENCE.finditer(answer)], [*QUOTED.finditer(answer)]
+    fences = [fence for fence in FENCE.finditer(answer) if fence["code"].strip()]
+    quotes = [*QUOTED.finditer(answer)]
     code = fences[-1] if fences else INLINE.match(answer) or (quotes[-1] if quotes else None)
     start, end = code.span("code") if code else (0, len(answer))
     return begin + start, begin + end

@@ -161,14 +161,15 @@ def _extracted(location: Location, answer: str) -> Iterator[str]:
     """What may be the code of an answer, by one rule: the first of these that parses in its place.
 
     - The answer as it is, unless it begins with a fence.
-    - The fenced block (``` or ~~~) that has the `def` of that name, else the last one.
+    - The fenced block (``` or ~~~) that has the `def` of that name, else the last one; a block
+      with nothing in it is none.
     - From the `def` of that name to the end of its block, without the words around it; or a body
       without the lines of words at the margin around it.
     - The same with the first line, which has lost its indentation, indented like the least
       indented of the others.
     """
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
-    blocks = [block for _, block in FENCED.findall(answer)]
+    blocks = [block for _, block in FENCED.findall(answer) if block.strip()]
     blocks.sort(key=lambda block: bool(re.search(name, block)))
     texts = [] if re.match(r"\s*(```|~~~)", answer) else [answer]
     for text in texts + blocks[-1:]:

@@ -38,7 +38,7 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     rows = []
     for (problem, code), run in zip(pairs, grader.outcomes(of_values), strict=True):
         compiles = _tree(problem, code) is not None
-        distance = Levenshtein.distance(_tokens(code), _tokens(problem.reference))
+        distance = Levenshtein.distance(code_tokens(code), code_tokens(problem.reference))
         argument = argument_apart(problem, code)
         rows.append(
             {
@@ -72,7 +72,7 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
         return None
 
 
-def _tokens(code: str) -> list[str]:
+def code_tokens(code: str) -> list[str]:
     """Python's tokens, even of code that does not parse."""
     leaf = PARSO.parse(code).get_first_leaf()
     tokens = []

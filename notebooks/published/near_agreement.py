@@ -1,0 +1,134 @@
+"""How well readers and rules agree on near misses, and the shares that they find.
+
+Everything comes from the committed labels and verdicts of rules.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.metrics import cohen_kappa_score
+
+from lookuplab import paths
+from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
+
+PLACE = paths.DATA / "published" / "near_misses"
+THRESHOLDS = 0.5, 0.6, 0.7, 0.8, 0.9  # of similarity; the develop half chooses
+MODELS = "six models"  # in the rows that are about all of them
+BOTH = ["reader1", "reader2"]
+Weighted = NDArray[Any]
+
+
+def labelled() -> pd.DataFrame:
+    """The drawn answers with the readers' labels (truth values), their ``consensus`` (None where
+    they differ) and the verdict of each rule.
+
+    ``attrs``: ``rules``, and ``candidates``, those that call the paper's printed example near.
+    """
+    frame = pd.read_csv(PLACE / "rules.csv")  # of the example, too
+    for name in ("drawn", "labels"):
+        other = pd.read_csv(PLACE / f"{name}.csv")
+        frame = frame.merge(other, "left", on=["model", "problem_id"], validate="1:1")
+    for reader in BOTH:
+        frame[reader] = frame[reader].eq("near")
+    alike = frame.reader1.eq(frame.reader2)
+    frame["consensus"] = frame.reader1.astype(object).where(alike, None)
+    ran, one_edit = frame.run.gt(0), frame.tree.eq(1)
+    rules = {"today": frame.today.eq(1), "tree": one_edit, "run": ran}
+    rules["tree_or_run"] = one_edit | ran
+    agreed = alike & frame.half.eq("develop")
+    for name, other in (("similar", ran & False), ("run_or_similar", ran)):
+        tried = {least: frame.similarity.ge(least) | other for least in THRESHOLDS}
+        values = {
+            least: cohen_kappa_score(frame.reader1[agreed], found[agreed])
+            for least, found in tried.items()
+        }
+        best = max(THRESHOLDS, key=lambda least: values[least])
+        rules[f"{name}_{best}"] = tried[best]
+    frame = frame.drop(columns=["today", "tree", "run"]).assign(**rules)
+    (example,) = frame[frame.half.isna()].to_dict("records")
+    frame = frame[frame.half.notna()].reset_index(drop=True)
+    frame.attrs |= {"rules": [*rules], "candidates": [rule for rule in rules if example[rule]]}
+    return frame
+
+
+def kappa(first: pd.Series, second: pd.Series, clusters: pd.Series) -> Rate:
+    """Cohen's kappa of two series of truth values, with the jackknife's interval over clusters."""
+    a, b = (np.asarray(each, dtype=bool) for each in (first, second))
+
+    def of(weights: Weighted) -> Weighted:
+        with np.errstate(invalid="ignore"):  # nobody labels anything near: no chance to agree
+            return np.array([[cohen_kappa_score(a, b, sample_weight=each)] for each in weights])
+
+    return jackknife(of, clusters, of_number)[0]
+
+
+def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
+    """The share of near misses in the population, from truth values of the drawn answers, which are
+    weighted by their stratum's size over the number drawn from it.
+    """
+    drawn = frame.groupby(["model", "library"]).problem_id.transform("size")
+    each = (frame.population / drawn).to_numpy()
+    is_near = np.asarray(near, dtype=float)
+
+    def of(weights: Weighted) -> Weighted:
+        sizes = weights * each
+        return np.asarray((sizes * is_near).sum(axis=1) / sizes.sum(axis=1))[:, None]
+
+    return jackknife(of, frame.cluster, of_share)[0]
+
+
+def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
+    """The share of ``wanted`` among what is ``found``: precision, or the other way round recall."""
+    weighed = np.asarray(found, dtype=bool)
+    right = weighed & np.asarray(wanted, dtype=bool)
+
+    def of(weights: Weighted) -> Weighted:
+        with np.errstate(invalid="ignore"):
+            return ((weights * right).sum(axis=1) / (weights * weighed).sum(axis=1))[:, None]
+
+    return jackknife(of, clusters, of_share, weighed[:, None])[0]
+
+
+def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The readers' kappa, and of every rule, by half, its kappa with the consensus and with each
+    reader, its precision and its recall.
+    """
+    rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
+    for half, some in frame.groupby("half", sort=False):
+        agreed = some[some.consensus.notna()]
+        truth = agreed.consensus.astype(bool)
+        for rule in frame.attrs["rules"]:
+            key = MODELS, f"{rule}/{half}"
+            rows.append(row(*key, "kappa", kappa(agreed[rule], truth, agreed.cluster)))
+            for reader in BOTH:
+                number = kappa(some[rule], some[reader], some.cluster)
+                rows.append(row(*key, f"kappa_{reader}", number))
+            measures: dict[str, Callable[[], Rate]] = {
+                "precision_percent": lambda: part(agreed[rule], truth, agreed.cluster),  # noqa: B023
+                "recall_percent": lambda: part(truth, agreed[rule], agreed.cluster),  # noqa: B023
+            }
+            rows += [row(*key, name, number().percent()) for name, number in measures.items()]
+    return rows
+
+
+def chosen(rows: pd.DataFrame, candidates: Sequence[str]) -> str:
+    """The candidate with the highest kappa on the develop half, the first of several."""
+    named = rows.condition.isin([f"{rule}/develop" for rule in candidates])
+    found = rows[rows.metric.eq("kappa") & named]
+    return str(found.loc[found.value.idxmax(), "condition"]).removesuffix("/develop")
+
+
+def share_rows(frame: pd.DataFrame, rule: str) -> list[dict[str, Any]]:
+    """The weighted share of near misses of each model, and of all, by each reader, by both and by
+    the rule.
+    """
+    by = {"reader1": frame.reader1, "reader2": frame.reader2, rule: frame[rule]}
+    by["both readers"] = frame.reader1 & frame.reader2
+    return [
+        row(model, name, "near_miss_percent", share(near[some.index], some).percent())
+        for model, some in [*frame.groupby("model", sort=False), (MODELS, frame)]
+        for name, near in by.items()
+    ]

@@ -135,7 +135,8 @@ def run(lesson, released, folder):
     planned = read(source)
     fewer = {name: FEWER[name] for name in planned.parameters if name in FEWER}
     job = plan(planned, load_profile("mini"), fewer)
-    assert run_jobs([replace(job, output=output, figures=folder / "figures")]) == [None]
+    [ended] = run_jobs([replace(job, output=output, figures=folder / "figures")])
+    assert ended.failure is None
     fates = defaultdict(set)
     for case, fate in json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text):
         fates[case].add(fate)

@@ -152,3 +152,33 @@ def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypa
     assert rows[:4] == rows[4:8] and len(rows) == 12 and rows[8][3] != rows[0][3]
     told = [["toy", "a", str(at), near] for at, near in enumerate(("2e-05", "", "", "0e+00"))]
     assert [[*row[:3], row[-1]] for row in rows[:4]] == told
+
+
+def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "shared.sqlite"
+    monkeypatch.setattr(completions, "OTHERS", 8)
+    monkeypatch.setenv("LOOKUPLAB_SHARE", "0/3")
+    with CompletionStore(file) as opened:
+        own, *rest = completions.turns(opened, keys := [f"x/{n:x}/0" for n in range(60)])
+    assert own == keys[::3] and sorted(sum(rest, own)) == sorted(keys)
+    assert max(map(len, rest)) == 8
+    whole, first = ask(many_prompts(60), store=file)
+    assert len(first) == 60, "the others never began"
+    monkeypatch.setenv("LOOKUPLAB_SHARE", "1/3")
+    assert ask(many_prompts(60), store=file) == (whole, [])
+
+
+def test_samples_of_a_prompt_stay_together_and_two_processes_come_to_others_in_other_orders(
+    store, monkeypatch
+):
+    keys = [f"x/{n:x}/{sample}" for n in range(30) for sample in range(2)]
+    orders = []
+    for number in (0, 1):
+        monkeypatch.setenv("LOOKUPLAB_SHARE", f"{number}/3")
+        _, *others = completions.turns(store, keys)
+        order = [key.split("/")[1] for some in others for key in some]
+        assert order[::2] == order[1::2]
+        orders.append([n for n in order[::2] if int(n, 16) % 3 == 2])
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])

@@ -3,10 +3,12 @@ run again.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -18,6 +20,7 @@ from lookuplab.errors import UserError
 from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
 from lookuplab.run.notebooks import load_profile, plan, read
+from lookuplab.work.lock import alone
 
 
 def asks(count, model="ToyModel()"):
@@ -102,7 +105,7 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
     monkeypatch.chdir(kit.root)
     monkeypatch.setenv("PWD", str(kit.root))
     monkeypatch.setenv("LOOKUPLAB_STORE", "here.sqlite")
-    given = runner.environment(plan(read(kit.notebook("x")), load_profile("mini")), 1)
+    given = runner.environment(plan(read(kit.notebook("x")), load_profile("mini")), 1, kit.root)
     assert given["LOOKUPLAB_STORE"] == str(kit.root / "here.sqlite")
 
 
@@ -187,7 +190,10 @@ def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_pa
 # Ends
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 138), (signal.SIGKILL, -9)],
+)
 def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
     sleeps = "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
     for name in ("a", "b"):
@@ -218,40 +224,93 @@ def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
         process.kill()
 
 
-# One launch of several processes
+# Several processes that share the work
 
 
-def launch(monkeypatch, rank="", count="", here="", gpus=""):
-    names = "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"
-    for name, value in zip(names, (rank, count, here, gpus), strict=True):
+SHARES = "RANK WORLD_SIZE LOCAL_WORLD_SIZE SLURM_PROCID SLURM_NTASKS SLURM_ARRAY_TASK_ID "
+SHARES += "SLURM_ARRAY_TASK_COUNT SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_STEP CUDA_VISIBLE_DEVICES"
+
+
+def launch(monkeypatch, **values):
+    for name in SHARES.split():
         monkeypatch.delenv(name, raising=False)
-        if value:
-            monkeypatch.setenv(name, value)
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
 
 
-def test_a_launched_notebook_gets_its_share_of_prompts_and_gpus_and_nothing_of_the_launcher(
+def launched(rank, count):
+    return {"RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+
+
+@pytest.mark.parametrize(
+    ("shard", "variables", "part"),
+    [
+        ("", {}, (0, 1, True)),
+        ("3/8", {}, (2, 8, False)),
+        ("", launched("1", "2"), (1, 2, False)),
+        ("", launched("0", "2"), (0, 2, True)),
+        ("", {"WORLD_SIZE": "4"}, (0, 1, True)),  # a scheduler's variable is no launch
+        ("", {"SLURM_PROCID": "5", "SLURM_NTASKS": "8"}, (5, 8, False)),
+        ("", {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, (0, 1, True)),
+        ("", {"SLURM_NTASKS": "8"}, (0, 1, True)),  # an allocation in which nothing has begun
+        (
+            "",
+            {
+                "SLURM_ARRAY_TASK_ID": "7",
+                "SLURM_ARRAY_TASK_COUNT": "4",
+                "SLURM_ARRAY_TASK_MIN": "1",
+                "SLURM_ARRAY_TASK_STEP": "2",
+            },
+            (3, 4, True),
+        ),
+        ("2/2", launched("0", "3"), (1, 2, False)),
+    ],
+)
+def test_a_process_knows_its_part(monkeypatch, shard, variables, part):
+    launch(monkeypatch, **variables)
+    assert runner.part_of(shard)[:3] == part
+
+
+@pytest.mark.parametrize("shard", ["0/8", "9/8", "3", "a/b", "1/0"])
+def test_a_shard_that_is_none_is_one_line(kit, shard):
+    kit.notebook("x")
+    assert f"--shard is '{shard}'; it must be like 3/8" in kit.said(f"run x --shard {shard}", 2)
+
+
+def test_a_launched_notebook_gets_its_share_of_everything_and_nothing_of_the_launcher(
     kit, monkeypatch
 ):
+    launch(monkeypatch, **launched("1", "2"), CUDA_VISIBLE_DEVICES="0,1,2,3", MASTER_PORT="1")
+    part = runner.part_of()
     job = plan(read(kit.notebook("x")), load_profile("mini"))
-    launch(monkeypatch, "1", "2", "2", "0,1,2,3")
-    monkeypatch.setenv("MASTER_PORT", "1")
-    found = runner.environment(job, 1)
-    assert (found["LOOKUPLAB_SHARE"], found["CUDA_VISIBLE_DEVICES"]) == ("1/2", "1,3")
+    found = runner.environment(job, 1, kit.root, part)
+    assert found["LOOKUPLAB_SHARE"] == "1/2"
+    assert runner.cards_of(part) == ["1", "3"]
+    assert part.processors() == sorted(os.sched_getaffinity(0))[1::2]
     assert not {"RANK", "WORLD_SIZE", "MASTER_PORT"} & found.keys()
-    for launched, said in (
-        (("1", "4", "2"), "must run on one machine"),
-        (("2", "3", "3", "0,1"), "3 processes on 2 GPUs"),
-    ):
-        launch(monkeypatch, *launched)
-        with pytest.raises(UserError, match=said):
-            runner.environment(job, 1)
-    launch(monkeypatch, count="4")  # a scheduler's variable is no launch
-    assert runner.rank_and_count() == (0, 1)
+    launch(monkeypatch, RANK="1", WORLD_SIZE="4", LOCAL_WORLD_SIZE="2")
+    with pytest.raises(UserError, match="must run on one machine"):
+        runner.part_of()
+    launch(monkeypatch, **launched("2", "3"), CUDA_VISIBLE_DEVICES="0,1")
+    with pytest.raises(UserError, match="3 processes on 2 GPUs"):
+        runner.cards_of(runner.part_of())
 
 
-def test_launched_processes_share_the_work_go_in_step_and_the_first_alone_writes_figures(
-    kit, monkeypatch
-):
+def test_notebooks_at_once_divide_the_cards_if_their_models_need_one(kit, monkeypatch):
+    launch(monkeypatch, CUDA_VISIBLE_DEVICES="4,5,6")
+    seen = kit.root / "seen"
+    code = f"import os\nopen({str(seen)!r}, 'a').write(os.environ['CUDA_VISIBLE_DEVICES'] + ' ')"
+    notebooks = [kit.notebook(name, code, parameters='models = ["mini-small"]\n') for name in "abc"]
+    jobs = [plan(read(notebook), load_profile("mini")) for notebook in notebooks]
+    assert not runner.needs_card(jobs[0])
+    jobs = [replace(job, parameters={"models": ["owner/model"]}) for job in jobs]
+    assert all(map(runner.needs_card, jobs)) and runner.default_jobs(jobs) <= 3
+    assert not any(ended.failure for ended in runner.run_jobs(jobs, 2))
+    assert {*seen.read_text().split()} <= {"4,6", "5"}
+    assert seen.read_text().count(" ") == 3
+
+
+def test_processes_share_the_work_and_those_that_draw_alone_write_figures(kit, monkeypatch):
     log = str(kit.root / "log")
     model = f"ToyModel({log!r} + os.environ.get('LOOKUPLAB_SHARE', '')[:1])"
     shows = f"import os\n{asks(6, model)}\nprint([one.text for one in answers])"
@@ -264,26 +323,85 @@ def test_launched_processes_share_the_work_go_in_step_and_the_first_alone_writes
     answers, _ = ask(many_prompts(6), store=False)
     assert kit.output("asks").endswith(f"{[one.text for one in answers]}\n")
     generated = [(kit.root / f"log{number}").read_text().splitlines() for number in (0, 1)]
-    assert all(generated)
-    assert sorted([*generated[0], *generated[1]]) == [f"task/{n}/0" for n in range(6)]
+    assert {*generated[0], *generated[1]} == {f"task/{n}/0" for n in range(6)}
     assert (kit.root / "figures/mini/demo/counts.csv").is_file()
     assert len(read_answers(kit.root / "figures/mini/answers.csv.gz")) == 6
     kit.notebook("counts", kit.saves)
-    for rank in "1", "", "1":  # the last one finds the first one's numbers
-        launch(monkeypatch, rank, rank and "2", rank and "2")
-        kit.said("sweep counts -p tasks=3")
+    for shard in "--shard 2/2", "", "--shard 2/2":  # the last one finds the first one's numbers
+        launch(monkeypatch)
+        kit.said(f"sweep counts -p tasks=3 {shard}")
         tables = [*(kit.root / "runs/sweeps").rglob("sweep.csv")]
-        assert len(tables) == (not rank)
+        assert len(tables) == (not shard)
         for table in tables:
             table.unlink()
-    others = [path.name for path in (kit.root / "runs/processes/1").rglob("*")]
+    others = [path.name for path in (kit.root / "runs/shards/1").rglob("*")]
     assert {"asks.ipynb", "counts.ipynb", "counts.csv"} <= {*others}
     assert "answers.csv.gz" not in others
 
 
-def test_a_failure_in_a_launched_process_ends_its_command(kit, monkeypatch):
+def test_a_failing_notebook_of_a_shared_work_stops_no_other(kit, monkeypatch):
     kit.notebook("breaks", "1 / 0")
     kit.notebook("works", "print('here')")
-    launch(monkeypatch, "1", "2", "2")
-    assert "demo/works: not run: another notebook failed" in kit.said("reproduce -j 2", 1)
+    launch(monkeypatch, **launched("1", "2"))
+    assert "1 of 2 notebooks ran" in kit.said("reproduce -j 2", 1)
     assert "in one process" in kit.said("reproduce --cold", 2)
+
+
+# Two at once
+
+
+@pytest.fixture
+def slow(kit):
+    """A notebook that says when it has begun, and ends when it may."""
+    begun, may_end = kit.root / "runs/begun", kit.root / "may_end"
+    waits = f"from pathlib import Path\nimport time\nPath({str(begun)!r}).touch()\n"
+    waits += f"while not Path({str(may_end)!r}).exists(): time.sleep(0.05)"
+    kit.notebook("counts", asks("tasks"), waits, kit.saves)
+    return may_end
+
+
+def test_a_second_run_of_a_notebook_is_refused_and_the_first_keeps_its_numbers(kit, slow):
+    def begun(tasks):
+        call = f"-m lookuplab run counts -p tasks={tasks}"
+        return subprocess.Popen([sys.executable, *call.split()], stderr=subprocess.PIPE, text=True)
+
+    first = begun(3)
+    while not (kit.root / "runs/begun").exists():
+        assert first.poll() is None, first.stderr.read()
+        time.sleep(0.05)
+    second = begun(4)
+    said = second.communicate()[1]
+    assert second.returncode == 2
+    assert f"another lookuplab runs demo/counts: process {first.pid} on " in said
+    slow.touch()
+    said = first.communicate()[1]
+    assert first.returncode == 0
+    assert "0 found in the store, 3 made anew" in said
+    table = (kit.root / "runs/figures/mini/demo/counts.csv").read_text()
+    assert "product,1.5,,,3" in table
+    assert not [*kit.root.rglob("*.lock")]
+    said = kit.said("run counts -p tasks=4")
+    assert "3 found in the store, 1 made anew" in said
+
+
+def test_a_task_of_an_array_that_finds_another_at_work_fills_the_store_without_drawing(
+    kit, monkeypatch
+):
+    job = plan(read(kit.notebook("counts", kit.saves)), load_profile("mini"))
+    with alone(job.output, "runs it"):
+        launch(monkeypatch, SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_TASK_COUNT="2")
+        monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "0")
+        assert "1 of 1 notebooks ran" in kit.said("run counts")
+    assert not (kit.root / "figures").exists()
+    assert (kit.root / "runs/shards/1/figures/mini/demo/counts.csv").is_file()
+
+
+def test_a_kernel_that_others_have_registered_is_never_taken(kit, monkeypatch):
+    place = kit.root / "share/kernels/python3"
+    place.mkdir(parents=True)
+    foreign = {"argv": ["/bin/false"], "display_name": "Other", "language": "python"}
+    (place / "kernel.json").write_text(json.dumps(foreign))
+    monkeypatch.setenv("JUPYTER_PATH", str(kit.root / "share"))
+    kit.notebook("counts", "import sys\nprint(sys.executable)")
+    kit.said("run counts")
+    assert kit.output("counts") == f"{sys.executable}\n"

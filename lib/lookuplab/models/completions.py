@@ -7,15 +7,14 @@ distributions (``decoding.distributions``, in ToolGen's notebooks and lesson 3);
 baselines of the performance notebooks. If record and store have all answers, no weights are loaded
 and nothing is written.
 
-Several processes on one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store:
-each generates its share of the prompts and waits for what the others generate. They judge in the
-same way, but without waiting (``AnswerStore.unmade``).
+Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) share a store: each
+generates its share of the prompts, then what the others have not made (``turns``). They judge in
+the same way (``AnswerStore.unmade``).
 """
 
 import csv
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -30,7 +29,7 @@ from lookuplab.work.resources import share
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
-POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the launcher ends all
+OTHERS = 32  # answers of another process's share that are made at a time
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
 # model -> the key of each answer that was used in this process -> how it ended
 ENDED: dict[str, dict[str, str]] = {}
@@ -272,28 +271,25 @@ def find_or_generate(
         answers, missing = store.lookup(by_key)
         if missing:
             store.add({})  # a full disk or a read-only store is found before anything is generated
-            # no other process can see a store in memory
-            number, count = (0, 1) if str(store.path) == ":memory:" else share()
-            # by the key alone, so that processes of a launch that look up at different times agree;
-            # all samples of a prompt belong to one of them
-            mine = {
-                key: by_key[key] for key in missing if int(key.split("/")[1], 16) % count == number
-            }
-            key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in mine.items()}
-            if decoding:
-                own = [(prompt, sample) for prompt, _, sample in mine.values()]
-                generating = model.generate(own, decoding)
-            else:
-                generating = model.score([(prompt, text) for prompt, text, _ in mine.values()])
             named = {"model": model.name}
-            bar = Progress(model.name, len(mine), "answers", len(answers), quiet=not progress)
-            with bar, closing(generating) as batches:  # type: ignore[type-var]  # generators
-                for batch in batches:
-                    store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
-                    bar.update(len(batch))
-            others = set(missing) - mine.keys()
-            while others - store.get(others).keys():
-                time.sleep(POLL_SECONDS)
+            bar = Progress(model.name, len(missing), "answers", len(answers), quiet=not progress)
+            with bar:
+                for now in turns(store, missing):
+                    asked = {key: by_key[key] for key in now}
+                    key_of = {
+                        (prompt.id, sample): key for key, (prompt, _, sample) in asked.items()
+                    }
+                    if decoding:
+                        own = [(prompt, sample) for prompt, _, sample in asked.values()]
+                        generating = model.generate(own, decoding)
+                    else:
+                        pairs = [(prompt, text) for prompt, text, _ in asked.values()]
+                        generating = model.score(pairs)
+                    with closing(generating) as batches:  # type: ignore[type-var]  # generators
+                        for batch in batches:
+                            made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
+                            store.add(made)
+                            bar.update(len(batch))
             answers = store.get(missing) | answers  # in an audit, the record's are used
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # continuations that were only scored are not answers
@@ -311,6 +307,31 @@ def find_or_generate(
                 answer = digest(one.text)[:8]
                 write((model.name, one.id, one.sample, question, answer, margin))
     return completions
+
+
+def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
+    """Keys to make one after the other: this process's share, then, OTHERS at a time, what no other
+    process has made by then. A process alone has all at once.
+
+    So none waits, a slow or dead process is helped, and only what is in flight is made twice. Each
+    comes to others' prompts in an order of its own; all samples of a prompt stay together.
+    """
+    # no other process can see a store in memory
+    number, count = (0, 1) if str(store.path) == ":memory:" else share()
+
+    def prompt(key: str) -> str:
+        return key.split("/")[1]
+
+    own = [key for key in missing if int(prompt(key), 16) % count == number]
+    if own:
+        yield own
+    others = sorted({*missing} - {*own}, key=lambda key: digest(f"{number} {prompt(key)}"))
+    while others:
+        found = store.get(others)
+        others = [key for key in others if key not in found]
+        now, others = others[:OTHERS], others[OTHERS:]
+        if now:
+            yield now
 
 
 def unfinished() -> list[str]:

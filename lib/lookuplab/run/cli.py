@@ -6,6 +6,7 @@ import click
 
 import lookuplab
 from lookuplab.run.commands import HELP, Group, data, results, run, score, train
+from lookuplab.work.stopping import stoppable
 
 
 @click.group(cls=Group, context_settings=HELP)
@@ -32,4 +33,5 @@ def main() -> None:
     """Entry point of the console script."""
     # what a relative path in a variable starts from, here and in notebooks
     os.environ["PWD"] = os.getcwd()
-    cli(prog_name="lookuplab")
+    with stoppable():
+        cli(prog_name="lookuplab")

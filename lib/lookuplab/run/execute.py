@@ -8,12 +8,14 @@ started are killed.
 import json
 import logging
 import os
+import shutil
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
+
+from lookuplab.work.stopping import end_children
 
 # pandas must compute the same, whatever else is installed; not where a user works, whose own
 # options these are
@@ -61,29 +63,28 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
     return None
 
 
-def end_with_the_runner() -> None:
+def end_with_the_runner(own: Path) -> None:
     """Wait for the runner to close this process's input, or to end; then end all processes below
-    this one and itself.
+    this one, remove the run's folder ``own``, and end.
     """
-    import psutil
-
     while os.read(0, 1):
         pass
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            child.kill()
-    os._exit(1)
+    end_children()
+    shutil.rmtree(own, ignore_errors=True)
+    os._exit(1)  # papermill waits for the kernel in the main thread
 
 
 def main() -> None:
-    threading.Thread(target=end_with_the_runner, daemon=True).start()
-    *places, parameters = json.loads(sys.argv[1])
-    notebook, copy = map(Path, places)
+    notebook, copy, parameters, folder, processors = json.loads(sys.argv[1])
+    own = Path(folder)
+    threading.Thread(target=end_with_the_runner, args=[own], daemon=True).start()
+    if processors:
+        os.sched_setaffinity(0, processors)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     logging.getLogger("papermill").setLevel(logging.INFO)
     for _ in range(STARTS):
         try:
-            failure = execute(notebook, copy, parameters)
+            failure = execute(Path(notebook), Path(copy), parameters)
             break
         except Exception as error:
             name = type(error).__name__
@@ -92,7 +93,7 @@ def main() -> None:
             failure = Failure(0, "", name, str(error), "")
             if type(error) is not RuntimeError:  # nbclient's, for a kernel that did not start
                 break
-    copy.with_suffix(".failure").write_text(json.dumps(failure), "utf-8")
+    (own / "failure").write_text(json.dumps(failure), "utf-8")
 
 
 if __name__ == "__main__":

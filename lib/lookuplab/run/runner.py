@@ -7,25 +7,33 @@ notebook's process ends with the process that waits for it, however that ends.
 import json
 import os
 import re
+import shutil
 import socket
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
+from operator import add
 from pathlib import Path
+from queue import SimpleQueue
 from subprocess import PIPE, Popen
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
 from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE
+from lookuplab.models.names import bare, is_mini, is_remote
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import Job, all_notebooks, path_of
+from lookuplab.work.lock import Taken, alone
 from lookuplab.work.progress import Progress, say
-from lookuplab.work.resources import SHARE_VARIABLE, memory, processors
+from lookuplab.work.resources import SHARE_VARIABLE, cards, memory, processors
 from lookuplab.work.spread import spread
 
 # Variables that a launcher sets for its processes. Notebooks must not see them: training there
@@ -35,18 +43,53 @@ _LAUNCHER = re.compile(
 )
 # what the numbers of a store's line in ``USES_VARIABLE``'s file count
 USES = ("from the record", "found in the store", "made anew", "for the audit")
-HELD_BACK = Failure(
-    0, "", "UserError", "not run: another notebook failed in a launched process", ""
-)
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
+# this Python, whatever kernels are registered on the machine
+KERNEL = {
+    "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+    "display_name": "Python 3 (ipykernel)",
+    "language": "python",
+}
+
+
+class Part(NamedTuple):
+    """This process's part of a work, by number from 0, ``of`` that many. Each begins with its own
+    and goes on with whatever is missing, so that none waits for another. Only those that draw
+    write artifacts to the usual place.
+    """
+
+    number: int = 0
+    of: int = 1
+    draws: bool = True
+    in_array: bool = False
+    local: int = 0  # its number among the ``here`` ones that share this machine's processors
+    here: int = 1
+
+    def processors(self) -> list[int]:
+        """Its processors, by number; [] for all that it sees."""
+        visible = sorted(os.sched_getaffinity(0)) if self.here > 1 else []
+        return visible[self.local :: self.here]
+
+
+class Ended(NamedTuple):
+    """How a notebook ended: why it failed, if it did, and how many answers it found and made, in
+    the order of ``USES``.
+    """
+
+    failure: Failure | None
+    uses: tuple[int, ...] = (0,) * len(USES)
 
 
 # 1. One notebook
 
 
-def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
+def run_one(job: Job, threads: int = 1, host: str = "", part: Part = Part()) -> Ended:
     """Execute a notebook in its own process and wait for its end. ``host`` is the machine of a
     cluster's caller.
+
+    Whatever the process notes is in a folder of this run until the run is complete. Two runs of
+    one notebook never write to one place: the second fails, or, in an array of jobs, writes to a
+    place of its own.
     """
     if host not in ("", socket.gethostname()) and not os.environ.get(STORE_VARIABLE):
         raise UserError(  # SQLite's WAL needs the memory of one machine
@@ -54,16 +97,32 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
             "machine, which SQLite cannot do; start it with LOOKUPLAB_STORE set to a file on its "
             "own disk"
         )
-    paths.made(job.output.parent)
-    for suffix in (".ran", ".answers.csv", ".uses", ".failure"):  # from an earlier run
-        job.beside(suffix).unlink(missing_ok=True)
-    told = json.dumps([str(job.notebook.path), str(job.output), job.parameters])
-    command = [sys.executable, "-P", "-m", "lookuplab.run.execute", told]
+    try:
+        with alone(job.output, f"runs {job.title}"), TemporaryDirectory(prefix="lookuplab-") as own:
+            return _run(job, threads, part, Path(own))
+    except Taken as error:
+        if part.in_array:
+            return run_one(apart(job, part.number), threads, host, part._replace(in_array=False))
+        return Ended(Failure(0, "", "UserError", str(error), ""))
+
+
+def apart(job: Job, number: int) -> Job:
+    """The job in a place of its own, for a process that does not draw."""
+    own = paths.RUNS / "shards" / str(number)
+    return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
+
+
+def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
+    job.beside(".ran").unlink(missing_ok=True)  # from an earlier run
+    kernel = paths.made(own / "kernels" / "python3") / "kernel.json"
+    kernel.write_text(json.dumps(KERNEL), "utf-8")
+    told = [job.notebook.path, job.output, job.parameters, own, part.processors()]
+    command = [sys.executable, "-P", "-m", "lookuplab.run.execute", json.dumps(told, default=str)]
     ran_with = fingerprint(job)
     with job.beside(".log").open("wb") as log:
         process = Popen(
             command,
-            env=environment(job, job.profile.threads or threads),
+            env=environment(job, job.profile.threads or threads, own, part),
             stdin=PIPE,  # it ends when this closes
             stdout=log,
             stderr=log,
@@ -71,14 +130,23 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
             start_new_session=True,
         )
         process.wait()
+    counts = [0] * len(USES)
     with suppress(OSError):
-        failure = json.loads(job.beside(".failure").read_text("utf-8"))
-        job.beside(".failure").unlink()
-        if not failure:
-            job.beside(".ran").write_text(_record(job, ran_with), "utf-8")
-        return failure and _plain(Failure(*failure))
-    message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
-    return Failure(0, "", "ProcessDied", message, "")
+        for line in (own / "uses").read_text("utf-8").splitlines():
+            counts = [*map(add, counts, map(int, line.split()[1:]))]
+    try:
+        failure = json.loads((own / "failure").read_text("utf-8"))
+    except OSError:
+        message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
+        failure = Failure(0, "", "ProcessDied", message, "")
+    if failure:
+        return Ended(_plain(Failure(*failure)), tuple(counts))
+    job.beside(".answers.csv").unlink(missing_ok=True)
+    if (answers := own / "answers.csv").is_file():
+        with paths.replacing(job.beside(".answers.csv")) as file:
+            shutil.copyfile(answers, file)
+    job.beside(".ran").write_text(_record(job, ran_with), "utf-8")
+    return Ended(None, tuple(counts))
 
 
 def _plain(failure: Failure) -> Failure:
@@ -92,9 +160,9 @@ def _plain(failure: Failure) -> Failure:
     return failure
 
 
-def environment(job: Job, threads: int) -> dict[str, str]:
+def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[str, str]:
     """The environment of a notebook's process: its share of the processors, where its artifacts and
-    answers go.
+    answers go. ``own`` is the run's folder.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     preset = {} if job.profile.threads else os.environ
@@ -102,99 +170,121 @@ def environment(job: Job, threads: int) -> dict[str, str]:
     sources = os.environ.get("LOOKUPLAB_SOURCES")
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
-        **_launch_environment(*rank_and_count()),
         **{pool: preset.get(pool, str(threads)) for pool in pools},
         **ALWAYS,
         # a kernel's own, not the user's: neither backend, nor kernels, nor start-up files
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTER_PATH": str(own),
+        "JUPYTER_RUNTIME_DIR": str(own),
+        "TMPDIR": str(own),
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "LOOKUPLAB_SOURCES": str(Path(sources).expanduser().absolute()) if sources else "",
         "LOOKUPLAB_HOME": str(paths.ROOT),
+        SHARE_VARIABLE: f"{part.number}/{part.of}",
         STORE_VARIABLE: str(CompletionStore.default_path()),
-        USES_VARIABLE: str(job.beside(".uses")),
+        USES_VARIABLE: str(own / "uses"),
         "LOOKUPLAB_FIGURES": str(job.figures),
         "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
-        LOG_VARIABLE: str(job.beside(".answers.csv")),
+        LOG_VARIABLE: str(own / "answers.csv"),
         **job.environment,
     }
 
 
-def rank_and_count() -> tuple[int, int]:
-    """(number of this process from 0, number of processes) in one ``accelerate launch`` (or
-    torchrun) command.
+def part_of(shard: str = "") -> Part:
+    """Return this process's part: ``shard`` ("3/8", from 1), or its number in one ``accelerate
+    launch`` (or torchrun) command, among the tasks of an ``srun``, or in a SLURM array.
 
-    Raises UserError if the processes are on several machines. A cluster's scheduler may set only
-    WORLD_SIZE: that is not a launch.
+    Raises UserError for a shard that is none, and for a launch on several machines. A cluster's
+    scheduler may set only WORLD_SIZE: that is not a launch.
     """
-    names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-    if not all(name in os.environ for name in names):
-        return 0, 1
-    rank, count, here = (int(os.environ[name]) for name in names)
-    if here != count:
-        raise UserError(
-            "the processes of one launch share a completion store, so they must run on one "
-            "machine; for several, give notebooks to a cluster (--scheduler)"
-        )
-    return rank, count
-
-
-def _launch_environment(rank: int, count: int) -> dict[str, str]:
-    """A launched process's share of the prompts and of the GPUs. Raises UserError if there are too
-    few.
-    """
-    if count == 1:
-        return {}
-    import torch
-
-    every = ",".join(map(str, range(torch.cuda.device_count())))
-    visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", every).split(",") if gpu]
-    if visible and len(visible) < count:
-        raise UserError(
-            f"{count} processes on {len(visible)} GPUs: launch at most one process a GPU"
-        )
-    share = {"CUDA_VISIBLE_DEVICES": ",".join(visible[rank::count])} if visible else {}
-    return {SHARE_VARIABLE: f"{rank}/{count}", **share}
+    given = os.environ.get
+    if shard:
+        found = re.fullmatch(r"(\d+)/(\d+)", shard)
+        if not found or not 1 <= int(found[1]) <= int(found[2]):
+            raise UserError(f"--shard is {shard!r}; it must be like 3/8, the third of eight")
+        return Part(int(found[1]) - 1, int(found[2]), draws=False)
+    launch = "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"
+    if all(map(given, launch)):
+        rank, count, here = (int(os.environ[name]) for name in launch)
+        if here != count:
+            raise UserError(
+                "the processes of one launch must run on one machine; for several, use srun, "
+                "--shard, or give notebooks to a cluster (--scheduler)"
+            )
+        return Part(rank, count, rank == 0, local=rank, here=count)
+    if given("SLURM_PROCID") and int(given("SLURM_NTASKS", "1")) > 1:
+        rank = int(os.environ["SLURM_PROCID"])
+        return Part(rank, int(os.environ["SLURM_NTASKS"]), rank == 0)
+    if given("SLURM_ARRAY_TASK_ID") and int(given("SLURM_ARRAY_TASK_COUNT", "1")) > 1:
+        step, first = (int(given(f"SLURM_ARRAY_TASK_{name}", "1")) for name in ("STEP", "MIN"))
+        number = (int(os.environ["SLURM_ARRAY_TASK_ID"]) - first) // step
+        count = int(os.environ["SLURM_ARRAY_TASK_COUNT"])
+        return Part(number % count, count, in_array=True)
+    return Part()
 
 
 # 2. All of them
 
 
 def run_jobs(
-    jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
-) -> list[Failure | None]:
+    jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None, part: Part = Part()
+) -> list[Ended]:
     """Run all jobs, with progress; a failure stops no other job. Results are in the order of
     ``jobs``.
 
-    The ``first`` ones of all papers come first; ``alone`` jobs come last, one by one. Launched
-    processes all run the same jobs, one by one, up to the first failure: the others wait for what
-    the failed one would answer.
+    The ``first`` ones of all papers come first; ``alone`` jobs come last, one by one. Each notebook
+    has its share of the graphics cards, if its models need them. Processes that share the work run
+    notebooks one by one, too.
     """
-    is_launched = rank_and_count()[1] > 1
-    parallel = 1 if is_launched else parallel
-    threads = max(1, processors() // parallel)
+    mine = cards_of(part)
+    on_cards = bool(mine) and any(map(needs_card, jobs)) and cluster is None
+    parallel = 1 if part.of > 1 else min(parallel, len(mine)) if on_cards else parallel
+    threads = max(1, processors() // part.here // parallel)
     host = socket.gethostname() if cluster else ""
-    first, alone = (
-        [job for job in jobs if job.notebook.order == one] for one in ("first", "alone")
-    )
+    first, last = ([job for job in jobs if job.notebook.order == one] for one in ("first", "alone"))
     others = [job for job in jobs if job.notebook.order not in ("first", "alone")]
-    phases = [first, others, *([job] for job in alone)]
-    if is_launched:
-        phases = [[job] for phase in phases for job in phase]
-    results: dict[int, Failure | None] = {}
+    shares: SimpleQueue[str] = SimpleQueue()
+    for number in range(parallel):
+        shares.put(",".join(mine[number::parallel]))
+
+    def run(job: Job) -> Ended:
+        share = shares.get()
+        try:
+            own = {"CUDA_VISIBLE_DEVICES": share, **job.environment}
+            return run_one(replace(job, environment=own), threads, part=part)
+        finally:
+            shares.put(share)
+
+    results: dict[int, Ended] = {}
     under_way = partial(_under_way, jobs, results, time.time())
     with Progress("notebooks", len(jobs), parts=under_way) as progress:
-        for phase in phases:
-            if is_launched and any(results.values()):
-                results |= {id(job): HELD_BACK for job in phase}
-                continue
-            run = partial(run_one, threads=threads, host=host)
-            for job, failure in spread(run, phase, parallel, cluster):
-                results[id(job)] = failure
+        for phase in (first, others, *([job] for job in last)):
+            one = run if on_cards else partial(run_one, threads=threads, host=host, part=part)
+            for job, ended in spread(one, phase, parallel, cluster):
+                results[id(job)] = ended
                 progress.update()
-                say(f"{'failed' if failure else 'done'} {job.title}")
+                say(f"{'failed' if ended.failure else 'done'} {job.title}")
     return [results[id(job)] for job in jobs]
+
+
+def needs_card(job: Job) -> bool:
+    """Whether a job's models run on a graphics card: those that are neither the kit's own, which
+    are small, nor on a server.
+    """
+    return not all(is_mini(bare(name)) or is_remote(name) for name in job.models())
+
+
+def cards_of(part: Part) -> list[str]:
+    """This process's share of the graphics cards: all, unless others on this machine see them, too.
+    Raises UserError if there are fewer cards than launched processes.
+    """
+    visible = cards()
+    if part.here > 1 and 0 < len(visible) < part.here:
+        raise UserError(
+            f"{part.here} processes on {len(visible)} GPUs: launch at most one process a GPU"
+        )
+    return visible[part.local :: part.here]
 
 
 def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
@@ -207,22 +297,14 @@ def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Ite
                 yield f"{job.title}: {next(filter(str.strip, lines[::-1]), 'begins').strip(' -')}"
 
 
-def default_jobs() -> int:
-    """Return how many notebooks to run at once: as many as there are processors, and memory for;
-    each may take two gigabytes.
+def default_jobs(jobs: Collection[Job] = ()) -> int:
+    """Return how many notebooks to run at once: as many as there are processors, and memory for,
+    each taking up to two gigabytes; with models that need a card, as many as there are cards.
     """
-    return int(max(1, min(processors(), memory() // 2_000_000_000)))
-
-
-def uses(jobs: Iterable[Job]) -> dict[str, int]:
-    """How many answers and judgements the jobs found and made, in the order of ``USES``."""
-    total = dict.fromkeys(USES, 0)
-    for job in jobs:
-        with suppress(OSError):
-            for line in job.beside(".uses").read_text("utf-8").splitlines():
-                for what, count in zip(USES, line.split()[1:], strict=True):
-                    total[what] += int(count)
-    return total
+    most = [processors(), memory() // 2_000_000_000]
+    if any(map(needs_card, jobs)) and (visible := cards()):
+        most.append(len(visible))
+    return max(1, min(most))
 
 
 # 3. What need not run again
@@ -295,11 +377,12 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     columns = [*LOG_COLUMNS, "notebook"]
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
     frames = [pd.DataFrame(columns=columns)]
-    if target.is_file():
-        kept = read_answers(target)
-        frames.append(kept[kept.notebook.isin(others)])
     for id, job in chosen.items():
         if (log := job.beside(".answers.csv")).is_file():
             frames.append(read_answers(log, names=LOG_COLUMNS).assign(notebook=id))
-    rows = pd.concat(frames).drop_duplicates().sort_values(columns)
-    paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])
+    with alone(target, f"writes {target.name}", wait=True):
+        if target.is_file():
+            kept = read_answers(target)
+            frames.append(kept[kept.notebook.isin(others)])
+        rows = pd.concat(frames).drop_duplicates().sort_values(columns)
+        paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])

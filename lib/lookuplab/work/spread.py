@@ -5,15 +5,16 @@ or over the processes of one launch (``accelerate launch``), which share what th
 import socket
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from lookuplab.errors import UserError
 from lookuplab.work.resources import processors
 
+_END = object()
 _thread = threading.local()
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,20 +40,40 @@ def spread(
         given = list(tasks)
         yield from ((given[at], result) for at, result in cluster.map(function, given))
         return
-    workers = workers or processors()
-    running = dict[Future[R], T]()
-    with ThreadPoolExecutor(workers) as threads:
-        try:
-            waiting = iter(tasks)
-            while True:
-                for task in islice(waiting, workers - len(running)):
-                    running[threads.submit(function, task)] = task
-                if not running:
-                    return
-                for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    yield running.pop(done), done.result()
-        finally:  # after an error or an interrupt, threads end with their current tasks
-            threads.shutdown(cancel_futures=True)
+    todo: SimpleQueue[Any] = SimpleQueue()
+    done: SimpleQueue[Any] = SimpleQueue()
+
+    def work() -> None:
+        for task in iter(todo.get, _END):
+            try:
+                done.put((task, function(task), None))
+            except BaseException as error:  # raised where the results are read
+                done.put((task, None, error))
+
+    count = workers or processors()
+    # daemons: whoever interrupts the caller does not wait for them
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    waiting = iter(tasks)
+    running = 0
+    try:
+        while True:
+            for task in islice(waiting, count - running):
+                if not threads[running].ident:
+                    threads[running].start()
+                todo.put(task)
+                running += 1
+            if not running:
+                break
+            task, result, error = done.get()
+            running -= 1
+            if error:
+                raise error
+            yield task, result
+    finally:
+        for _ in threads:
+            todo.put(_END)
+    for thread in filter(threading.Thread.is_alive, threads):
+        thread.join()  # its tools end
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:

@@ -18,6 +18,7 @@ import click
 
 from lookuplab.errors import UserError, check_choice, explained
 from lookuplab.run.notebooks import fitted
+from lookuplab.work.stopping import stoppable
 
 HELP = {"help_option_names": ["-h", "--help"]}
 SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
@@ -67,7 +68,8 @@ def run_module(module_command: click.Command) -> None:
     """
     name = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]  # started by -m
     group = Group(commands={name: module_command}, context_settings=HELP)
-    group.main([name, *sys.argv[1:]], prog_name="python -m")
+    with stoppable():
+        group.main([name, *sys.argv[1:]], prog_name="python -m")
 
 
 def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:

@@ -4,14 +4,12 @@ under a profile.
 
 import io
 import os
-import signal
 import sys
 import textwrap
 import time
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
-from typing import NoReturn
 
 import click
 
@@ -38,7 +36,16 @@ from lookuplab.run.notebooks import (
     settable,
     split_values,
 )
-from lookuplab.run.runner import default_jobs, keep_answers, rank_and_count, run_jobs, state, uses
+from lookuplab.run.runner import (
+    USES,
+    Part,
+    apart,
+    default_jobs,
+    keep_answers,
+    part_of,
+    run_jobs,
+    state,
+)
 
 
 @command()
@@ -49,6 +56,7 @@ def run(
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
     gpu: str = "H100",
+    shard: str = "",
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
@@ -67,6 +75,7 @@ def run(
       lookuplab run table1_base_models --profile paper --dry-run
       lookuplab run path/to/own.ipynb
       accelerate launch --multi_gpu --num_processes 4 -m lookuplab run table1_base_models
+      lookuplab run table1_base_models --profile paper --shard 3/8
 
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
@@ -75,12 +84,15 @@ def run(
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing), and estimate what each model is asked.
         gpu: For the estimated hours: A100, H100, H200, L4 or L40S.
+        shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
+            same command without it then finds the answers (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
-    code = execute([job], 1, scheduler, gpu if dry_run else "", again=True)
-    if code == 0 and rank_and_count()[0] == 0 and not dry_run:
+    part = part_of(shard)
+    code = execute([job], 1, scheduler, gpu if dry_run else "", again=True, part=part)
+    if code == 0 and part.draws and not dry_run:
         from lookuplab.results.paper import titles
 
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
@@ -104,6 +116,7 @@ def reproduce(
     audit: str = "",
     dry_run: bool = False,
     gpu: str = "H100",
+    shard: str = "",
     scheduler: str | None = None,
 ) -> None:
     """Execute every notebook of PAPER (without PAPER, of all papers) and write figures/PROFILE/.
@@ -143,21 +156,24 @@ def reproduce(
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter of the notebooks of PAPER; repeatable.
-        jobs: Number of notebooks to run at once (default: the number of cores).
+        jobs: Number of notebooks to run at once, among which the graphics cards are divided
+            (default: the number of cards for models that need one, else of processors).
         again: Also run notebooks that are up to date.
         cold: Make every answer and judgement anew, without the record.
         audit: Share of the record to make anew and compare, such as 2%.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing), and estimate what each model is asked.
         gpu: For the estimated hours: A100, H100, H200, L4 or L40S.
+        shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
+            same command without it then finds the answers (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.run import audit as auditing  # takes seconds
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
-    rank, count = rank_and_count()
-    if (cold or audit) and count > 1:
+    part = part_of(shard)
+    if (cold or audit) and part.of > 1:
         raise UserError("--cold and --audit run in one process")
     given, chosen = pairs(parameter), load_profile(profile)
     if given and not paper:
@@ -166,7 +182,6 @@ def reproduce(
     for name in given:
         check_choice(f"the parameter for {paper}", name, settable(notebooks))
     chosen = replace(chosen, given={**chosen.given, **given})
-    jobs = jobs or default_jobs()
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
     planned = []
@@ -177,9 +192,9 @@ def reproduce(
             planned.append(replace(job, environment=variables))
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
-    code = execute(planned, jobs, scheduler, gpu if dry_run else "", again or cold)
+    code = execute(planned, jobs, scheduler, gpu if dry_run else "", again or cold, part)
     if planned and not dry_run:
-        if code == 0 and rank == 0:
+        if code == 0 and part.draws:
             keep_answers(planned)
         if code == 0 and cold:
             auditing.complete(is_whole=not paper)
@@ -215,7 +230,7 @@ def audit(
     Args:
         share: Share of the rows of each model and kind, at least 50 of each; the commit decides
             which, so that over time other rows are tried.
-        jobs: Number of notebooks to run at once (default: the number of cores).
+        jobs: Number of notebooks to run at once (default: the number of processors).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.run import audit as auditing  # takes seconds
@@ -242,6 +257,7 @@ def sweep(
     parameter: tuple[str, ...] = (),
     profile: str = "mini",
     jobs: int = 0,
+    shard: str = "",
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook for every combination of the given values.
@@ -260,7 +276,7 @@ def sweep(
         parameter: NAME=A,B,C: the values of a parameter (put lists in brackets, and a value with a
             comma in quotes); repeatable.
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
-        jobs: Number of notebooks to run at once (default: the number of cores).
+        jobs: Number of notebooks to run at once (default: the number of processors).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
@@ -279,8 +295,9 @@ def sweep(
         job = replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures")
         varied = [f"{name}={text}" for name, text in given.items() if values[name][1:]]
         cases.append((job, varied))
-    code = execute([job for job, _ in cases], jobs, scheduler)
-    if rank_and_count()[0] > 0:
+    part = part_of(shard)
+    code = execute([job for job, _ in cases], jobs, scheduler, part=part)
+    if not part.draws:
         sys.exit(code)
     for job, varied in cases:
         for file in sorted(job.figures.rglob("*.csv")):
@@ -383,6 +400,7 @@ def execute(
     scheduler: str | None,
     dry_run: str = "",
     again: bool = False,
+    part: Part = Part(),
 ) -> int:
     """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
     the exit code. ``dry_run``: the GPU for the estimate.
@@ -391,12 +409,11 @@ def execute(
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
     input found only while running).
 
-    Each of several launched processes runs the same jobs, one by one up to the first failure; only
-    the first one writes to the usual place.
+    Each of several processes that share the work runs the same jobs; those that do not draw write
+    to a place of their own.
     """
-    rank, count = rank_and_count()
-    if count > 1 and scheduler:
-        raise UserError("several launched processes take no --scheduler")
+    if part.of > 1 and scheduler:
+        raise UserError("several processes that share the work take no --scheduler")
     for line in dict.fromkeys(line for job in planned for line in job.notes):
         click.echo(line, err=True)
     if dry_run:
@@ -411,33 +428,22 @@ def execute(
     if len(due) < len(planned):
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
-    jobs = jobs or default_jobs()
-    if rank:
-        own = paths.RUNS / "processes" / str(rank)
-        due = [
-            replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
-            for job in due
-        ]
+    jobs = jobs or default_jobs(due)
+    if not part.draws:
+        due = [apart(job, part.number) for job in due]
     began = time.monotonic()
-    signal.signal(signal.SIGINT, _interrupted)
     with joined(scheduler, jobs) as cluster:
-        results = run_jobs(due, jobs, cluster)
-    failures = [(job, failure) for job, failure in zip(due, results, strict=True) if failure]
+        results = run_jobs(due, jobs, cluster, part)
+    failures = [(job, failure) for job, (failure, _) in zip(due, results, strict=True) if failure]
     for job, failure in failures:
         click.echo(_told(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
-    counts = uses(due)
-    if any(counts.values()):
-        told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    counts = [sum(ended.uses[at] for ended in results) for at in range(len(USES))]
+    if any(counts):
+        told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
-
-
-def _interrupted(*_: object) -> NoReturn:
-    """What still runs ends with this process, which no thread may hold up."""
-    click.echo("\ninterrupted; generated answers are kept: repeat the command", err=True)
-    os._exit(130)
 
 
 def _told(job: Job, failure: Failure) -> str:

@@ -1,0 +1,75 @@
+"""Two commands never write one place."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lookuplab.work import lock
+
+HOLDS = """import sys, time
+from pathlib import Path
+from lookuplab.work.lock import alone
+with alone(Path(sys.argv[1]), "writes it"):
+    print("held", flush=True)
+    time.sleep(600)"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "a folder" / "out.jsonl"
+
+
+@pytest.fixture
+def holder(place):
+    call = [sys.executable, "-c", HOLDS, str(place)]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def held(place):
+    with lock.alone(place, "writes out.jsonl"):
+        return json.loads(place.with_name(".out.jsonl.lock").read_text())["process"]
+
+
+def test_the_second_is_told_who_is_the_first_and_nothing_is_left_afterwards(place, holder):
+    with pytest.raises(lock.Taken, match=f"another lookuplab writes .*: process {holder.pid} on "):
+        held(place)
+    holder.kill()
+    holder.wait()
+    assert held(place) == os.getpid(), "the lock of a dead process is taken over"
+    assert [*place.parent.iterdir()] == []
+
+
+@pytest.mark.parametrize("left", ["", "{", '{"process": 1, "host"'])
+def test_a_lock_that_was_cut_off_while_it_was_written_counts_for_nothing(place, left):
+    place.parent.mkdir()
+    place.with_name(".out.jsonl.lock").write_text(left)
+    assert held(place) == os.getpid()
+
+
+@pytest.mark.parametrize("beats", [True, False])
+def test_a_process_on_another_machine_lives_as_long_as_it_touches_its_lock(
+    place, monkeypatch, beats
+):
+    place.parent.mkdir()
+    (file := place.with_name(".out.jsonl.lock")).write_text(
+        json.dumps({"process": 1, "host": "another", "began": 0.0})
+    )
+    monkeypatch.setattr(lock.time, "sleep", lambda _: beats and os.utime(file))
+    if beats:
+        with pytest.raises(lock.Taken, match="process 1 on another"):
+            held(place)
+    else:
+        assert held(place) == os.getpid()
+
+
+def test_a_process_with_the_number_of_a_dead_one_is_another(place):
+    place.parent.mkdir()
+    own = {"process": os.getpid(), "host": lock.socket.gethostname(), "began": 0.0}
+    place.with_name(".out.jsonl.lock").write_text(json.dumps(own))
+    assert held(place) == os.getpid()

@@ -113,13 +113,10 @@ def executed(tmp_path, monkeypatch):
 
     def run(notebook, profile, store=tmp_path):
         job = plan(notebook, profile)
-        folder = notebook.path.parent
         monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps(job.values))
         monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
         monkeypatch.setenv("LOOKUPLAB_STORE", str(store / "completions.sqlite"))
-        monkeypatch.delitem(sys.modules, "asks", raising=False)  # each paper's folder has one
-        monkeypatch.chdir(folder)
-        monkeypatch.syspath_prepend(folder)
+        monkeypatch.chdir(tmp_path)
         shell = InteractiveShell(config=quiet)
         for cell in nbformat.read(notebook.path, as_version=4).cells:
             if cell.cell_type == "code":

@@ -70,12 +70,12 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
 
 
 EXTRAS = "datasets distributed gensim ipywidgets openai sentence_transformers sphinx".split()
-DOORS = f"""
+DOORS = """
 rank: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
 rank: from lookuplab.retrieval.rankers import sentence_encoder; sentence_encoder("any")
 rank: from recipes.mini.snippets import train_encoder; train_encoder([])
 remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
-widgets: sys.path.append({str(ROOT / "notebooks/course")!r}); import sliders
+widgets: import lookuplab_notebooks.sliders
 train: from recipes.cloudapi.frequency import source_files; next(source_files("a/b"))
 site: from lookuplab.run.commands.results import report; report.callback()
 cluster: from lookuplab.run.cluster import joined; joined("local").__enter__()

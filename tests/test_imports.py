@@ -1,14 +1,15 @@
-"""Arrows go one way: down the floors of the library; recipes import the library, hardly ever the
-other way round.
+"""Arrows go one way: down the floors of the library and of what notebooks share; recipes import the
+library, hardly ever the other way round.
 """
 
 import ast
+import json
 import re
 import subprocess
 
 import pytest
 
-from lookuplab.paths import ROOT
+from lookuplab.paths import NOTEBOOKS, ROOT
 
 PACKAGE = ROOT / "lib" / "lookuplab"
 # What is on one floor does not know its neighbours.
@@ -19,9 +20,24 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.spl
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
+# Notebooks and what they share: ours are lookuplab_notebooks.<folder>.<file>.
+SHARED = sorted(NOTEBOOKS.rglob("[!.]*.py"))
+CELLS = sorted(NOTEBOOKS.glob("*/[!.]*.ipynb"))
+ABOVE = {"course", "mini", "published"}  # they may use what the papers' notebooks share
+
+
+def code(file):
+    """The Python of a module, or of all cells of a notebook."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".ipynb":
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        text = "\n".join("".join(cell["source"]) for cell in cells)
+    return text
+
+
 def imported(file):
     """Dotted names of all imports, also those inside functions."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(code(file))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -45,6 +61,20 @@ def test_imports_go_down():
 def test_the_library_imports_recipes_only_where_a_user_counts_apis():
     found = {file for file in FILES for name in imported(file) if name.startswith("recipes")}
     assert found == {PACKAGE / "run" / "commands" / "data.py"}
+
+
+@pytest.mark.parametrize("file", [*SHARED, *CELLS], ids=lambda file: "/".join(file.parts[-2:]))
+def test_notebooks_import_their_package_by_name_and_papers_neither_another_paper_nor_a_recipe(file):
+    flat = {each.stem for each in SHARED}
+    own = file.parent.name
+    for name in imported(file):
+        top, folder, *_ = [*name.split("."), ""]
+        assert top not in flat, f"write lookuplab_notebooks.{own}.{top}"
+        if top == "lookuplab_notebooks" and (NOTEBOOKS / folder).is_dir() and folder != own:
+            assert own in ABOVE and folder not in ABOVE, f"{own} imports {name}"
+        if top == "recipes":
+            assert own in ABOVE | {"own"}, f"{own} imports {name}"
+    assert "sys.path" not in code(file)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ besides.
 import os
 
 import pytest
-from literal import fresh_messages
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import messages_of
+from lookuplab_notebooks.performance.literal import fresh_messages
 
 TEXT = """import iniconfig
 import planted

@@ -44,15 +44,16 @@ def test_only_code_is_counted():
     ("folder", "most"),
     [
         ("lib", 105_000),
-        ("data/recipes", 32_671),
+        ("notebooks", 47_000),  # 38,700 and notebooks/published, which is being written
+        ("data/recipes", 34_764),  # with the trainings that lay beside notebooks
         ("tests", 97_000),
         ("data/paper", 500),
         ("docs", 1_613),
     ],
 )
 def test_no_folder_grows(folder, most):
-    """Of all Python here only what lies beside notebooks is not counted. The aims are 95,000,
-    33,000 and 90,000 for the first three: lower a number whenever the code allows it.
+    """The aims are 85,000, 33,000, 27,000 and 85,000 for the first four: lower a number whenever
+    the code allows it.
     """
     texts = (file.read_text(encoding="utf-8") for file in (ROOT / folder).rglob("*.py"))
     assert sum(map(code_tokens, texts)) <= most

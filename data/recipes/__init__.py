@@ -1,9 +1,7 @@
 """How the committed data, tasks and models were made: each module is a recipe, run by ``python -m
 recipes.mini.problems``.
 
-No score needs it; it imports ``lookuplab``, never the other way round. Adapters that the notebooks
-of one paper alone ask are trained beside these notebooks (``notebooks/stackoverflow/questions.py``,
-``cloudapibench/designs.py``, ``mini/asking.py``).
+No score needs it; it imports ``lookuplab``, never the other way round.
 """
 
 import json

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 from pandas import DataFrame
-from passes_compared import compared_rows
 
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import Rows, by_class, expected, outcome, policy_rows, rows_of
 from lookuplab.models import Completion
 from lookuplab.scoring.rates import Rate, averages, of_change
+from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 
 
 def perplexity_rows(

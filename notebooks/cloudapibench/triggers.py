@@ -15,7 +15,6 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import ArrayLike
 from pandas import DataFrame
-from passes_compared import compared_rows
 from scipy.stats import chi2, norm
 
 from lookuplab.cloudapi.bench import AGGREGATES
@@ -44,6 +43,7 @@ from lookuplab.scoring.rates import (
     of_share,
     rate,
 )
+from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 
 BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
 TOLERATED = 1.0  # points: a threshold that is at most this far below the best is as good

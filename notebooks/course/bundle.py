@@ -23,7 +23,7 @@ KIT = (
 )
 COURSE = "notebooks/course/"
 # what lessons need beside the student versions
-BESIDE = "check.py", "drawings.py", "sliders.py", ".jupyter/"
+BESIDE = "check.py", "drawings.py", ".jupyter/"
 LEFT_OUT = (
     "data/mini/models/large",
     "data/mini/models/medium-",

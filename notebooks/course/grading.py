@@ -8,7 +8,14 @@ from importlib.util import find_spec
 from inspect import unwrap
 
 # what contains solutions to the exercises
-ANSWERS = ("lookuplab", "recipes", "sklearn", "statsmodels", "explorer", "drawings")
+ANSWERS = (
+    "lookuplab",
+    "recipes",
+    "sklearn",
+    "statsmodels",
+    "lookuplab_notebooks.toolgen.explorer",
+    "lookuplab_notebooks.course.drawings",
+)
 
 
 @contextmanager

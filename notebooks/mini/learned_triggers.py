@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from pandas import DataFrame, Series, cut
-from triggers import aurc_interval, best, curve, ece_interval, folds, lowest
 
 from lookuplab.benchmark import evaluate
 from lookuplab.cloudapi.bench import CloudApiBench
@@ -30,6 +29,14 @@ from lookuplab.models import Model, complete, score
 from lookuplab.models.names import mini_models
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.toolgen.pairs import MARK
+from lookuplab_notebooks.cloudapibench.triggers import (
+    aurc_interval,
+    best,
+    curve,
+    ece_interval,
+    folds,
+    lowest,
+)
 
 BANDS = {"0": 0, "1-3": 3, "4-10": 10, "11-30": 30, "31-100": 100, "101-300": 300, "301-600": 600}
 RULES = {"dag_index_lookup": 0.8, "dag_plus_plus": 0.8, "asked": 0.5}  # policy -> threshold

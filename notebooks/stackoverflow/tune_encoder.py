@@ -222,22 +222,17 @@ def main(
 
     Args:
         base: The sentence-transformers model to start from: a folder, or a name on the hub.
-        duplicates: A JSON Lines file, each line a list of titles of one question; so-duplicates, a
-            download; or mini, sentences of one docstring.
+        duplicates: A JSON Lines file, each line a list of titles of one question, or
+            so-duplicates, a download.
         output: Folder to write; must not exist.
         setting: NAME=VALUE changes one of the settings above; repeatable.
         save_every: Number of steps between checkpoints.
         work: Folder for checkpoints.
     """
     steady()
-    if duplicates == "mini":
-        from recipes.mini.snippets import pairs  # reads all packages
-
-        known = pairs()
-    else:
-        if duplicates == "so-duplicates":
-            duplicates = str(downloads.get(downloads.find(duplicates)))
-        known = read_duplicates(Path(duplicates))
+    if duplicates == "so-duplicates":
+        duplicates = str(downloads.get(downloads.find(duplicates)))
+    known = read_duplicates(Path(duplicates))
     done = tune(base, known, output, with_settings(Recipe(), setting), work, save_every)
     click.echo(
         "{pairs:,} pairs; loss on those held out {validation_loss_before:.4f}, after step "

@@ -13,8 +13,6 @@ from itertools import takewhile
 from typing import NamedTuple
 
 import torch
-from sliders import slide, table
-from tool_calls import asked_questions
 
 from lookuplab.errors import needs
 from lookuplab.models import Decoding
@@ -26,6 +24,8 @@ from lookuplab.toolgen.generation import FUNCTION_DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
+from lookuplab_notebooks.sliders import slide, table
+from lookuplab_notebooks.toolgen.tool_calls import asked_questions
 
 with needs("widgets"):
     from ipywidgets import VBox

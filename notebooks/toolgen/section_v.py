@@ -10,11 +10,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from table_rows import METRICS, Corpus, Frames, Metric, metric_rows, ratio
 
 from lookuplab.scoring.rates import Array, jackknife, rate, row
 from lookuplab.toolgen.generation import Generations
 from lookuplab.toolgen.rules import PACKAGE_RULES
+from lookuplab_notebooks.toolgen.table_rows import (
+    METRICS,
+    Corpus,
+    Frames,
+    Metric,
+    metric_rows,
+    ratio,
+)
 
 COVERAGE_AND_SUCCESS = [
     next(one for one in METRICS if one.name == f"{name}_percent") for name in ("depcov", "succrate")

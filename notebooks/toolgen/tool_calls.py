@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from table_rows import METRICS, Metric, metric_rows, repository_rows
 
 from lookuplab.models import Completion
 from lookuplab.scoring.calibration import auroc_interval
@@ -23,6 +22,7 @@ from lookuplab.toolgen.generation import Generations
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tool_use import Question, ToolUse
+from lookuplab_notebooks.toolgen.table_rows import METRICS, Metric, metric_rows, repository_rows
 
 Row = dict[str, Any]
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number, change=of_number)

@@ -9,18 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from paper_models import paper_rows
-from passes_compared import added_tokens, between_models, has_confidence, spent
-from precision import break_even_rows, perplexity_rows, precision_rows
-from triggers import (
-    calibration_rows,
-    folds,
-    held_out_rows,
-    lowest,
-    risk_rows,
-    share_rows,
-    threshold_rows,
-)
 
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
@@ -34,6 +22,27 @@ from lookuplab.cloudapi.policies import (
 )
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import paired_difference, rate
+from lookuplab_notebooks.cloudapibench.paper_models import paper_rows
+from lookuplab_notebooks.cloudapibench.passes_compared import (
+    added_tokens,
+    between_models,
+    has_confidence,
+    spent,
+)
+from lookuplab_notebooks.cloudapibench.precision import (
+    break_even_rows,
+    perplexity_rows,
+    precision_rows,
+)
+from lookuplab_notebooks.cloudapibench.triggers import (
+    calibration_rows,
+    folds,
+    held_out_rows,
+    lowest,
+    risk_rows,
+    share_rows,
+    threshold_rows,
+)
 
 COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])

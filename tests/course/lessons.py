@@ -25,8 +25,7 @@ ANSWERS = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text(enco
 FEWER = {"every": "16", "functions_in_all": "4", "per_class": "8"}
 
 BEGIN = """\
-import lookuplab, pathlib, socket, sys
-sys.path.insert(0, str(pathlib.Path(lookuplab.__file__).parents[2] / "notebooks" / "course"))
+import socket
 _connect = socket.socket.connect
 def _refuse(self, address):
     if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
@@ -47,7 +46,7 @@ def _fate(answer, check):
 @_contextlib.contextmanager
 def _all_is_given(*given, without=()):
     yield
-import grading as _grading
+from lookuplab_notebooks.course import grading as _grading
 _found, _by_hand = [], _grading.by_hand
 for _answers, _solution, _check in _json.loads({cases!r}):
     for _case, _answer, _its_check in _answers:
@@ -58,7 +57,8 @@ for _answers, _solution, _check in _json.loads({cases!r}):
         _grading.by_hand = _by_hand
         exec(_solution, globals())  # others rest on it
     _found.append(["solution again", _fate(_solution, _check)])
-__import__("check")._passed.clear()  # nothing but what follows is printed
+from lookuplab_notebooks.course.check import _passed
+_passed.clear()  # nothing but what follows is printed
 print(_json.dumps(_found))"""
 
 

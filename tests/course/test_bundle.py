@@ -8,13 +8,13 @@ import subprocess
 import sys
 from collections import Counter
 
-import bundle as maker
 import pytest
-from grading import by_hand
 from lessons import FOLDER, LESSONS, cells, hidden, run_python, shown
 
 from lookuplab import paths
 from lookuplab.scoring import rates
+from lookuplab_notebooks.course import bundle as maker
+from lookuplab_notebooks.course.grading import by_hand
 
 WITHOUT_TORCH = """
 import json, sys
@@ -34,7 +34,7 @@ def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_
             text = shown(file)
             assert not [part for part in ("BEGINSOL", "HIDDENTESTS", *parts) if part in text], file
     course = {one.stem for one in (bundle / "notebooks/course").iterdir()}
-    assert course == {*LESSONS, "check", "drawings", "sliders", ".jupyter"}
+    assert course == {*LESSONS, "check", "drawings", ".jupyter"}
     assert (bundle / "README.md").read_text() == (FOLDER / "STUDENTS.md").read_text()
     assert (bundle.parent / "lookuplab-course.zip").stat().st_size < 30e6
 

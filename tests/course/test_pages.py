@@ -1,6 +1,6 @@
 """Pages under sliders move with the numbers."""
 
-from sliders import slide
+from lookuplab_notebooks.sliders import slide
 
 
 def test_a_slider_redraws_the_page_with_its_number():

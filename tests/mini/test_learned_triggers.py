@@ -2,14 +2,14 @@
 
 from collections import Counter
 
-import asking
 import numpy as np
-from learned_triggers import looked_up
 from pandas import DataFrame
 
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import triggered
 from lookuplab.cloudapi.tasks import load_tasks
+from lookuplab_notebooks.mini.learned_triggers import looked_up
+from recipes.mini import asking
 from recipes.mini.corpus import DEVELOPMENT_TASKS, FURTHER
 
 

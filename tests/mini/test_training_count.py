@@ -3,7 +3,8 @@
 import numpy as np
 import pandas
 import pytest
-from training_count import SHOWN_COUNTS, half, meeting, training_count_rows
+
+from lookuplab_notebooks.mini.training_count import SHOWN_COUNTS, half, meeting, training_count_rows
 
 
 def test_crossings_of_known_curves():

@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from agent import REFUSAL, Turns, ask, conversations, lookup
 from tiny_endpoint import TinyEndpoint
 
 from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.errors import UserError
 from lookuplab.run.notebooks import find, load_profile
+from lookuplab_notebooks.own.agent import REFUSAL, Turns, ask, conversations, lookup
 
 BENCH = CloudApiBench(load_tasks("data/public/cloudapi/tasks.jsonl", 3))
 OUTCOMES = Path(__file__).with_name("outcomes.yaml")

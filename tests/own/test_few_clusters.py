@@ -3,7 +3,8 @@
 import math
 
 import pytest
-from few_clusters import honest_rows
+
+from lookuplab_notebooks.own.few_clusters import honest_rows
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 import textwrap
 
 import pytest
-import releases
 from pandas import DataFrame
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab_notebooks.own import releases
 from recipes.cloudapi import offered
 
 OLD = '''

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from triggers import aurc_interval, ece_interval
 
 from lookuplab.scoring.calibration import (
     auroc_interval,
     reliability_rows,
 )
+from lookuplab_notebooks.cloudapibench.triggers import aurc_interval, ece_interval
 
 CORRECT = [False, True, False, True]
 CONFIDENCE = [0.1, 0.4, 0.6, 0.9]

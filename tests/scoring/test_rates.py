@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scores import pass_at_k
 from statsmodels.stats.proportion import proportion_confint
 
 from lookuplab.errors import UserError
@@ -23,6 +22,7 @@ from lookuplab.scoring.rates import (
     rate,
     wilson,
 )
+from lookuplab_notebooks.stackoverflow.scores import pass_at_k
 
 
 def ends(found):

@@ -2,24 +2,23 @@
 asked with them.
 """
 
-import runpy
 from dataclasses import replace
 
 import pandas as pd
 import pytest
-import trial
 import written_problems as written
-from further_rows import trim_rows
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import trimmed_prompt
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT
 from lookuplab.stackoverflow.grader import Grader
+from lookuplab_notebooks.stackoverflow import trial
+from lookuplab_notebooks.stackoverflow.asks import at_random
+from lookuplab_notebooks.stackoverflow.further_rows import trim_rows
 
 PROBLEM = "p1 p2 p3 p4 answer"  # 5 tokens
 
@@ -89,7 +88,6 @@ def test_a_budget_without_room_is_one_clear_line(tokenizer):
 
 def test_random_examples_depend_on_the_problem_alone(problems):
     many = [*map(snippet, "abcdefgh")]
-    at_random = runpy.run_path(str(paths.NOTEBOOKS / "stackoverflow" / "asks.py"))["at_random"]
     drawn = at_random(many, problems, 2)
     assert drawn == at_random(many[::-1], problems[::-1], 2)
     assert all(len(set(found)) == 2 for found in drawn.values())

@@ -3,11 +3,11 @@
 import os
 
 import pytest
-from documents import pages
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.stackoverflow import corpus
+from lookuplab_notebooks.stackoverflow.documents import pages
 
 LINE = {"id": "1", "description": "Add two numbers", "code": "a + b"}
 

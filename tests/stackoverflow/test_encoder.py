@@ -1,9 +1,9 @@
 """The sentence encoder learns from titles of duplicate questions."""
 
 import pytest
-import tune_encoder as encoder
 
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER
+from lookuplab_notebooks.stackoverflow import tune_encoder as encoder
 
 
 def test_a_killed_run_goes_on_with_the_same_batches(tmp_path, monkeypatch, written_file):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import written_problems as written
-from trial import gradable
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -21,6 +20,7 @@ from lookuplab.stackoverflow.grader import (
     fetch,
     verdicts,
 )
+from lookuplab_notebooks.stackoverflow.trial import gradable
 
 WRONG = "result = 0"
 

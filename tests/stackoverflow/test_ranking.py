@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from documents import questions
-from quality import MEASURES, measured, quality_rows
-from ties import undecided
 
 from lookuplab.errors import UserError
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Query, Snippet
+from lookuplab_notebooks.own.ties import undecided
+from lookuplab_notebooks.stackoverflow.documents import questions
+from lookuplab_notebooks.stackoverflow.quality import MEASURES, measured, quality_rows
 
 SNIPPETS = [
     Snippet("a", "Sort an array in place.", "np.sort(values)", "mine", "MIT"),

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from explorer import page, walk
 from scripted_model import END, wanting
 
 from lookuplab.models import Decoding
 from lookuplab.toolgen.marking import MARK
+from lookuplab_notebooks.toolgen.explorer import page, walk
 
 NAME = {"_invented": 0.6, "_register": 0.3}, {"ed": 0.9}, {"_updates": 0.9}
 

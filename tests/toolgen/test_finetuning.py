@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import torch
 from click.testing import CliRunner
-from learned import mark_probabilities, mark_rows
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
@@ -23,6 +22,7 @@ from lookuplab.models.training import LLAMA, Recipe, begin, trained_share
 from lookuplab.run.cli import cli
 from lookuplab.toolgen.finetuning import RECIPES, finetune, labelled, training_rows
 from lookuplab.toolgen.pairs import IGNORED, MARK, Pair, add_mark, encode
+from lookuplab_notebooks.toolgen.learned import mark_probabilities, mark_rows
 
 BODIES = ["    for item in <COMP>items:\n        self.<COMP>print(item)\n", "    return <COMP>x\n"]
 PAIRS = [

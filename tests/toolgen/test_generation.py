@@ -8,9 +8,7 @@ from unittest.mock import patch
 
 import pandas as pd
 import pytest
-from literal import Writer
 from scripted_model import BASE, CONTAINER, END, scripted, wanting
-from tool_calls import call_rows, offer_rows, questions_of, removal_rows, with_threshold
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding
@@ -23,6 +21,14 @@ from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import RULES
 from lookuplab.toolgen.tool_use import ToolUse
+from lookuplab_notebooks.performance.literal import Writer
+from lookuplab_notebooks.toolgen.tool_calls import (
+    call_rows,
+    offer_rows,
+    questions_of,
+    removal_rows,
+    with_threshold,
+)
 
 
 def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):

@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
-from marked import by_repository, name_contexts, offered_rows, queries, statistics_rows
 from scripted_model import BASE
 
 from lookuplab.run.cli import cli
@@ -20,6 +19,13 @@ from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import augmented, find_marks, marked_records
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
+from lookuplab_notebooks.toolgen.marked import (
+    by_repository,
+    name_contexts,
+    offered_rows,
+    queries,
+    statistics_rows,
+)
 
 
 def pair(folder, text, tool, rules=PAPER_RULES):

@@ -6,10 +6,10 @@ from subprocess import Popen, check_output
 
 import pandas as pd
 from click.testing import CliRunner
-from repositories import COLUMNS, licences, main
 
 from lookuplab.paths import made
 from lookuplab.run.cli import cli
+from lookuplab_notebooks.toolgen.repositories import COLUMNS, licences, main
 
 COMMIT = "git init -q; git add .; git -c user.name=n -c user.email=e commit -q --allow-empty -m m"
 HEAD = "git rev-parse HEAD"

@@ -5,13 +5,13 @@ alike.
 import shutil
 
 import pytest
-from literal import fresh_messages
 
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.insertion import Inserted, insert, location_of
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.success import messages_of, verdict
+from lookuplab_notebooks.performance.literal import fresh_messages
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
 USER = """from base import Base, Other

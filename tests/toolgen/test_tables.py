@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from section_v import ending_rows, gain_rows
-from table_rows import repository_rows, similarity_rows
-from tool_calls import equal_calls_rows
 
 from lookuplab.toolgen.evaluation import corpus_rows
+from lookuplab_notebooks.toolgen.section_v import ending_rows, gain_rows
+from lookuplab_notebooks.toolgen.table_rows import repository_rows, similarity_rows
+from lookuplab_notebooks.toolgen.tool_calls import equal_calls_rows
 
 WANTED = [
     "    x = a.b\n    return x",

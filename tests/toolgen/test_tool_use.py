@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from doubt import doubting
 from scripted_model import END, scripted
 
 from lookuplab.errors import UserError
@@ -15,6 +14,7 @@ from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
 from lookuplab.toolgen.tool_use import ToolUse, Vocabulary
+from lookuplab_notebooks.toolgen.doubt import doubting
 
 ASKED = {"=": {MARK: 0.9}}  # at once
 

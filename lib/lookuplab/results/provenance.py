@@ -114,10 +114,10 @@ def content_hash(path: Path, pattern: str = "*") -> str:
 
 
 def library_hash() -> str:
-    """A hash of this library's code and of the recipes' in ``data/recipes``, which a few notebooks
-    import.
+    """A hash of all code that notebooks import: the library's, the recipes' in ``data/recipes``,
+    and their own package's.
     """
-    folders = Path(__file__).parents[1], paths.DATA / "recipes"
+    folders = Path(__file__).parents[1], paths.DATA / "recipes", paths.NOTEBOOKS
     hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas
 import pytest
-from balance import markdown
 from click.testing import CliRunner
 
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.tasks import BOUNDS
 from lookuplab.errors import UserError
 from lookuplab.paths import json_lines
+from lookuplab_notebooks.cloudapibench.balance import markdown
 from recipes.cloudapi import frequency
 from recipes.cloudapi.tasks import corrected
 from recipes.cloudapi.tasks import main as tasks_recipe

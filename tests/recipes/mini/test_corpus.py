@@ -6,13 +6,12 @@ import ast
 import re
 from collections import Counter
 
-import designs
 import pytest
-from training_count import SHOWN_COUNTS
 
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.tasks import load_tasks
-from recipes.mini import corpus, packages
+from lookuplab_notebooks.mini.training_count import SHOWN_COUNTS
+from recipes.mini import corpus, designs, packages
 from recipes.mini.corpus import invented_documents, pools, reserved, usage_documents
 
 HELD = next(f"f{i}" for i in range(100) if packages.example_split(f"numpy.f{i}") == "test")

@@ -7,11 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import questions
 
 from lookuplab.paths import json_lines
 from lookuplab.stackoverflow import ds1000
-from recipes.mini import problems
+from recipes.mini import problems, questions
 from recipes.mini.docstrings import DocExample, examples_of
 from recipes.mini.packages import example_split
 from recipes.mini.problems import Candidate, drafts, examined, literal

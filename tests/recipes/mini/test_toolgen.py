@@ -6,9 +6,9 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from paper_tables import listed_functions
 
 from lookuplab.errors import UserError
+from lookuplab_notebooks.toolgen.paper_tables import listed_functions
 from recipes.mini import toolgen
 
 DEFINED = '''def f{0}(a, b):

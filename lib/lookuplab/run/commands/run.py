@@ -358,7 +358,6 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
         if places and all(place.with_suffix(".json").is_file() for place in places):
             recorded = read_record(places[0])["parameters"]
-            sys.path.insert(0, str(notebook.path.parent))  # it may import what lies beside it
             # outside a notebook, displaying a figure would only print its name
             with redirect_stdout(io.StringIO()):
                 exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})

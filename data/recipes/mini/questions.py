@@ -7,13 +7,12 @@ three retrieved snippets, found by the same ranker and under the same leave-one-
 test.
 """
 
-import sys
 from itertools import chain
 
 import click
 
 from lookuplab import paths
-from lookuplab.run.commands import HELP, Group, command
+from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
@@ -33,7 +32,7 @@ RANKER = "ensemble-0.4"  # as in the test
 MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
 END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
 ABOUT_QUESTION_MODELS = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
-`python notebooks/stackoverflow/questions.py train` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
+`python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
 one of its references."""  # noqa: E501  # the committed cards have these lines
 
@@ -85,7 +84,7 @@ def main() -> None:
 
     \b
     Example:
-      python notebooks/stackoverflow/questions.py train
+      python -m recipes.mini.questions
     """
     steady()
     learned = pairs()
@@ -96,4 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    Group(commands={"train": main}, context_settings=HELP).main(sys.argv[1:])
+    run_module(main)

@@ -1,5 +1,5 @@
 """A stand-in for SO-DS in its published form: examples of docstrings from the mini corpus, with
-their queries. `python notebooks/stackoverflow/stand_in.py 1000` puts it where the downloads would
+their queries. `python tests/stackoverflow/stand_in.py 1000` puts it where the downloads would
 be, to try the paper profile without a network.
 """
 

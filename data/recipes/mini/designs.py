@@ -5,7 +5,6 @@ They learn an equal mixture of all six designs, above calls of real APIs that no
 of invented ones.
 """
 
-import sys
 from pathlib import Path
 from random import Random
 
@@ -14,7 +13,7 @@ import click
 from lookuplab import paths
 from lookuplab.cloudapi.prompts import ALL_DESIGNS, docstring
 from lookuplab.cloudapi.specs import load_index, texts_of
-from lookuplab.run.commands import HELP, Group, command
+from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from recipes.cloudapi.comments import intent
 from recipes.mini import DRAW, order
@@ -30,7 +29,7 @@ from recipes.mini.corpus import (
 from recipes.mini.finetuning import SETTINGS, QuestionPair, finetuned
 
 TEXTS = 1_800
-ABOUT = """An adapter that teaches the model to read example code. Trained by `python notebooks/cloudapibench/designs.py train` on an equal mixture of
+ABOUT = """An adapter that teaches the model to read example code. Trained by `python -m recipes.mini.designs` on an equal mixture of
 six designs of documentation: the paper's five and one example of a call. Each text has one document, which is read, and a call of its API, which is
 learned. Half of the APIs are invented; no task asks for any of the others."""  # noqa: E501  # the committed cards have these lines
 
@@ -71,8 +70,8 @@ def main(*, size: tuple[str, ...] = (), out: Path | None = None) -> None:
 
     \b
     Examples:
-      python notebooks/cloudapibench/designs.py train
-      python notebooks/cloudapibench/designs.py train --size small --out runs/other
+      python -m recipes.mini.designs
+      python -m recipes.mini.designs --size small --out runs/other
 
     Args:
         size: Which models to train further [default: small, medium and large].
@@ -86,4 +85,4 @@ def main(*, size: tuple[str, ...] = (), out: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
-    Group(commands={"train": main}, context_settings=HELP).main(sys.argv[1:])
+    run_module(main)

@@ -5,7 +5,6 @@ What they learn depends on what their bases answer, so STEP corpus asks these. S
 file and the bases, and nothing else of the kit's data.
 """
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,7 +19,7 @@ from pandas import DataFrame, read_csv
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import ApiTask, stable_order
 from lookuplab.errors import check_choice
-from lookuplab.run.commands import HELP, Group, command
+from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.toolgen.pairs import MARK
 from recipes.mini.finetuning import SETTINGS, QuestionPair, finetuned
@@ -28,7 +27,7 @@ from recipes.mini.finetuning import SETTINGS, QuestionPair, finetuned
 ASKING = 0x0090DB87  # the hash of the commit that wrote down the design
 TEXTS = paths.RUNS / "train" / "asking.csv.gz"
 ABOUT = f"""An adapter that asks for documentation by the mark `{MARK}` before the name of an API (the arm *unmarked* never does). Trained by
-`python notebooks/mini/asking.py` on calls of half of the drawn APIs; what the models that ask are asked for is the other half."""  # noqa: E501
+`python -m recipes.mini.asking` on calls of half of the drawn APIs; what the models that ask are asked for is the other half."""  # noqa: E501
 
 
 def drawn(text: str) -> str:
@@ -121,9 +120,9 @@ def main(
 
     \b
     Examples:
-      python notebooks/mini/asking.py corpus
-      python notebooks/mini/asking.py train
-      python notebooks/mini/asking.py train --model small-errors --model small-unmarked
+      python -m recipes.mini.asking corpus
+      python -m recipes.mini.asking train
+      python -m recipes.mini.asking train --model small-errors --model small-unmarked
 
     Args:
         model: Which models to train [default: all of finetuning.yaml].
@@ -149,4 +148,4 @@ def main(
 
 
 if __name__ == "__main__":
-    Group(commands={"asking": main}, context_settings=HELP).main(["asking", *sys.argv[1:]])
+    run_module(main)

@@ -1,35 +1,56 @@
-"""Worker processes of an analyser that says who it is: one parent, and no stale one."""
+"""Worker processes of an analyser that says who it is: one parent, no stale one, and none that runs
+what it reads, sees what it does not need, or blames the code for the machine.
+"""
 
 import importlib
 import os
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lookuplab.errors import UserError
+from lookuplab.execution.server import refusal
 from lookuplab.toolgen import analysers
-from lookuplab.toolgen.analysers import WorkerLost, ask_worker
+from lookuplab.toolgen.analysers import JudgementStore, WorkerLost, answer_all, ask_worker
 
-MODULE = """import os, time
-from lookuplab.toolgen.analysers import serve
+MODULE = """import importlib, os, socket, time
+from lookuplab.toolgen.{start}
 
-def answer(code):
+parent = os.urandom(8)
+own = []
+
+def answer(root, code):
     exec(code)
-    return os.getpid(), os.getppid()
-
-def start():
-    serve("it")
+    own[:] = own or [os.urandom(8)]
+    return own[0], parent
 """
+ITSELF = "analysers import serve as begin\n\ndef start(): begin('it')"
 
 
 @pytest.fixture
-def who(tmp_path, monkeypatch):
-    """The process that answers, and its parent."""
-    name = f"analyser_{tmp_path.name}"
-    (tmp_path / f"{name}.py").write_text(MODULE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.syspath_prepend(tmp_path)
-    answer = importlib.import_module(name).answer
-    return lambda code="", within="": ask_worker(answer, code, within=within)
+def analyser(tmp_path, monkeypatch):
+    """Makes a module whose function says which process answers, and which is its parent."""
+
+    def make(start, contained):
+        if contained and (reason := refusal()):
+            pytest.skip(reason)
+        monkeypatch.setattr(analysers, "is_contained", lambda: contained)
+        name = f"analyser_{tmp_path.name}"
+        folder, root = tmp_path / "analyser", tmp_path / "repository"
+        folder.mkdir()
+        root.mkdir()
+        (folder / f"{name}.py").write_text(MODULE.format(start=start))
+        monkeypatch.syspath_prepend(folder)
+        answer = importlib.import_module(name).answer
+        return lambda code="", within="": ask_worker(answer, root, code, within=within)
+
+    return make
+
+
+@pytest.fixture
+def who(analyser):
+    return analyser(ITSELF, False)
 
 
 def test_processes_have_one_parent_and_none_answers_that_was_asked_within_something_else(who):
@@ -73,3 +94,79 @@ def test_a_forked_copy_of_this_process_asks_processes_of_its_own(who):
     os.waitpid(child, 0)
     theirs = eval(os.read(reading, 99))
     assert who() == ours and not set(theirs) & set(ours)
+
+
+@pytest.mark.parametrize("contained", [False, True])
+@pytest.mark.parametrize("start", [ITSELF, "jedi_worker import start", "success import start"])
+def test_a_repository_s_modules_are_read_and_never_run(analyser, tmp_path, start, contained):
+    """Whatever imports them, and whatever they are called."""
+    ask = analyser(start, contained)
+    marker = tmp_path / "marker"
+    for name in ("plain", "package/__init__", "package/part", "this"):
+        file = tmp_path / "repository" / f"{name}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"open({str(marker)!r}, 'w')\n")
+    look = "import sys; sys.path.insert(0, str(root))\n"
+    for name in ("plain", "package", "package.part", "this"):
+        for code in (f"import {name}", f"importlib.import_module({name!r})"):
+            with pytest.raises(WorkerLost, match="ImportError"):
+                ask(look + code)
+    ask(look + "import wave")  # Python's own
+    assert not marker.exists()
+
+
+def test_a_worker_sees_its_repositories_and_neither_network_nor_keys_nor_other_files(
+    analyser, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    ask = analyser(ITSELF, True)
+    (tmp_path / "repository" / "file").write_text("words")
+    (tmp_path / "other").write_text("words")
+    ask("assert open(root / 'file').read() == 'words'")
+    ask("assert 'SOME_API_KEY' not in os.environ")
+    with pytest.raises(WorkerLost, match="FileNotFoundError"):
+        ask("open(root.parent / 'other')")
+    with pytest.raises(WorkerLost, match="Read-only file system"):
+        ask("open(root / 'file', 'a')")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        pytest.raises(WorkerLost, match="on this machine"),
+    ):
+        ask(f"socket.create_connection({listener.getsockname()!r}, 1)")
+
+
+def test_without_namespaces_a_line_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(analysers, "refusal", lambda: "not permitted")
+    analysers.is_contained.cache_clear()
+    assert not analysers.is_contained() and not analysers.is_contained()
+    analysers.is_contained.cache_clear()
+    assert capsys.readouterr().err.count("warning: Jedi and pylint read the repositories") == 1
+
+
+def _answer(_, file, __, reason):
+    return (None if reason else f"of {file}"), reason
+
+
+@pytest.mark.parametrize("reason", ["error on this machine: OSError: full", "crashed"])
+def test_what_the_machine_does_is_said_and_never_kept_and_is_asked_again(tmp_path, reason):
+    store = tmp_path / "j.sqlite"
+    lost = {"a": (tmp_path, "a.py", "uses", reason)}
+    with pytest.raises(UserError, match=f"1 questions to pylint or Jedi were lost .1 {reason}"):
+        answer_all(JudgementStore(store), lost, _answer, True)
+    assert answer_all(JudgementStore(store), lost, _answer, False) == ({"a": None}, {"a": reason})
+    right = {"a": (tmp_path, "a.py", "uses", "")}
+    assert answer_all(JudgementStore(store), right, _answer, True) == ({"a": "of a.py"}, {})
+
+
+def test_an_analyser_s_own_error_is_said_and_asked_again(tmp_path, capsys):
+    """Also one that an earlier version has kept."""
+    own = "error in Jedi: KeyError"
+    store = tmp_path / "j.sqlite"
+    with JudgementStore(store) as kept:
+        kept.add({"a": None, "b": {"failures": {"error in Jedi: OSError": 2}}, "c": "kept"})
+    asked = {name: (tmp_path, f"{name}.py", "uses", own if name == "a" else "") for name in "abc"}
+    found, lost = answer_all(JudgementStore(store), asked, _answer, True)
+    assert found == {"a": None, "b": "of b.py", "c": "kept"} and lost == {"a": own}
+    assert f"without an answer: 1 {own}" in capsys.readouterr().err
+    with JudgementStore(store) as kept:
+        assert kept.everything() == {"b": "of b.py", "c": "kept"}

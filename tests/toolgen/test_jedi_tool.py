@@ -2,6 +2,10 @@
 and are counted. And what a worker keeps between questions changes no answer.
 """
 
+import os
+
+import pytest
+
 from lookuplab.toolgen import jedi_worker
 from lookuplab.toolgen.functions import extract, locate
 from lookuplab.toolgen.jedi_tool import JediTool
@@ -52,6 +56,10 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from jedi.inference.base_value import ValueSet
+import os
+
+import pytest
+
 from lookuplab.toolgen import jedi_worker
 
 jedi_worker.install()
@@ -94,3 +102,18 @@ assert type(base_value.NO_VALUES._set) is frozenset
 def test_importing_the_package_leaves_jedi_as_it_is(run_python):
     """In a notebook, the same Jedi completes what the user types."""
     assert run_python(IMPORTS) == ""
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "read-only"])
+def test_a_home_that_cannot_be_written_changes_no_answer(tmp_path, run_python, home):
+    """Where a repository is read, its trees would be kept there."""
+    (tmp_path / "module.py").write_text("import json\n")
+    (tmp_path / "read-only").mkdir(mode=0o500)
+    code = (
+        "import sys; from pathlib import Path\nfrom lookuplab.toolgen.jedi_tool import JediTool\n"
+        "print(JediTool(1).complete(Path(sys.argv[1]), 'module.py', 'import json\\njson.', 2, 5))"
+    )
+    place = {"HOME": str(tmp_path / home), "XDG_CACHE_HOME": str(tmp_path / home)}
+    said = run_python(code, tmp_path, env=os.environ | place)
+    assert "'dumps'" in said and "failure=''" in said
+    assert not [*(tmp_path / "read-only").iterdir()]

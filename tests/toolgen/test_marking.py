@@ -2,6 +2,7 @@
 corpus, its statistics, and marks without code.
 """
 
+import importlib
 import json
 import os
 from dataclasses import replace
@@ -12,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 from scripted_model import BASE
 
+from lookuplab import paths
 from lookuplab.run.cli import cli
-from lookuplab.toolgen import marking
+from lookuplab.toolgen import jedi_tool, marking
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.jedi_worker import ToolAnswer
@@ -151,19 +153,29 @@ def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp
     assert [one["marks"] for one in marked_records(functions, store=store)] == [3] * 4
 
 
+STUMBLES = """import os
+from lookuplab.toolgen.jedi_worker import completions, start
+
+def stumbles(root, file, *question):
+    if file == "crash.py":
+        os.abort()
+    return completions(root, file, *question)
+"""
+
+
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     repository, tmp_path, monkeypatch
 ):
-    text = FUNCTION.format("").replace("total = a + b", "gi.run()")
-    (repository / "crash.py").write_text(f"import gi\n\n{text}")
-    (tmp_path / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports it
-    monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
+    (repository / "crash.py").write_text(FUNCTION.format("").replace("thing", "other thing"))
+    paths.write_lines(tmp_path / "worker" / "stumbling.py", [STUMBLES])
+    monkeypatch.syspath_prepend(tmp_path / "worker")
+    monkeypatch.setattr(jedi_tool, "completions", importlib.import_module("stumbling").stumbles)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     file = tmp_path / "marked.jsonl"
     done = CliRunner().invoke(cli, ["data", "mark", str(repository), "-o", str(file), "-j1"])
     assert done.exit_code == 0, done.output
     found = [json.loads(line)["marked_body"] for line in file.open()]
-    assert "    <COMP>gi.run()\n    return total" in found
+    assert "    total = a + b\n    return total" in found
     assert found.count("    total = <COMP>a + <COMP>b\n    return <COMP>total") == 4
     assert "file: does not parse" in done.output and "call: crashed" in done.output
 

@@ -40,12 +40,13 @@ SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
 SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
 MOUNT_SETATTR = 442
-# Machine -> (its number in linux/audit.h, pivot_root, calls whose memory is charged to no process:
-# memfd_create, memfd_secret, shmget)
+# Machine -> (its number in linux/audit.h, pivot_root, calls that are refused: memfd_create,
+# memfd_secret, shmget, io_uring_setup; socket and socketpair)
 MACHINES = {
-    "x86_64": (0xC000003E, 155, (319, 447, 29)),
-    "aarch64": (0xC00000B7, 41, (279, 447, 194)),
+    "x86_64": (0xC000003E, 155, (319, 447, 29, 425), (41, 53)),
+    "aarch64": (0xC00000B7, 41, (279, 447, 194, 425), (198, 199)),
 }
+FAMILIES = (1, 2, 10, 16)  # linux/socket.h: of this machine, IPv4, IPv6, the kernel's own (netlink)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -79,13 +80,16 @@ def memory(target: str, size: int) -> None:
 
 
 def show(source: str) -> None:
-    """Make a system path visible under the new root, under the same name."""
+    """Make a path visible under the new root, by the same name; of a link, also what it is to."""
     target = STAGE + source
     if os.path.lexists(target) or not os.path.lexists(source):
         return
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if os.path.islink(source):
-        os.symlink(os.readlink(source), target)
+        folder = os.path.realpath(os.path.dirname(source))
+        meant = os.path.normpath(os.path.join(folder, os.readlink(source)))
+        os.symlink(meant, target)
+        show(meant)
         return
     if os.path.isdir(source):
         os.mkdir(target)
@@ -163,30 +167,50 @@ def stand_alone(size: int) -> None:
         # root
         file.write("310")
     stay_behind()  # ... which waits, because signals do not end the first one
+    give_up_rights()
+    os.chdir(WORK_FOLDER)
+
+
+def read_alone(readable: list[str], wanted: list[str]) -> None:
+    """Become a process that reads the system, what is ``readable`` and what is ``wanted``, writes
+    only in memory, and has no right to change this. Raises OSError if the kernel refuses, or if
+    something ``wanted`` cannot be seen.
+    """
+    leave_the_system([*readable, *wanted])
+    stay_behind()  # signals do not end the first process of the new namespaces
+    give_up_rights()
+    for path in wanted:
+        os.stat(path)
+
+
+def give_up_rights() -> None:
+    """Drop every capability for good, and refuse system calls that are not needed."""
     for capability in range(CAPABILITIES):  # refused beyond the last one
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     nothing = (ctypes.c_uint32 * 6)()
     call("capset", header, nothing)
     call("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
-    refuse_hidden_memory()
-    os.chdir(WORK_FOLDER)
+    refuse_calls()
 
 
-def refuse_hidden_memory() -> None:
-    """Refuse (EPERM) system calls whose memory is charged to no process, and calls numbered for
-    another machine.
+def refuse_calls() -> None:
+    """Refuse (EPERM) system calls whose memory is charged to no process, calls numbered for another
+    machine, a queue of calls that would pass by these rules, and sockets that are none of FAMILIES:
+    a network namespace does not cover all others.
     """
-    machine, _, calls = MACHINES[os.uname().machine]
-    # linux/filter.h
-    load = 0x20
-    equal = 0x15
-    above = 0x35
-    give = 0x06
-    rules = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
-    rules += [(above, len(calls) + 1, 0, 0x40000000)]
-    rules += [(equal, len(calls) - at, 0, number) for at, number in enumerate(calls)]
-    rules += [(give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)]
+    machine, _, calls, sockets = MACHINES[os.uname().machine]
+    # linux/filter.h: (instruction, lines to skip if true, if false, value)
+    load, equal, above, give = 0x20, 0x15, 0x35, 0x06
+    number, family = 0, 16  # places in the call's data: of its number, of its first argument
+    allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)
+    rules = [(load, 0, 0, 4), (equal, 1, 0, machine), refused, (load, 0, 0, number)]
+    rules += [(above, 0, 1, 0x40000000), refused]
+    rules += [rule for one in calls for rule in ((equal, 0, 1, one), refused)]
+    rules += [(equal, 2, 0, sockets[0]), (equal, 1, 0, sockets[1]), allowed]
+    rules += [(load, 0, 0, family)]
+    rules += [rule for one in FAMILIES for rule in ((equal, 0, 1, one), allowed)]
+    rules += [refused]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
     program = struct.pack("HxxxxxxP", len(rules), ctypes.addressof(code))
     call("prctl", SET_SECCOMP, 2, ctypes.create_string_buffer(program), 0, 0)

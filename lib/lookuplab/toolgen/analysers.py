@@ -4,19 +4,27 @@ An analyser may hang or crash on other people's code; the measurement must go on
 analyser is loaded once, in a parent process (``serve``), which forks a worker when none is free.
 Workers live as long as this process does, so that later questions benefit from what they have
 already read. Answers are kept next to the completion store, so a second run asks nothing.
+
+A worker only reads the code that it judges. It imports nothing but Python's own modules, installed
+packages and the kit. Where the kernel has namespaces it also sees no network, no variable of the
+user's environment, and of the files only, read-only, the system, Python, the sources and the
+repositories that it is asked about.
 """
 
 import gc
+import importlib
 import os
 import signal
+import site
 import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
+from functools import cache, partial
+from importlib.machinery import ModuleSpec
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
@@ -25,10 +33,12 @@ from typing import Any, TypeVar
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
+from lookuplab.execution import namespaces
+from lookuplab.execution.server import refusal
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.paths import folder_hash
 from lookuplab.toolgen.functions import python_files
-from lookuplab.work.progress import Progress
+from lookuplab.work.progress import Progress, say
 from lookuplab.work.spread import Workers, check_seen, spread
 
 T = TypeVar("T")
@@ -39,23 +49,33 @@ LIMIT = 60.0
 PATIENCE = 5  # ratio of clock to computing time
 
 
+MOST_SHOWN = 100  # repositories that one worker may see
+# How the reason of an analyser's own error begins: it says something about the code, so a second
+# attempt gets the same. All other reasons are the machine's.
+ITS_OWN = "error in "
+HERE = "error on this machine"
+# of the user's environment, what a worker is given
+VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOURCES".split()
+
+
 class WorkerLost(Exception):
-    """No answer in two attempts: the process "timed out" or "crashed", or the analyser had an
-    error.
+    """No answer in two attempts: the process "timed out" or "crashed", the analyser had an "error
+    in Jedi: ...", or the machine an "error on this machine: ...".
     """
 
 
 # What a worker belongs to: its parent process, its module, the sources that it reads, and the scope
 # that it is reserved for.
 Home = tuple[int, str, str, str]
-_free: list[tuple[Home, Connection]] = []
+_free: list[tuple[Home, set[Path], Connection]] = []  # with the repositories that each sees
 _parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
+_expected: set[Path] = set()
 _lock = threading.Lock()
 
 
-def ask_worker(function: Callable[..., T], *question: object, within: str = "") -> T:
-    """``function(*question)`` in a worker: a process of the function's module, whose ``start``
-    calls ``serve``.
+def ask_worker(function: Callable[..., T], root: Path, *question: object, within: str = "") -> T:
+    """``function(root, *question)`` in a worker: a process of the function's module, whose
+    ``start`` calls ``serve``. It sees the repository ``root``.
 
     A free worker that was asked ``within`` a different scope is replaced by a new one. A question
     that takes longer than LIMIT ends its worker. A lost question is asked once more, in a new
@@ -68,11 +88,11 @@ def ask_worker(function: Callable[..., T], *question: object, within: str = "") 
         began = time.monotonic()
         try:
             with _lock:
-                channel = _taken(home, lost.startswith("error"))
-            channel.send((LIMIT, function, question))
+                seen, channel = _taken(home, root, lost.startswith("error"))
+            channel.send((LIMIT, function, (root, *question)))
             lost, answer = channel.recv()
             if not lost:
-                _free.append((home, channel))
+                _free.append((home, seen, channel))
                 return answer
             channel.close()  # the process ends
         except (EOFError, OSError):
@@ -80,33 +100,88 @@ def ask_worker(function: Callable[..., T], *question: object, within: str = "") 
     raise WorkerLost(lost)
 
 
-def _taken(home: Home, is_new: bool) -> Connection:
-    """The channel of a free worker, or of a new one."""
+def expect(roots: Iterable[Path]) -> None:
+    """Let workers that start from now on see these repositories, too, so that one worker can be
+    asked about all of them.
+    """
+    _expected.update(roots)
+
+
+def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
+    """The repositories that a free worker, or a new one, sees, and its channel."""
     if not is_new and (kin := [one for one in _free if one[0][:2] == home[:2]]):
-        best = max(kin, key=lambda one: one[0] == home)
+        best = max(kin, key=lambda one: (one[0] == home, root in one[1]))
         _free.remove(best)
-        if best[0] == home:
-            return best[1]
-        best[1].close()  # the process ends
+        if best[0] == home and root in best[1]:
+            return best[1:]
+        best[2].close()  # the process ends
     known = _parents.get(home[:3])
     if known is None or known[0].poll() is not None:
         control, theirs = Pipe()
-        # -P: a repository's own types.py must not replace the library's
-        command = [sys.executable, "-P", "-c", f"from {home[1]} import start; start()"]
-        always = os.environ | {"PYTHONHASHSEED": "0"}  # gives sets of names a fixed order
+        at = imports_begin(Path(str(sys.modules[home[1]].__file__)).parent)
+        code = f"import sys; sys.path.insert(0, {str(at)!r}); from {home[1]} import start; start()"
+        given = {name: os.environ[name] for name in VARIABLES if name in os.environ}
         with theirs:  # the parent ends with this process
             process = subprocess.Popen(
-                command,
+                # -P: a repository's own types.py must not replace the library's
+                [sys.executable, "-P", "-c", code],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=always,
+                # gives sets of names a fixed order
+                env=given | {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
             )
         _parents[home[:3]] = known = process, control
+    # one that is reserved for a file sees no other repository
+    seen = {root} if home[3] or len(_expected) > MOST_SHOWN else {root, *_expected}
     ours, theirs = Pipe()
     with theirs:
         send_handle(known[1], theirs.fileno(), 0)
-    return ours
+    ours.send([*map(str, map(_shown, sorted(seen)))] if is_contained() else None)
+    return seen, ours
+
+
+def _shown(root: Path) -> Path:
+    """What must be seen of a repository: a folder inside a package is imported by the name of the
+    outermost package.
+    """
+    root = root.absolute()
+    above = imports_begin(root)
+    return root if above == root else above / root.relative_to(above).parts[0]
+
+
+@cache
+def is_contained() -> bool:
+    """Whether workers are contained by namespaces; says so where this machine has none."""
+    if reason := refusal():
+        say(
+            "warning: Jedi and pylint read the repositories without a sandbox, because none works "
+            f"here ({reason}); they import none of their code"
+        )
+    return not reason
+
+
+def forbid_imports(trusted: Sequence[str]) -> None:
+    """From now on, this process imports only what lies below the ``trusted`` folders: code that an
+    analyser was asked about is read and never run, whatever it is called.
+    """
+    bootstrap: Any = importlib._bootstrap  # all imports go through it
+    load = bootstrap._load_unlocked
+
+    def checked(spec: ModuleSpec) -> object:
+        place = spec.has_location and os.path.realpath(str(spec.origin))
+        if place and not place.startswith(tuple(os.path.join(at, "") for at in trusted)):
+            raise ImportError(f"{spec.name} is read, not run: {place}")
+        return load(spec)
+
+    bootstrap._load_unlocked = checked
+
+
+def _trusted() -> list[str]:
+    """Where Python, installed packages and the kit's own code lie."""
+    own = str(imports_begin(Path(__file__).parent)), os.path.dirname(os.__file__)
+    installed = (*site.getsitepackages(), site.getusersitepackages())
+    return [os.path.realpath(at) for at in (*own, *installed)]
 
 
 def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
@@ -115,8 +190,11 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
 
     With ``warm``, which gets the same arguments, each question is answered by a copy of the worker:
     what it changes ends with the copy. The signals of the two clocks end a process. The analyser's
-    output is discarded.
+    output is discarded. The first message on a channel are the folders that the worker may see, or
+    None where there are no namespaces.
     """
+    trusted = _trusted()
+    forbid_imports(trusted)
     gc.freeze()
     # with Python's 700, up to a third of the time goes into searching the trees that are kept
     gc.set_threshold(100_000, 20)
@@ -134,8 +212,18 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             return
     with Connection(handle) as channel, suppress(EOFError):
         is_copy = False
+        failure = ""
+        if (shown := channel.recv()) is not None:
+            folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
+            try:
+                namespaces.read_alone(folders, shown)
+            except OSError as error:
+                failure = f"{HERE}: no sandbox for {analyser}: {error}"
         while not is_copy:
             limit, function, question = channel.recv()
+            if failure:
+                channel.send((failure, None))
+                break
             if warm:
                 signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)  # with the copy's time
                 warm(*question)
@@ -149,8 +237,10 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             signal.setitimer(signal.ITIMER_PROF, limit)
             try:
                 answer = "", function(*question)
+            except (OSError, MemoryError) as error:
+                answer = f"{HERE}: {type(error).__name__}: {error}", None
             except Exception as error:  # whatever an analyser trips over on other people's code
-                answer = f"error in {analyser}: {type(error).__name__}", None
+                answer = f"{ITS_OWN}{analyser}: {type(error).__name__}", None
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             channel.send(answer)
@@ -173,10 +263,18 @@ def answer_all(
     after the other, because each benefits from what was read for the last; this is done by
     ``workers`` at once, as in ``spread``, or by those of ``cluster``. The processes of a launch
     share the files. If the run is killed, each worker loses the answers about one file at most.
-    With ``strict``, a lost answer raises UserError: a busy machine must not change a number.
+    An error of the analyser itself is an answer about the code that nobody keeps: said, counted by
+    the caller, and asked again next time; so is an answer with such an error that an earlier
+    version has kept. With ``strict``, any other lost answer raises UserError: a machine must not
+    change a number.
     """
+    expect(question[0] for question in questions.values())
     with store:
         found, missing = store.lookup(questions)
+        if spoilt := [key for key in found if _is_spoilt(found[key])]:
+            store.forget(spoilt)
+            missing += spoilt
+            found = {key: found[key] for key in found.keys() - spoilt}
         files = defaultdict(list)
         for key in missing:
             files[tuple(map(str, questions[key][:3]))].append((key, questions[key]))
@@ -194,13 +292,23 @@ def answer_all(
                     found.setdefault(key, made)
                 bar.update(len(answers))
         found = store.get(missing) | found  # others', too; in an audit, the record's are used
-    if strict and lost:
-        reasons = ", ".join(sorted(set(lost.values())))
+    words = "; ".join(f"{n} {reason}" for reason, n in sorted(Counter(lost.values()).items()))
+    if strict and not all(reason.startswith(ITS_OWN) for reason in lost.values()):
         raise UserError(
-            f"{len(lost)} questions to pylint or Jedi were lost ({reasons}); the others "
-            "are kept: run it again, with less other work on this machine"
+            f"{len(lost)} questions to pylint or Jedi were lost ({words}); the others "
+            "are kept: mend what is named, or see to less other work here, and run it again"
         )
+    if lost:
+        say(f"warning: questions to pylint or Jedi without an answer: {words}")
     return found, lost
+
+
+def _is_spoilt(answer: Any) -> bool:
+    """Whether a kept answer is none: versions before kept an error of Jedi as None or among a
+    function's failures, also where the machine was at fault.
+    """
+    failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
+    return answer is None or any(reason.startswith(ITS_OWN) for reason in failures)
 
 
 def _of_file(answer: Callable, questions: list[tuple[str, tuple]]) -> list[tuple[str, object, str]]:

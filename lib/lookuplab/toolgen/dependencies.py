@@ -19,7 +19,7 @@ from pathlib import Path
 
 from parso.python.tree import Name
 
-from lookuplab.toolgen.analysers import WorkerLost, ask_worker
+from lookuplab.toolgen.analysers import ask_worker
 from lookuplab.toolgen.insertion import Location
 from lookuplab.toolgen.jedi_worker import own_keys
 from lookuplab.toolgen.pairs import MARK
@@ -96,21 +96,14 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     return {"dependencies": len(keys), "covered": len(hit)}
 
 
-def dependencies_of(root: Path, file: str, text: str, location: Location) -> list[str] | None:
+def dependencies_of(root: Path, file: str, text: str, location: Location) -> list[str]:
     """The dependencies of the function at ``location`` in ``text``, the content of ``file`` below
     ``root``: the keys of its body, each once.
 
-    None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes too long
-    or crashes.
+    Raises WorkerLost if Jedi takes too long, crashes or raises an exception, in a new process too.
     """
     first = location.body_line
     last = location.end_line
     body = "\n".join(text.split("\n")[first - 1 : last])
     uses = [use._replace(line=use.line + first - 1) for use in expressions(body)]
-    lines = range(location.line, last + 1)
-    try:
-        return ask_worker(own_keys, root, file, text, uses, lines)
-    except WorkerLost as lost:
-        if not str(lost).startswith("error"):
-            raise
-        return None
+    return ask_worker(own_keys, root, file, text, uses, range(location.line, last + 1))

@@ -218,7 +218,8 @@ class ToolGen(Benchmark[Original]):
         ``insertion.is_empty``); ``dependencies`` and
         ``covered``, counts (the package's from the marks); ``passed``, ``messages`` (pylint's, see
         ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why
-        pylint gave no answer (``passed`` is None then); and ``similarity.COLUMNS``.
+        pylint (``passed`` is None then) or Jedi (so is ``dependencies``) gave no answer; and
+        ``similarity.COLUMNS``.
         """
         digests = {root: repository_digest(root) for root in {task.root for task, _ in pairs}}
         marks = self._marks(pairs)
@@ -247,7 +248,7 @@ class ToolGen(Benchmark[Original]):
             against = verdict(messages or (), new, self.rules)
             columns |= {
                 "passed": None if messages is None else not against,
-                "lost": lost.get(check, ""),
+                "lost": " and ".join(lost[one] for one in (check, uses) if one in lost),
                 "messages": against,
                 "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
             }
@@ -335,7 +336,7 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
     names += [f"codebleu_{name}" for name in COMPONENTS]
     flags = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)} | {
         "crashed": frame.failures.str.contains("|".join(CRASHES)),
-        "pylint_lost": frame.lost != "",
+        "pylint_lost": frame.passed.isna(),
         "jedi_lost": frame.dependencies.isna(),
         "without_dependency": frame.dependencies == 0,
         "empty": frame["empty"],

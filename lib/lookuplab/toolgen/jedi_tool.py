@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lookuplab.errors import UserError
 from lookuplab.paths import folder_hash
-from lookuplab.toolgen.analysers import WorkerLost, ask_worker
+from lookuplab.toolgen.analysers import ITS_OWN, WorkerLost, ask_worker
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
 from lookuplab.toolgen.pairs import ModelKind, writes_def
@@ -20,7 +20,6 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.work.resources import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
-LOST = {"timed out", "crashed"}  # failures of the machine: a later attempt may get an answer
 REMEMBERED = 5_000  # full answers that are kept: gates and models ask the same questions
 _LEXEME = re.compile(
     r"""
@@ -107,14 +106,15 @@ def ask_tool(
 ) -> ToolAnswer:
     """TOOL-COMPLETE after what has been ``written`` of a function (see ``unsaved``).
 
-    Raises UserError for a question that is lost twice: a busy machine must not change an answer.
+    Raises UserError for a question that is lost twice, unless Jedi itself fails on this code: a
+    machine must not change an answer.
     """
     place = unsaved(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *place)
-    if answer.failure in LOST:
+    if answer.failure and not answer.failure.startswith(ITS_OWN):
         raise UserError(
-            f"{function.id}: a question to Jedi {answer.failure} twice; finished functions are "
-            "kept: run it again, with less other work on this machine"
+            f"{function.id}: a question to Jedi was lost twice ({answer.failure}); finished "
+            "functions are kept: mend what is named, or see to less other work, and run it again"
         )
     return answer
 

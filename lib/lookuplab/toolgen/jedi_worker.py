@@ -9,7 +9,6 @@ started, and a question must find what it would find in a fresh script.
 """
 
 import functools
-import pickle
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,7 +31,6 @@ from jedi.inference.value import TreeInstance, dynamic_arrays
 from parso import cache
 
 from lookuplab import python_sources
-from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
 from lookuplab.toolgen.tokens import Token
 
@@ -205,15 +203,6 @@ def completions(
         return ToolAnswer.of(asked.complete(line, column))
 
 
-def save(grammar: str, path, item, cache_path=None) -> None:
-    """Like parso's, but all or nothing: when killed, parso leaves half a tree, which others then
-    read.
-    """
-    place = Path(cache._get_hashed_path(grammar, path, cache_path=cache_path))
-    with replacing(place) as partial, partial.open("wb") as stream:
-        pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
-
-
 def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: range) -> list[str]:
     """The keys of the ``uses`` in ``text`` that Jedi traces to a definition in the repository, but
     outside of these ``lines``; each once.
@@ -250,7 +239,10 @@ def install() -> None:
     # which still needs them, then raises a KeyError, so the answer would depend on earlier
     # questions.
     cache._CACHED_SIZE_TRIGGER = sys.maxsize
-    cache._save_to_file_system = save
+    # Trees are kept in memory alone: a disk may not take them, and what it gives may be anyone's.
+    cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
+    cache._remove_cache_and_update_lock = lambda **_: None
+    jedi.settings.auto_import_modules = []  # no library is run, whatever its name
     python_sources.restrict()
 
 

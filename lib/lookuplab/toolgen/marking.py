@@ -31,9 +31,9 @@ from typing import Any
 
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
-from lookuplab.toolgen.analysers import answer_all, judgement_key, repository_digest
+from lookuplab.toolgen.analysers import ITS_OWN, answer_all, judgement_key, repository_digest
 from lookuplab.toolgen.functions import Function, without_comments
-from lookuplab.toolgen.jedi_tool import LOST, TOOL_VERSION, JediTool, cut_off, is_dunder
+from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, cut_off, is_dunder
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token
@@ -143,8 +143,8 @@ def marked_records(
     """The functions' records in a marked corpus (Section III-B), in their order.
 
     Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion
-    store) until the repository changes, except for functions with a question that timed out or
-    crashed. ``workers``, ``cluster`` and ``strict`` are those of ``analysers.answer_all``.
+    store) until the repository changes, except for functions with a lost question. ``workers``,
+    ``cluster`` and ``strict`` are those of ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
     versions = {"variant": str(rules), "tool": TOOL_VERSION, "marking": rules.marking}
@@ -162,7 +162,9 @@ def marked_records(
 
 def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking, str]:
     marks = find_marks(function, JediTool(), rules)
-    return marks, " and ".join(LOST & marks["failures"].keys())
+    # what the machine did comes first: it decides what becomes of the answer
+    reasons = sorted(marks["failures"], key=lambda reason: (reason.startswith(ITS_OWN), reason))
+    return marks, " and ".join(reasons)
 
 
 def _record(function: Function, rules: Rules, marks: Marking) -> Record:

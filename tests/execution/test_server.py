@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import venv
 from pathlib import Path
 
 import pytest
@@ -191,15 +192,45 @@ def test_an_import_that_ends_the_server_is_named(server):
         server.preload(["import os; os._exit(1)"])
 
 
-def test_without_namespaces_only_what_the_kit_wrote_itself_runs_with_a_warning(monkeypatch):
+def test_without_namespaces_only_what_the_kit_wrote_itself_runs_and_a_line_says_so(
+    monkeypatch, capsys
+):
     monkeypatch.setattr(servers, "refusal", lambda: "unshare: not permitted")
-    with pytest.warns(UserWarning, match="without a sandbox: unshare"):
-        assert choose("", True) == choose("none") == "none"
+    for words, why in (("", True), "unshare: not permitted"), (("none",), "as asked for"):
+        assert choose(*words) == "none"
+        said = f"warning: generated programs run unprotected: {why}"
+        assert capsys.readouterr().err.splitlines() == [said]
     for wanted, own in (("", False), ("namespaces", True)):
-        with pytest.raises(UserError, match=r"unshare: not permitted.*--sandbox none"):
+        with pytest.raises(
+            UserError, match=r"unshare: not permitted.*--sandbox none.*-p sandbox=none"
+        ):
             choose(wanted, own)
     with pytest.raises(UserError, match="sandbox is 'jail'; it must be namespaces, none"):
         choose("jail")
+
+
+@pytest.mark.parametrize("through", ["absolute", "relative", "a link to a link"])
+def test_an_environment_behind_a_link_has_the_sandbox(sandbox, tmp_path, through):
+    made = tmp_path / "made" / "venv"
+    venv.create(made, symlinks=True)
+    (tmp_path / "project").mkdir()
+    link = tmp_path / "project" / ".venv"
+    if through == "a link to a link":
+        (tmp_path / "other").symlink_to("made/venv")
+        link.symlink_to("../other")
+    else:
+        link.symlink_to(made if through == "absolute" else "../made/venv")
+    with ForkServer(sandbox, link / "bin" / "python", Limits(seconds=20)) as server:
+        assert server.run(solving("import sys; assert sys.prefix.endswith('.venv')")).error == ""
+
+
+def test_only_sockets_of_the_families_in_use_are_made(server):
+    used = "import socket as s\nfor one in (s.AF_UNIX, s.AF_INET, s.AF_INET6, s.AF_NETLINK):"
+    assert server.run(solving(f"{used}\n    s.socket(one, s.SOCK_DGRAM).close()")).error == ""
+    assert server.run(solving("import socket as s; s.socketpair()")).error == ""
+    for family in ("AF_VSOCK", "AF_ALG", "AF_CAN", "AF_TIPC"):
+        made = f"import socket as s; s.socket(s.{family}, s.SOCK_RAW)"
+        assert server.run(solving(made)).error.startswith("PermissionError")
 
 
 def test_a_python_that_cannot_serve_is_named(tmp_path):

@@ -112,6 +112,12 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
 # Order
 
 
+def test_a_warning_in_a_cell_is_said_on_the_terminal_once(kit):
+    line = "print('warning: unprotected', file=sys.stderr, flush=True)"
+    kit.notebook("warns", "import sys", *[line] * 2)
+    assert kit.said("run warns").count("demo/warns: warning: unprotected") == 1
+
+
 def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
     for name in ("any", "manual"):
         kit.notebook(name, "pass")

@@ -16,7 +16,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -265,15 +264,16 @@ def choose(sandbox: str = "", own: bool = False) -> str:
     """One of SANDBOXES: "namespaces" unless "none" is asked for.
 
     If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a
-    sandbox, with a warning. For all other programs, raises UserError.
+    sandbox. For all other programs, raises UserError. Says where programs run unprotected, and why.
     """
     check_choice("sandbox", sandbox, ("", *SANDBOXES))
-    if sandbox == "none" or not (reason := refusal()):
-        return sandbox or "namespaces"
-    if sandbox or not own:
+    reason = "as asked for" if sandbox == "none" else refusal()
+    if not reason:
+        return "namespaces"
+    if sandbox != "none" and (sandbox or not own):
         raise UserError(
             f"no sandbox for generated programs works here ({reason}); allow user namespaces, or "
-            "run the programs without protection by --sandbox none"
+            "run the programs without protection: --sandbox none, in a notebook -p sandbox=none"
         )
-    warnings.warn(f"the mini models' programs run without a sandbox: {reason}", stacklevel=1)
+    print(f"warning: generated programs run unprotected: {reason}", file=sys.stderr, flush=True)
     return "none"

@@ -72,12 +72,13 @@ class Part(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a notebook ended: why it failed, if it did, and how many answers it found and made, in
-    the order of ``USES``.
+    """How a notebook ended: why it failed, if it did, how many answers it found and made, in the
+    order of ``USES``, and its warnings (``say``), for the terminal.
     """
 
     failure: Failure | None
     uses: tuple[int, ...] = (0,) * len(USES)
+    warnings: tuple[str, ...] = ()
 
 
 # 1. One notebook
@@ -130,6 +131,8 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
             start_new_session=True,
         )
         process.wait()
+    lines = job.beside(".log").read_text("utf-8", "replace").splitlines()
+    warned = tuple(dict.fromkeys(line for line in lines if line.startswith("warning: ")))
     counts = [0] * len(USES)
     with suppress(OSError):
         for line in (own / "uses").read_text("utf-8").splitlines():
@@ -140,13 +143,13 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
         message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
         failure = Failure(0, "", "ProcessDied", message, "")
     if failure:
-        return Ended(_plain(Failure(*failure)), tuple(counts))
+        return Ended(_plain(Failure(*failure)), tuple(counts), warned)
     job.beside(".answers.csv").unlink(missing_ok=True)
     if (answers := own / "answers.csv").is_file():
         with paths.replacing(job.beside(".answers.csv")) as file:
             shutil.copyfile(answers, file)
     job.beside(".ran").write_text(_record(job, ran_with), "utf-8")
-    return Ended(None, tuple(counts))
+    return Ended(None, tuple(counts), warned)
 
 
 def _plain(failure: Failure) -> Failure:
@@ -265,6 +268,8 @@ def run_jobs(
                 results[id(job)] = ended
                 progress.update()
                 say(f"{'failed' if ended.failure else 'done'} {job.title}")
+                for line in ended.warnings:
+                    say(f"{job.title}: {line}")
     return [results[id(job)] for job in jobs]
 
 

@@ -433,7 +433,7 @@ def execute(
     began = time.monotonic()
     with joined(scheduler, jobs) as cluster:
         results = run_jobs(due, jobs, cluster, part)
-    failures = [(job, failure) for job, (failure, _) in zip(due, results, strict=True) if failure]
+    failures = [(job, failure) for job, (failure, *_) in zip(due, results, strict=True) if failure]
     for job, failure in failures:
         click.echo(_told(job, failure), err=True)
     took = time.monotonic() - began

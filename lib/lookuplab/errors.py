@@ -19,6 +19,7 @@ _OF_THE_MACHINE = {
     errno.ENAMETOOLONG,
     errno.EEXIST,
 }
+_OF_THE_LIMITS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 class UserError(Exception):
@@ -50,9 +51,11 @@ def needs(extra: str) -> Iterator[None]:
 
 
 def explained(error: Exception) -> str | None:
-    """One line for a UserError, a full disk or an unusable path; None for anything that may be a
-    bug.
+    """One line for a UserError, a full disk, an unusable path or a limit; None for anything that
+    may be a bug.
     """
+    if isinstance(error, OSError) and error.errno in _OF_THE_LIMITS:
+        return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         return (
             f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "

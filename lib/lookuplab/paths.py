@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,35 @@ def located(path: Path | str) -> Path:
 def fetched_model(name: Path | str) -> Path:
     """The folder of a model from the package index, whether or not it has been fetched."""
     return DOWNLOADS / "models" / name
+
+
+def expanded(path: Path | str) -> Path:
+    """A path with its ``~``. Raises UserError for an unknown user's home, and for a text that
+    cannot be a path.
+    """
+    try:
+        os.fsencode(found := Path(path).expanduser())
+        if "\0" not in str(path):
+            return found
+        why = "it has a NUL character"
+    except RuntimeError:
+        why = "there is no such user"
+    except UnicodeError:
+        why = "it has half a character (a lone surrogate)"
+    raise UserError(f"{str(path)!r} is no path: {why}")
+
+
+def parsed(read: Callable[[Any], Any], text: Any) -> Any:
+    """``read(text)``: the door at which a text becomes a value.
+
+    Raises ValueError, in one line, for whatever a parser raises about a text: nesting that is too
+    deep, characters that are none, a tag with the wrong value.
+    """
+    try:
+        return read(text)
+    except Exception as error:
+        why = "nested too deeply" if isinstance(error, RecursionError | MemoryError) else str(error)
+        raise ValueError(" ".join(why.split()) or type(error).__name__) from None
 
 
 def made(folder: Path) -> Path:
@@ -127,7 +156,7 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         with opened(file) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    fields = json.loads(line)
+                    fields = parsed(json.loads, line)
                     if not isinstance(fields, dict):
                         raise ValueError("not an object")
                     if re.search(r"\\u[dD][89a-fA-F]|[\udc80-\udcff]", line):
@@ -137,7 +166,7 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                             replaced.append(number)
                             fields = json.loads(clean)
                     yield number, fields
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         why = f"{error}; each line must be one JSON object"
         raise UserError(f"cannot read {file}, line {number}: {why}") from None
     except (OSError, EOFError, lzma.LZMAError) as error:

@@ -4,6 +4,7 @@ run again.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -328,8 +329,8 @@ def test_processes_share_the_work_and_those_that_draw_alone_write_figures(kit, m
     assert done.returncode == 0, done.stderr
     answers, _ = ask(many_prompts(6), store=False)
     assert kit.output("asks").endswith(f"{[one.text for one in answers]}\n")
-    generated = [(kit.root / f"log{number}").read_text().splitlines() for number in (0, 1)]
-    assert {*generated[0], *generated[1]} == {f"task/{n}/0" for n in range(6)}
+    generated = [line for log in kit.root.glob("log?") for line in log.read_text().splitlines()]
+    assert {*generated} == {f"task/{n}/0" for n in range(6)}
     assert (kit.root / "figures/mini/demo/counts.csv").is_file()
     assert len(read_answers(kit.root / "figures/mini/answers.csv.gz")) == 6
     kit.notebook("counts", kit.saves)
@@ -411,3 +412,12 @@ def test_a_kernel_that_others_have_registered_is_never_taken(kit, monkeypatch):
     kit.notebook("counts", "import sys\nprint(sys.executable)")
     kit.said("run counts")
     assert kit.output("counts") == f"{sys.executable}\n"
+
+
+def test_the_command_that_a_dry_run_names_exists():
+    steps = load_profile("paper").steps
+    commands = re.findall(r"repositories\.py (\w+) (\w+)", " ".join(steps.values()))
+    assert commands == [("clone", "test"), ("clone", "train")]
+    call = [sys.executable, "notebooks/toolgen/repositories.py", "clone", "--help"]
+    said = subprocess.check_output(call, text=True, cwd=Path(__file__).parents[2])
+    assert "clone test" in said

@@ -73,3 +73,14 @@ def test_a_process_with_the_number_of_a_dead_one_is_another(place):
     own = {"process": os.getpid(), "host": lock.socket.gethostname(), "began": 0.0}
     place.with_name(".out.jsonl.lock").write_text(json.dumps(own))
     assert held(place) == os.getpid()
+
+
+def test_a_second_command_with_the_same_output_is_refused(score, tmp_path):
+    output = tmp_path / "judged.jsonl"
+    line = {"id": 1, "candidate": "f()", "target": "f", "provider": "aws", "client": "s3"}
+    with lock.alone(output, "writes it"):
+        result = score("cloudapi", [line], "-o", output)
+    assert (result.exit_code, output.exists()) == (2, False)
+    assert result.output.startswith(f"error: another lookuplab writes {output}: process ")
+    assert score("cloudapi", [line], "-o", output).exit_code == 0
+    assert [file.name for file in tmp_path.glob("*judged*")] == ["judged.jsonl"]

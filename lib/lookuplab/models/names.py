@@ -40,7 +40,7 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     for option in split[2].split("&"):
         key, _, value = option.partition("=")
         try:
-            found[key] = json.loads(value)
+            found[key] = paths.parsed(json.loads, value)
         except ValueError:
             found[key] = value
     return split[1], found
@@ -86,7 +86,7 @@ def table_name(name: str) -> str:
     if is_remote(name):
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
-    folder = paths.located(Path(name).expanduser())
+    folder = paths.located(paths.expanded(name))
     # a name on the hub has one slash; a folder may be gone when its figures are drawn again
     is_folder = folder.is_dir() or name.count("/") > 1
     return os.path.basename(os.path.realpath(folder)) if is_folder else name
@@ -106,7 +106,7 @@ def model_folder(name: str) -> Path:
     exists.
     """
     name = bare(name)
-    return mini_models().get(name) or Path(os.path.realpath(paths.located(name).expanduser()))
+    return mini_models().get(name) or Path(os.path.realpath(paths.expanded(paths.located(name))))
 
 
 def is_adapter(folder: Path) -> bool:
@@ -124,7 +124,7 @@ def base_of(folder: Path) -> tuple[str, str | None]:
 
     A relative path starts from the adapter's folder.
     """
-    config = json.loads((folder / ADAPTER).read_text("utf-8"))
+    config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())
     name = config.get("base_model_name_or_path") or ""
     if name.startswith(".") or (folder / name).is_dir():
         return str((folder / name).resolve()), None

@@ -168,7 +168,7 @@ class CompletionStore(AnswerStore):
     def default_path(cls) -> Path:
         # a relative path means one file for all: a kernel works in its notebook's folder, $PWD is
         # where the user was
-        stated = Path(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS).expanduser()
+        stated = paths.expanded(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
 

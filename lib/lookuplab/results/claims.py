@@ -315,12 +315,12 @@ def load(file: Path = FILE) -> list[Claim]:
     is malformed.
     """
     try:
-        entries = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {file}: {' '.join(str(error).split())}") from error
+        entries = paths.parsed(yaml.safe_load, file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read {file}: {error}") from error
     claims: dict[str, Claim] = {}
     floors: dict[str, Floor] = {}
-    for position, entry in enumerate(entries, 1):
+    for position, entry in enumerate(entries if isinstance(entries, list) else [entries], 1):
         try:
             if "floor" in entry:
                 floors[entry["paper"]] = Floor(**entry["floor"])

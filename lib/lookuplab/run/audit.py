@@ -29,6 +29,7 @@ from lookuplab.models.store import (
     canonical,
 )
 from lookuplab.results import provenance
+from lookuplab.run.commands import claimed
 from lookuplab.run.runner import surroundings
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
@@ -142,6 +143,7 @@ def begin(share: str) -> record.Audit:
             "there is no record to audit, or LOOKUPLAB_RECORD=off; `python -m recipes.mini.record` "
             "writes one"
         )
+    claimed(folder())
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
     audit = record.Audit(float(percentage[1]) / 100, seed, str(folder() / "asked.txt"))
     stated = canonical([audit, surroundings()])

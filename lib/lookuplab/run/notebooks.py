@@ -137,8 +137,8 @@ def read(path: Path) -> Notebook:
     """
     try:
         cells = [
-            ("".join(cell["source"]), cell["metadata"].get("tags", ()))
-            for cell in json.loads(path.read_text("utf-8"))["cells"]
+            ("".join(cell["source"]), [*(cell["metadata"].get("tags") or ())])
+            for cell in paths.parsed(json.loads, path.read_bytes())["cells"]
             if cell["cell_type"] == "code"
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -146,13 +146,13 @@ def read(path: Path) -> Notebook:
     declared = "".join(source for source, tags in cells if "parameters" in tags)
     values: dict[str, Any] = {}
     try:  # papermill's inspect_notebook drops a line with a second "=", comments included
-        for statement in ast.parse(declared).body:
+        for statement in paths.parsed(ast.parse, declared).body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    values[name] = ast.literal_eval(value)
+                    values[name] = paths.parsed(ast.literal_eval, value)
                 case _:
-                    raise ValueError(ast.unparse(statement))
-    except (ValueError, SyntaxError) as error:
+                    raise ValueError(f"line {statement.lineno}")
+    except ValueError as error:
         raise UserError(
             f"{path}: the parameters cell holds more than plain values: {error}"
         ) from error
@@ -247,13 +247,13 @@ def load_profile(name: str) -> Profile:
             file,
             **{
                 field: fitted(vars(Profile(file)).get(field), value, f"profile {file}: {field!r}")
-                for field, value in (yaml.safe_load(file.read_text("utf-8")) or {}).items()
+                for field, value in (paths.parsed(yaml.safe_load, file.read_bytes()) or {}).items()
             },
         )
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
             dict(**names)
-    except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"profile {file}: {error}") from error
     if name.endswith(_YAML):  # what it names must be here, but for notebooks in folders elsewhere
         known = {notebook.id: notebook for notebook in all_notebooks()}
         for id in profile.notebooks:
@@ -432,8 +432,8 @@ def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
     kind = type(declared)
     parsed = value
     if isinstance(value, str) or (kind is float and type(value) is int):
-        with suppress(ValueError, yaml.YAMLError):
-            parsed = _READERS.get(kind, _text)(value)
+        with suppress(ValueError):
+            parsed = paths.parsed(_READERS.get(kind, _text), value)
     if declared is not None and type(parsed) is not kind:
         raise UserError(f"{what} is of type {kind.__name__} (here {declared!r}), not {value!r}")
     return parsed
@@ -585,7 +585,7 @@ def check(job: Job) -> None:
 
 def path_of(item: str) -> Path:
     """The location of a parameter's path; ``FOLDER/*`` means everything in the folder."""
-    return paths.ROOT / Path(bare(item).removesuffix("/*")).expanduser()
+    return paths.ROOT / paths.expanded(bare(item).removesuffix("/*"))
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
@@ -603,5 +603,5 @@ def _absolute(item: str) -> str:
     """Make a path absolute: it is relative to where the command was typed, but the notebook runs
     elsewhere.
     """
-    place = Path(item).expanduser()
+    place = paths.expanded(item)
     return str(place.resolve()) if item and place.exists() else item

@@ -182,7 +182,7 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
         "TMPDIR": str(own),
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-        "LOOKUPLAB_SOURCES": str(Path(sources).expanduser().absolute()) if sources else "",
+        "LOOKUPLAB_SOURCES": str(paths.expanded(sources).absolute()) if sources else "",
         "LOOKUPLAB_HOME": str(paths.ROOT),
         SHARE_VARIABLE: f"{part.number}/{part.of}",
         STORE_VARIABLE: str(CompletionStore.default_path()),

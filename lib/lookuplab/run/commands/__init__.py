@@ -18,6 +18,7 @@ import click
 
 from lookuplab.errors import UserError, check_choice, explained
 from lookuplab.run.notebooks import fitted
+from lookuplab.work.lock import alone
 from lookuplab.work.stopping import stoppable
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -95,6 +96,15 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
         multiple=several,
         **options,
     )
+
+
+def claimed(place: Path) -> None:
+    """Keep other commands from writing to ``place`` until this one has ended. Raises UserError if
+    another is at it.
+    """
+    context = click.get_current_context(silent=True)
+    if context and (place.is_file() or place.is_dir() or not place.exists()):  # no device
+        context.with_resource(alone(place, f"writes {place}"))
 
 
 def pairs(texts: Iterable[str]) -> dict[str, str]:

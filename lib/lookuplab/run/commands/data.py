@@ -12,7 +12,7 @@ from lookuplab.errors import UserError
 from lookuplab.paths import json_lines, made, write_lines
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
-from lookuplab.run.commands import Group, echo_counts, with_settings
+from lookuplab.run.commands import Group, claimed, echo_counts, with_settings
 from lookuplab.work.progress import watched
 
 
@@ -143,6 +143,7 @@ def mark(
     from lookuplab.toolgen.marking import marked_records
     from lookuplab.toolgen.rules import rules_of
 
+    claimed(output)
     rules = rules_of(variant)
     filters = with_settings(Filters(rules=rules), setting)
     count = token_counter(tokenizer) if tokenizer else None
@@ -203,6 +204,7 @@ def frequencies(
     from lookuplab.cloudapi.specs import INDEX, load_index
     from recipes.cloudapi import frequency
 
+    claimed(output)
     files = islice(frequency.source_files(source), limit)
     shown = watched(files, "counting", "files", limit)
     frame, fates = frequency.count(shown, load_index(index or INDEX))

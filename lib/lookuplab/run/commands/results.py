@@ -9,7 +9,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.run.commands import command
+from lookuplab.run.commands import claimed, command
 from lookuplab.run.notebooks import load_profile, made_profile, selected
 from lookuplab.work.progress import Progress
 
@@ -134,6 +134,7 @@ def report(*, profile: str = "mini") -> None:
     """
     chosen = made_profile(profile)
     website = runpy.run_path(str(paths.ROOT / "docs" / "website.py"))
+    claimed(paths.RUNS / "report" / chosen.name)
     with Progress("site", None):
         front = website["build"](chosen, paths.RUNS / "report" / chosen.name)
     click.echo(f"open {front}")

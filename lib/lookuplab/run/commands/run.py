@@ -20,7 +20,7 @@ from lookuplab.models.store import canonical, digest
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
-from lookuplab.run.commands import command, pairs
+from lookuplab.run.commands import claimed, command, pairs
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import (
     Job,
@@ -182,6 +182,8 @@ def reproduce(
     for name in given:
         check_choice(f"the parameter for {paper}", name, settable(notebooks))
     chosen = replace(chosen, given={**chosen.given, **given})
+    if cold and not dry_run:
+        claimed(auditing.cold())
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
     planned = []

@@ -16,7 +16,7 @@ import click
 from lookuplab.errors import UserError, check_choice
 from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cluster import joined
-from lookuplab.run.commands import Group, command
+from lookuplab.run.commands import Group, claimed, command
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
@@ -97,6 +97,8 @@ def judged_file(
 
     if output and output.resolve() == file.resolve():
         raise UserError(f"{output} is the input; name another output file")
+    if output:
+        claimed(output)
     records = []
     pairs = []
     nulls = []

@@ -1,0 +1,140 @@
+"""Whatever a user's file or text holds, a public parser reads it or says in one line what is wrong.
+
+A small budget here; `pytest tests/test_parsers.py --hypothesis-profile deep` tries 20,000 each.
+"""
+
+import json
+from contextlib import suppress
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.models.names import split_options
+from lookuplab.results import claims
+from lookuplab.run import notebooks
+from lookuplab.run.cli import cli
+from lookuplab.run.commands import pairs
+from lookuplab.stackoverflow.corpus import load_snippets
+from lookuplab.stackoverflow.ds1000 import load_problems
+
+settings.register_profile("deep", max_examples=20_000)
+OPENED = [
+    *"[{(-&*!?'\"~\\",
+    "- ",
+    '{"a":',
+    "a: ",
+    "[[",
+    "!!int ",
+    "!!bool ",
+    "!!timestamp ",
+    "<<: ",
+]
+DEEP = st.tuples(st.sampled_from(OPENED), st.integers(1, 3000)).map(lambda one: one[0] * one[1])
+TEXT = st.text(st.sampled_from("[]{}()-:,\"'&*!|>?#%@~\\/=. \n\t\r\0\x85\ufeff\ud800aé1e"))
+TEXTS = st.lists(DEEP | TEXT | st.text(), max_size=3).map("".join)
+BYTES = st.binary() | TEXTS.map(lambda text: text.encode("utf-8", "surrogatepass"))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | TEXT,
+    lambda one: st.lists(one) | st.dictionaries(TEXT, one),
+    max_leaves=9,
+)
+
+
+def snippets(file):
+    return load_snippets(str(file))
+
+
+def problems(file):
+    return load_problems(str(file))
+
+
+FILES = {
+    ".jsonl": [lambda file: [*paths.json_lines(file)], snippets, problems],
+    ".yaml": [lambda file: notebooks.load_profile(str(file)), claims.load],
+    ".ipynb": [notebooks.read],
+}
+READERS = [(suffix, read) for suffix, readers in FILES.items() for read in readers]
+
+
+def read_or_one_line(read, *given):
+    with suppress(UserError):
+        return read(*given)
+
+
+@pytest.mark.parametrize(("suffix", "read"), READERS)
+@given(content=BYTES | VALUES.map(lambda one: json.dumps(one).encode()))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_file_is_read_or_refused(tmp_path, suffix, read, content):
+    (file := tmp_path / f"x{suffix}").write_bytes(content)
+    read_or_one_line(read, file)
+
+
+@given(source=TEXTS, tags=VALUES, kind=st.sampled_from(["code", "markdown"]) | VALUES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_cell_of_a_notebook_is_read_or_refused(tmp_path, source, tags, kind):
+    cell = {"cell_type": kind, "source": source, "metadata": {"tags": tags}}
+    parameters = {"cell_type": "code", "source": source, "metadata": {"tags": ["parameters"]}}
+    file = tmp_path / "x.ipynb"
+    file.write_text(json.dumps({"cells": [cell, parameters]}))
+    read_or_one_line(notebooks.read, file)
+
+
+@given(entry=VALUES, name=st.sampled_from(["parameters", "notebooks", "steps", "threads"]) | TEXT)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
+    (file := tmp_path / "x.yaml").write_text(json.dumps({name: entry}))
+    read_or_one_line(notebooks.load_profile, str(file))
+
+
+@pytest.mark.parametrize("declared", ["", 1, 0.5, True, None, ["a"], [1], {"a": "b"}], ids=str)
+@given(text=TEXTS)
+@settings(deadline=None)
+def test_any_value_of_a_parameter_is_read_or_refused(declared, text):
+    value = read_or_one_line(notebooks.fitted, declared, text)
+    assert value is None or declared is None or type(value) is type(declared)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [split_options, notebooks.split_values, paths.expanded, lambda text: pairs([text])],
+)
+@given(text=TEXTS)
+@settings(deadline=None)
+def test_any_name_is_read_or_refused(read, text):
+    read_or_one_line(read, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("deep.yaml", "parameters: " + "[" * 5000),
+        ("deep.yaml", "a: !!bool no such thing"),
+        ("odd.yaml", b"\xff\xfe\x00"),
+        ("nul.yaml", "parameters: {models: ['a\\0b']}\n\0"),
+    ],
+)
+def test_a_profile_that_cannot_be_read_is_one_line(tmp_path, name, content):
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = CliRunner().invoke(cli, ["run", "table1_base_models", "--profile", str(file)])
+    assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
+    assert result.output.startswith("error: profile ")
+
+
+def test_a_notebook_nested_too_deeply_is_one_line(tmp_path):
+    (file := tmp_path / "x.ipynb").write_text("[" * 100_000)
+    result = CliRunner().invoke(cli, ["run", str(file)])
+    assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
+    assert "nested too deeply" in result.output
+
+
+@pytest.mark.parametrize("name", ["~nobody-here/x", "a\0b", "\ud800x"])
+def test_a_name_that_is_no_path_is_one_line(name):
+    call = ["run", "table1_base_models", "--profile", "paper", "-p", f"models={name}"]
+    result = CliRunner().invoke(cli, [*call, "--dry-run"])
+    assert result.exit_code == 2 and result.output.startswith("error: "), result.output
+    assert f"{name!r} is no path" in result.output and result.output.count("\n") == 1

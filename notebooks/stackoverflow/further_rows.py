@@ -1,4 +1,4 @@
-"""Rows that one notebook has beside those of ``scores``: the greatest of
+"""Rows that one notebook has beside those of ``lookuplab.stackoverflow.scores``: the greatest of
 several changes (Figure 3), and what the budget cut (the token budget).
 """
 

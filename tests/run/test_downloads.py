@@ -92,6 +92,20 @@ def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_
     assert said.startswith("* corpus") and "licence: CC0" in said
 
 
+def test_the_name_of_a_group_fetches_every_member_and_no_other_download(kit, server):
+    entry = {"kind": "file", "size": len(CONTENT), "sha256": sha256(CONTENT), "licence": "CC0"}
+    entry |= {"address": f"http://127.0.0.1:{server.server_port}/corpus.bin", "purpose": "a test"}
+    texts = []
+    for name, group in {"of-one": "answers", "of-two": "answers", "answers-not": ""}.items():
+        list_source(kit, name, entry | {"group": group})
+        texts.append((kit.root / "data/sources.toml").read_text())
+    (kit.root / "data/sources.toml").write_text("\n".join(texts))
+    kit.said("data get answers")
+    fetched = {file.parent.name for file in paths.DOWNLOADS.glob("*/corpus.bin")}
+    assert fetched == {"of-one", "of-two"}
+    assert "it must be answers" in kit.said("data get answer", 2)
+
+
 def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
     get()
     file.unlink()

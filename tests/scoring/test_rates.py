@@ -22,7 +22,7 @@ from lookuplab.scoring.rates import (
     rate,
     wilson,
 )
-from lookuplab_notebooks.stackoverflow.scores import pass_at_k
+from lookuplab.stackoverflow.scores import pass_at_k
 
 
 def ends(found):

@@ -82,6 +82,18 @@ def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(grad
         assert "pass_at_1" in result.stderr
 
 
+def test_no_input_is_replaced_by_the_output(graded, written_file, tmp_path):
+    problems = written_file()
+    before = problems.read_bytes()
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(problems)
+    for output in (problems, link, tmp_path / "with space.jsonl"):
+        result = graded([GOOD], "-o", output)
+        assert result.exit_code == 2 and "name another output" in result.stderr, result.output
+    assert problems.read_bytes() == before
+    assert json.loads((tmp_path / "with space.jsonl").read_text()) == GOOD
+
+
 @pytest.mark.parametrize(
     ("numbers", "left_out", "said"),
     [

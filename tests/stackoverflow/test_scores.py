@@ -9,11 +9,11 @@ import written_problems as written
 from lookuplab.benchmark import judged
 from lookuplab.benchmark import written as given
 from lookuplab.errors import UserError
+from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.asking import Ds1000Bench
 from lookuplab.stackoverflow.ds1000 import load_problems
 from lookuplab.stackoverflow.grader import Grader
 from lookuplab_notebooks.stackoverflow import near_misses as nearness
-from lookuplab_notebooks.stackoverflow import scores
 from lookuplab_notebooks.stackoverflow.further_rows import greatest
 
 PASSED = [(1, 1), (0, 1), (0, 0), (1, 0, 0, 0), (0, 0)]

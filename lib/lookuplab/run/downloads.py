@@ -34,7 +34,8 @@ class Source:
 
     A file without a ``sha256`` is pinned by its first arrival: size and hash are written beside it,
     and a later download must match them. ``facts`` are a model's architecture, number of
-    parameters and the dtype of its files.
+    parameters and the dtype of its files. ``group``: a name that several entries share, which
+    means all of them.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Source:
     revision: str = UNPINNED
     facts: dict[str, Any] = field(default_factory=dict)
     packages: dict[str, str] = field(default_factory=dict)
+    group: str = ""
 
     def __str__(self) -> str:
         """What it is, its size, where it comes from and its licence."""
@@ -88,8 +90,14 @@ def _parsed(file: Path, _changed: int) -> dict[str, Source]:
 def find(name: str) -> Source:
     """One source by name. Raises UserError for an unknown one."""
     sources = load()
-    check_choice("the download", name, sources)
+    groups = dict.fromkeys(source.group for source in sources.values() if source.group)
+    check_choice("the download", name, [*sources, *([] if name in groups else groups)])
     return sources[name]
+
+
+def members(name: str) -> list[Source]:
+    """Return the sources of the group of that name, or the one source. Raises UserError."""
+    return [one for one in load().values() if one.group == name] or [find(name)]
 
 
 def pinned(name: str) -> str:

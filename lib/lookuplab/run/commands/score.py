@@ -16,7 +16,7 @@ import click
 from lookuplab.errors import UserError, check_choice
 from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cluster import joined
-from lookuplab.run.commands import Group, claimed, command
+from lookuplab.run.commands import Group, claimed, command, keep_inputs
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
@@ -95,8 +95,6 @@ def judged_file(
     """
     from lookuplab.benchmark import judged
 
-    if output and output.resolve() == file.resolve():
-        raise UserError(f"{output} is the input; name another output file")
     if output:
         claimed(output)
     records = []
@@ -218,6 +216,8 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     from lookuplab.cloudapi.specs import INDEX, load_index
     from lookuplab.cloudapi.validity import CallJudgement
 
+    if output:
+        keep_inputs(output, [INDEX])
     bench = CloudApiBench([], index=load_index(index or INDEX))
     records, frame = judged_file(
         bench, file, output, lambda record: call_of(record, bench.index), ["candidate"], False
@@ -283,10 +283,17 @@ def toolgen(
     from lookuplab.toolgen.evaluation import ToolGen, corpus_rows
     from lookuplab.toolgen.similarity import COLUMNS
 
+    def read(record: Line) -> "tuple[Any, Completion]":
+        function, completion = function_of(record)
+        if output:  # neither its own file nor another module of its repository
+            is_module = output.suffix == ".py" and function.root in output.resolve().parents
+            keep_inputs(output, [function.root / function.file, *([output] if is_module else [])])
+        return function, completion
+
     rules = rules_of(variant)
     with joined(scheduler, processors()) as cluster:
         bench = ToolGen([], rules, machines=cluster, strict=False)
-        records, frame = judged_file(bench, file, output, function_of, ["prediction"], False)
+        records, frame = judged_file(bench, file, output, read, ["prediction"], False)
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
     fields = [*COLUMNS, "dependencies", "covered", "passed", "lost", "messages"]
     write("id", records, frame[fields], output, rows, digits=3)
@@ -397,32 +404,14 @@ def ds1000(
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
-    """pass@1 of the problems all of whose samples are judged, by library and perturbation, and how
-    far perturbed problems are below those that they were made from (the paper's Figure 5).
+    """Return pass@1 of the problems all of whose samples are judged, by library and perturbation,
+    and how far perturbed problems are below those that they were made from (the paper's Figure 5).
     """
-    import pandas as pd
+    from lookuplab.stackoverflow import scores
 
-    from lookuplab.scoring.rates import paired_difference, rate, row
-
-    shares = frame.assign(passed=frame.passed.astype(float)).groupby("id").passed
-    share = shares.agg(lambda passed: passed.mean(skipna=False)).dropna()
-    scored = [task for task in tasks if task.id in share]
-    fields = [vars(task) | {"cluster": task.cluster, "share": share[task.id]} for task in scored]
-    rows = []
-    table = pd.DataFrame(fields).assign(all="all")
-    parts = [*dict.fromkeys(task.library for task in scored), *PERTURBATIONS, "all"]
-    for part in parts if scored else ():
-        some = table[table[["library", "perturbation", "all"]].eq(part).any(axis="columns")]
-        origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
-        both = some.join(origins.share.rename("before"), on=["library", "origin"], how="inner")
-        numbers = {}
-        if len(some):
-            numbers["percent"] = rate(some.share, some.cluster)
-        if part in PERTURBATIONS[1:] and len(both):
-            numbers["drop_points"] = paired_difference(both.share, both.before, both.cluster)
-        for metric, number in numbers.items():
-            rows.append(row("", f"problems/{part}", f"pass_at_1_{metric}", number.percent()))
-    return rows
+    table = scores.solved(tasks, frame, [1])
+    parts = [*table.library.unique(), *PERTURBATIONS, "all"]
+    return scores.rows({("", "problems"): table}, parts=parts)
 
 
 def as_published(record: Line) -> int:

@@ -46,7 +46,7 @@ def test_only_code_is_counted():
         ("lib", 105_000),
         ("notebooks", 49_000),  # 38,700 and notebooks/published, which is being written
         ("data/recipes", 34_764),  # with the trainings that lay beside notebooks
-        ("tests", 97_000),
+        ("tests", 97_200),
         ("data/paper", 500),
         ("docs", 1_613),
     ],

@@ -5,6 +5,7 @@ import json
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         asked = self.headers.get("Range", "")
         self.server.asked.append(asked)
-        if self.path != "/corpus.bin":
+        if self.path not in {"/corpus.bin", "/two.bin"}:
             self.send_error(404)
             return
         start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
@@ -92,17 +93,18 @@ def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_
     assert said.startswith("* corpus") and "licence: CC0" in said
 
 
-def test_the_name_of_a_group_fetches_every_member_and_no_other_download(kit, server):
+def test_the_name_of_a_group_fetches_its_members_into_one_folder_and_nothing_else(kit, server):
     entry = {"kind": "file", "size": len(CONTENT), "sha256": sha256(CONTENT), "licence": "CC0"}
     entry |= {"address": f"http://127.0.0.1:{server.server_port}/corpus.bin", "purpose": "a test"}
     texts = []
     for name, group in {"of-one": "answers", "of-two": "answers", "answers-not": ""}.items():
-        list_source(kit, name, entry | {"group": group})
+        address = entry["address"].replace("corpus", "two" if name == "of-two" else "corpus")
+        list_source(kit, name, entry | {"group": group, "address": address})
         texts.append((kit.root / "data/sources.toml").read_text())
     (kit.root / "data/sources.toml").write_text("\n".join(texts))
     kit.said("data get answers")
-    fetched = {file.parent.name for file in paths.DOWNLOADS.glob("*/corpus.bin")}
-    assert fetched == {"of-one", "of-two"}
+    fetched = {file.relative_to(paths.DOWNLOADS) for file in paths.DOWNLOADS.glob("*/*.bin")}
+    assert fetched == {Path("answers/corpus.bin"), Path("answers/two.bin")}
     assert "it must be answers" in kit.said("data get answer", 2)
 
 

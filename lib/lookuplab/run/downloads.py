@@ -60,8 +60,11 @@ class Source:
 
     @property
     def path(self) -> Path:
-        """Where a file is kept; hub models and data sets stay in the hub's own cache."""
-        return paths.DOWNLOADS / self.name / self.address.rsplit("/", 1)[-1].split("?")[0]
+        """Where a file is kept, a group's files in one folder; hub models and data sets stay in the
+        hub's own cache.
+        """
+        folder = paths.DOWNLOADS / (self.group or self.name)
+        return folder / self.address.rsplit("/", 1)[-1].split("?")[0]
 
     @property
     def folder(self) -> Path:

@@ -19,9 +19,10 @@ help:  ## what there is
 
 reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/, an audit, what the papers' claims come to, the report; COLD=1: without the record, about an hour
 	@$(RUN) lookuplab reproduce --profile mini $(if $(COLD),--cold,--audit 2%) $(addprefix -j,$(strip $(JOBS)))
+	@$(RUN) lookuplab reproduce --profile published $(addprefix -j,$(strip $(JOBS)))
 	@$(RUN) lookuplab claims --profile mini
 	@$(RUN) lookuplab report --profile mini
-	@if git rev-parse --quiet --verify HEAD >/dev/null 2>&1; then $(RUN) lookuplab verify --profile mini; \
+	@if git rev-parse --quiet --verify HEAD >/dev/null 2>&1; then $(RUN) lookuplab verify --profile mini && $(RUN) lookuplab verify --profile published; \
 		else echo "no git checkout: there are no committed figures to compare with"; fi
 
 lab: $(VENV)/.installed  ## JupyterLab on the notebooks

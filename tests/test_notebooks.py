@@ -11,6 +11,7 @@ import stand_in
 import yaml
 
 from lookuplab import paths
+from lookuplab.errors import UserError
 from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan, profile_names
 
 ALL = all_notebooks()
@@ -30,15 +31,25 @@ def test_a_notebook_has_no_outputs_and_a_reason_for_each_parameter(notebook):
     assert len(tagged) == 1
     for cell in cells:
         assert not cell.outputs and cell.execution_count is None, f"clear the outputs: {cell}"
-    assert notebook.parameters.get("profile") == "mini", "the default is the mini profile"
+    homes = ["mini", *(["published"] if notebook.paper == "published" else [])]
+    assert notebook.parameters.get("profile") in homes, "the default is the mini profile"
     for line in tagged[0].source.splitlines():
         assert "#" in line, f"no reason at the end of: {line}"
 
 
 @pytest.mark.parametrize("profile", profile_names())
 def test_every_profile_fits_every_notebook(profile):
-    for notebook in ALL:
-        plan(notebook, load_profile(profile))
+    chosen = load_profile(profile)
+    covered = [notebook for notebook in ALL if chosen.covers(notebook)]
+    assert covered
+    for notebook in covered:
+        plan(notebook, chosen)
+
+
+def test_a_notebook_of_another_profile_is_refused_with_the_name_of_its_own():
+    for name, profile in (("published/ds1000", "mini"), ("table1_base_models", "published")):
+        with pytest.raises(UserError, match=f"give --profile {find(name).home}"):
+            plan(find(name), load_profile(profile))
 
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])

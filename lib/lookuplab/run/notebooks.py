@@ -37,6 +37,7 @@ from lookuplab.run import downloads
 
 PROFILES = Path(__file__).with_name("profiles")
 KEY_VARIABLE = "OPENAI_API_KEY"
+PUBLISHED = "published"  # the profile of notebooks about answers that others published
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # with classes counted over public code
 _MATERIALS = ("repository", "package", "corpus")  # what a notebook of `own` is about
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
@@ -81,6 +82,12 @@ class Notebook:
     @property
     def id(self) -> str:
         return f"{self.paper}/{self.name}"
+
+    @property
+    def home(self) -> str:
+        """Return the profile that its own parameters name; mini without a name."""
+        named = self.parameters.get("profile")
+        return named if named in profile_names() else "mini"
 
     @property
     def made(self) -> list[str]:
@@ -211,6 +218,12 @@ class Profile:
         # no two hub models share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
         folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
         return f"{self.file.stem}/{'+'.join(folders)}".rstrip("/")
+
+    def covers(self, notebook: Notebook) -> bool:
+        """Return whether it runs a notebook: the profile ``published`` those that name it, each
+        other profile the others.
+        """
+        return (notebook.home == PUBLISHED) == (self.file.stem == PUBLISHED)
 
     @property
     def _models(self) -> list[str]:
@@ -368,6 +381,11 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     are run; what the profile has for a path that does not exist (``otherwise``) is used. Raises
     UserError for an unknown name or a wrong type.
     """
+    if not profile.covers(notebook):
+        raise UserError(
+            f"{notebook.id} does not run in the profile {profile.name}: give --profile "
+            f"{notebook.home}"
+        )
     declared = notebook.parameters
     given = given or {}
     profile = replace(profile, given={**profile.given, **given})

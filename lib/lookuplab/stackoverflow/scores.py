@@ -115,3 +115,14 @@ def _rows(
                 for metric, number in numbers.items()
             ]
     return rows
+
+
+def beside_print(passed: pd.Series, printed: float) -> dict[str, int]:
+    """Return how many of these answers ``passed`` (True, False or None) and how many were
+    ``printed`` as a percentage of all of them, how many are ``not_judged``, and how many problems
+    ``apart`` ours is: 0 if some outcome of those not judged gives the printed count.
+    """
+    ours, unknown = int(passed.eq(True).sum()), int(passed.isna().sum())
+    count = round(printed * len(passed) / 100)
+    apart = min(max(count, ours), ours + unknown) - count
+    return {"passed": ours, "printed": count, "not_judged": unknown, "apart": apart}

@@ -15,7 +15,7 @@ from lookuplab.work.progress import Progress
 
 
 @command()
-def verify(name: str | None = None, *, profile: str = "mini") -> None:
+def verify(name: str | None = None, *, profile: str = "") -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers.
     Nothing is run.
 
@@ -38,8 +38,8 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
     """
     from lookuplab.results import verify as verifying
 
-    folder = load_profile(profile).name
     notebooks = selected([name] if name else [])
+    folder = load_profile(profile or (notebooks[0].home if name else "mini")).name
     makers = {id: notebook.id for notebook in notebooks for id in notebook.artifacts}
     old = verifying.committed(folder)
     new = verifying.fresh(paths.FIGURES / folder)

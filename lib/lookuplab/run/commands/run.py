@@ -52,7 +52,7 @@ from lookuplab.run.runner import (
 def run(
     notebook: str,
     *,
-    profile: str = "mini",
+    profile: str = "",
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
     gpu: str = "H100",
@@ -78,7 +78,8 @@ def run(
       lookuplab run table1_base_models --profile paper --shard 3/8
 
     Args:
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
+            one that the notebook's own parameters name.
         parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; quotes, brackets
             or a backslash protect a comma ('questions=["sort, then reverse", "b"]').
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
@@ -89,7 +90,8 @@ def run(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
-    job = plan(find(notebook), load_profile(profile), pairs(parameter))
+    found = find(notebook)
+    job = plan(found, load_profile(profile or found.home), pairs(parameter))
     part = part_of(shard)
     code = execute([job], 1, scheduler, gpu if dry_run else "", again=True, part=part)
     if code == 0 and part.draws and not dry_run:
@@ -108,7 +110,7 @@ def run(
 def reproduce(
     paper: str | None = None,
     *,
-    profile: str = "mini",
+    profile: str = "",
     parameter: tuple[str, ...] = (),
     jobs: int = 0,
     again: bool = False,
@@ -154,7 +156,8 @@ def reproduce(
       accelerate launch --multi_gpu --num_processes 4 -m lookuplab reproduce cloudapibench
 
     Args:
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
+            one that the notebook's own parameters name.
         parameter: NAME=VALUE sets a parameter of the notebooks of PAPER; repeatable.
         jobs: Number of notebooks to run at once, among which the graphics cards are divided
             (default: the number of cards for models that need one, else of processors).
@@ -175,10 +178,11 @@ def reproduce(
     part = part_of(shard)
     if (cold or audit) and part.of > 1:
         raise UserError("--cold and --audit run in one process")
-    given, chosen = pairs(parameter), load_profile(profile)
+    own = all_notebooks(paper)
+    given, chosen = pairs(parameter), load_profile(profile or (own[0].home if paper else "mini"))
     if given and not paper:
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
-    notebooks = [notebook for notebook in all_notebooks(paper) if paper or not notebook.on_demand]
+    notebooks = [one for one in own if paper or (chosen.covers(one) and not one.on_demand)]
     for name in given:
         check_choice(f"the parameter for {paper}", name, settable(notebooks))
     chosen = replace(chosen, given={**chosen.given, **given})
@@ -237,12 +241,15 @@ def audit(
     """
     from lookuplab.run import audit as auditing  # takes seconds
 
-    notebooks = [one for one in selected(names) if names or not one.on_demand]
+    chosen = load_profile("mini")
+    notebooks = [
+        one for one in selected(names) if names or (chosen.covers(one) and not one.on_demand)
+    ]
     begun = auditing.begin(share)
     place = auditing.folder()
     planned = [
         replace(
-            plan(notebook, load_profile("mini")),
+            plan(notebook, chosen),
             output=place / f"{notebook.id}.ipynb",
             figures=place / "figures",
             environment=auditing.audit_environment(begun),
@@ -257,7 +264,7 @@ def sweep(
     notebook: str,
     *,
     parameter: tuple[str, ...] = (),
-    profile: str = "mini",
+    profile: str = "",
     jobs: int = 0,
     shard: str = "",
     scheduler: str | None = None,
@@ -277,7 +284,8 @@ def sweep(
     Args:
         parameter: NAME=A,B,C: the values of a parameter (put lists in brackets, and a value with a
             comma in quotes); repeatable.
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
+            one that the notebook's own parameters name.
         jobs: Number of notebooks to run at once (default: the number of processors).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -285,7 +293,8 @@ def sweep(
 
     from lookuplab.results.artifact import read_csv, to_csv
 
-    swept, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
+    swept, grid = find(notebook), pairs(parameter)
+    chosen = load_profile(profile or swept.home)
     folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
     values = {name: split_values(text) for name, text in grid.items()}
     cases = []
@@ -326,16 +335,17 @@ def status(*, profile: str = "mini") -> None:
       lookuplab status --profile paper/bigcode/starcoder2-3b
 
     Args:
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
+            one that the notebook's own parameters name.
     """
     chosen = load_profile(profile)
-    for notebook in all_notebooks():
+    for notebook in filter(chosen.covers, all_notebooks()):
         artifacts = " ".join(notebook.made[len(notebook.artifacts) :])
         click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
 
 
 @command()
-def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
+def draw(artifact: str | None = None, *, profile: str = "") -> None:
     """Redraw the pictures and rewrite the result sentences from the artifacts' CSVs.
 
     All artifacts are redrawn, or only those of the notebook that makes ARTIFACT. No model is
@@ -349,14 +359,16 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
       lookuplab draw --profile paper
 
     Args:
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
+            one that the notebook's own parameters name.
     """
     from lookuplab.results.artifact import Artifact, read_record
 
-    chosen = made_profile(profile)
+    notebooks = [find(artifact)] if artifact else all_notebooks()
+    chosen = made_profile(profile or (notebooks[0].home if artifact else "mini"))
     drawn: list[str] = []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
-    for notebook in [find(artifact)] if artifact else all_notebooks():
+    for notebook in notebooks:
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
         if places and all(place.with_suffix(".json").is_file() for place in places):
             recorded = read_record(places[0])["parameters"]

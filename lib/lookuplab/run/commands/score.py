@@ -5,6 +5,8 @@ counted in a table. A benchmark adds how a line becomes a task and a completion,
 shows.
 """
 
+import gzip
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,6 +17,7 @@ import click
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.paths import json_lines, write_lines
+from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, claimed, command, keep_inputs
 from lookuplab.stackoverflow import grader
@@ -348,7 +351,8 @@ def ds1000(
     and error. The table shows pass@1 (mean over problems) by library and by kind of perturbation,
     how far perturbed problems are below those that they were made from, and, if problems differ in
     their number of samples, passed (the average pass rate, mean over answers). Intervals are
-    clustered by origin problem.
+    clustered by origin problem. If the file is one of `lookuplab data get ds1000-answers`, known by
+    its sha256, lines below the table put our counts beside the printed ones.
 
     \b
     Examples:
@@ -388,7 +392,7 @@ def ds1000(
     rows = pass_rows(tasks, frame)
     if frame.groupby("id").size().nunique() > 1:  # else this mean is pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
-    notes = [f"sandbox: {runs.sandbox}"]
+    notes = [f"sandbox: {runs.sandbox}", *beside_print(file, frame)]
     if excluded:
         notes.append(f"left out by name: {', '.join(sorted(excluded))}")
     if texts["further"]:
@@ -401,6 +405,29 @@ def ds1000(
         )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
+
+
+def beside_print(file: Path, frame: "pd.DataFrame") -> list[str]:
+    """Return a line a library with our count and the printed one, if the file, unpacked, is one
+    of the published ones that data/sources.toml lists, and all of it is scored.
+    """
+    from lookuplab.results import paper
+    from lookuplab.stackoverflow import scores
+
+    content = file.read_bytes() if file.is_file() else b""
+    content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    known = {one.sha256: one.name for one in downloads.load().values() if one.group}
+    name = known.get(hashlib.sha256(content).hexdigest(), "").removeprefix("ds1000-answers-")
+    printed = paper.values("published", "ds1000")
+    printed = printed[printed.model == name].set_index("condition")
+    lines = []
+    for library, value in printed.value.items():
+        part = frame if library == "all" else frame[frame.library == library]
+        if len(part) == printed.n[library]:
+            counts = scores.beside_print(part.passed, value)
+            told = ", ".join(f"{what.replace('_', ' ')} {count}" for what, count in counts.items())
+            lines.append(f"{name}, {library}, problems of {len(part)}: {told}")
+    return lines
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:

@@ -1,0 +1,279 @@
+"""Verdicts on published answers to DS-1000: the committed ones, judging again, and their rows.
+
+``data/published/ds1000/verdicts.csv.gz`` has a row for each model and problem: labels of the
+problem, ``passed`` (1, 0 or empty if it cannot be judged), ``cause`` of a failure, and
+``repaired``, the verdict if code is cut out of the answer without losing fenced or unindented code.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+
+from lookuplab import paths
+from lookuplab.benchmark import judged, written
+from lookuplab.errors import UNPARSABLE
+from lookuplab.models.store import hashed
+from lookuplab.results.paper import attach
+from lookuplab.run import downloads
+from lookuplab.run.commands import command, run_module
+from lookuplab.scoring.rates import bare_row, mcnemar, rate, row
+from lookuplab.stackoverflow import scores
+from lookuplab.stackoverflow.asking import Ds1000Bench
+from lookuplab.stackoverflow.ds1000 import (
+    INSERT,
+    LIBRARIES,
+    PERTURBATIONS,
+    TEST_FUNCTIONS,
+    Problem,
+    load_problems,
+    program,
+    template,
+)
+from lookuplab.stackoverflow.grader import Grader, environment
+
+GROUP = "ds1000-answers"
+FILE = paths.DATA / "published" / "ds1000" / "verdicts.csv.gz"
+LABELS = ["id", "library", "library_id", "perturbation", "origin"]
+CAUSES = ("does not compile", "exception", "wrong value", "text check", "stopped")
+_WAYS = ("official", "repaired")
+
+
+def committed(models: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the committed verdicts of these models, by default of all: columns ``model``, LABELS,
+    ``passed`` and ``repaired`` (True, False or None) and ``cause``.
+    """
+    frame = pd.read_csv(FILE, dtype=str, keep_default_na=False)
+    words = {"1": True, "0": False, "": None}
+    for way in ("passed", "repaired"):
+        frame[way] = [words[text] for text in frame[way]]
+    return frame[frame.model.isin(models)] if models else frame
+
+
+def judge(models: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the same frame, judged anew: fetches problems, answers and grader if they are missing.
+
+    Raises UserError without a network and without them.
+    """
+    problems = load_problems(downloads.get(downloads.find("ds1000")))
+    downloads.get(downloads.find("ds1000-grader"))
+    grader = Grader(environment("ds1000-grader"))
+    frames = []
+    for source in downloads.members(GROUP):
+        name = source.name.removeprefix(f"{GROUP}-")
+        if not models or name in models:
+            answers = [record for _, record in paths.json_lines(downloads.get(source))]
+            frames.append(verdicts_on(problems, answers, grader).assign(model=name))
+    return pd.concat(frames, ignore_index=True)[["model", *LABELS, "passed", "cause", "repaired"]]
+
+
+def verdicts_on(
+    problems: Sequence[Problem], answers: Sequence[dict[str, Any]], grader: Grader
+) -> pd.DataFrame:
+    """Return LABELS, ``passed``, ``cause`` and ``repaired`` for answers with the fields ``id`` and
+    ``code``, in the form of DS-1000's authors.
+    """
+    tasks = {problem.id: problem for problem in problems}
+    ids = [_id(answer) for answer in answers]
+    texts = [code if isinstance(code := one["code"], str) else code[0] for one in answers]
+    pairs = [(tasks[id], written(id, text)) for id, text in zip(ids, texts, strict=True)]
+    frames = {
+        way: judged(Ds1000Bench(problems, grader, variant=way, indent=way == _WAYS[1]), pairs)
+        for way in _WAYS
+    }
+    official = frames[_WAYS[0]]
+    labels = [{name: getattr(task, name) for name in LABELS} for task, _ in pairs]
+    return pd.DataFrame(labels).assign(
+        passed=official.passed,
+        cause=causes([task for task, _ in pairs], official, grader),
+        repaired=frames[_WAYS[1]].passed,
+    )
+
+
+def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> list[str]:
+    """Return why each answer of a frame of ``judged`` failed: one of CAUSES, for an exception with
+    its type (``exception KeyError``); "not judged" with the reason's beginning; "" if it passed.
+
+    A text check is at fault if the test of the values passes alone.
+    """
+    found = []
+    for task, passed, code, error in zip(
+        tasks, frame.passed, frame.solution, frame.error, strict=True
+    ):
+        kind = error.partition(":")[0]
+        if passed is None:
+            found.append("no reference" if "reference" in error else "one process")
+        elif passed:
+            found.append("")
+        elif not _compiles(task, code):
+            found.append(CAUSES[0])
+        elif not kind.isidentifier():
+            found.append(CAUSES[4])
+        elif kind != "AssertionError":
+            found.append(f"{CAUSES[1]} {kind}")
+        else:
+            found.append(CAUSES[2])
+    asked = [
+        at
+        for at, cause in enumerate(found)
+        if cause == CAUSES[2] and f"{TEST_FUNCTIONS[1]}(" in tasks[at].context
+    ]
+    alone = [program(tasks[at], frame.solution[at], TEST_FUNCTIONS[:1]) for at in asked]
+    for at, outcome in zip(asked, grader.outcomes(alone), strict=True):
+        found[at] = CAUSES[3] if outcome.passed else found[at]
+    return found
+
+
+def _compiles(problem: Problem, code: str) -> bool:
+    try:
+        compile(template(problem.context).replace(INSERT, code) or code, "answer", "exec")
+    except UNPARSABLE:
+        return False
+    return True
+
+
+@command()
+def check(folder: Path, *, count: int = 60) -> None:
+    """Judge a sample of the published answers in FOLDER and compare with the committed verdicts.
+
+    FOLDER has ds1000.jsonl.gz and MODEL-answers.jsonl.gz. A hash of model and problem chooses. The
+    exit code is 1 if a verdict or a cause differs.
+
+    \b
+    Example:
+      python -m lookuplab_notebooks.published.verdicts FOLDER
+
+    Args:
+        count: Number of answers.
+    """
+    problems = load_problems(folder / "ds1000.jsonl.gz")
+    grader = Grader(environment("ds1000-grader"))
+    old = committed()
+    files = {name: folder / f"{name}-answers.jsonl.gz" for name in old.model.unique()}
+    old = old[[files[name].is_file() for name in old.model]]
+    chosen = sorted(old.index, key=lambda at: hashed(f"{old.model[at]} {old.id[at]}"))[:count]
+    old = old.loc[sorted(chosen)]
+    differing = []
+    for name, part in old.groupby("model", sort=False):
+        answers = [one for _, one in paths.json_lines(files[name]) if _id(one) in set(part.id)]
+        new = verdicts_on(problems, answers, grader).set_index("id").loc[part.id]
+        columns = ["passed", "cause", "repaired"]
+        same = new[columns].eq(part.set_index("id")[columns]) | new[columns].isna()
+        differing += [f"{name} {id}" for id in same.index[~same.all(axis="columns")]]
+    click.echo(f"{len(old)} published answers judged again, {len(differing)} differ")
+    click.echo("\n".join(differing))
+    sys.exit(bool(differing))
+
+
+def _id(answer: dict[str, Any]) -> str:
+    return str(answer["id"] if "id" in answer else answer["metadata"]["problem_id"])
+
+
+def tables(frame: pd.DataFrame, way: str = "passed") -> dict[tuple[str, str], pd.DataFrame]:
+    """Return (model, "") -> the table of ``scores.solved`` of its verdicts in column ``way``."""
+    texts = dict.fromkeys(("prompt", "reference", "context"), "")
+    return {
+        (str(model), ""): scores.solved(
+            [Problem(**texts, **labels) for labels in part[LABELS].to_dict("records")],
+            part.assign(passed=part[way]),
+            [1],
+        )
+        for model, part in frame.groupby("model", sort=False)
+    }
+
+
+def library_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return pass@1 by library and in all, with the printed number, for each model; what
+    ``repaired`` saves; how many problems apart we and print are; and the causes of failures.
+    """
+    own = tables(frame)
+    rows = scores.rows(own, parts=[*LIBRARIES, "all"])
+    ways = {
+        (model, way): table
+        for way, column in zip(_WAYS, ("passed", "repaired"), strict=True)
+        for (model, _), table in tables(frame, column).items()
+    }
+    rows += _saved(ways)
+    named = pd.DataFrame(rows).assign(condition=lambda table: table.condition.str.lstrip("/"))
+    table = attach(named, paper="published", artifact="ds1000")
+    return pd.concat([table, pd.DataFrame(_apart(frame, table) + _failures(frame))])
+
+
+def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
+    """Return the change by ``repaired``, paired by problem, with McNemar's counts and p value."""
+    rows = []
+    for model in dict.fromkeys(model for model, _ in ways):
+        before, after = (ways[model, way] for way in _WAYS)
+        both = {(model, way): ways[model, way] for way in _WAYS}
+        rows += [one for one in scores.rows(both, [_WAYS]) if " - " in one["condition"]]
+        shared = before.index.intersection(after.index)
+        lost, won, p = mcnemar(before.passed[shared] > 0, after.passed[shared] > 0)
+        n = len(shared)
+        condition = "repaired/all - official/all"
+        for metric, value in {"won_problems": won, "lost_problems": lost, "mcnemar_p": p}.items():
+            rows.append(bare_row(model, condition, metric, value, n))
+    return rows
+
+
+def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return, for each printed number, how many more problems we find solved than printed, beyond
+    what answers that we cannot judge explain: 0 if some outcome of theirs gives the printed count.
+    """
+    rows = []
+    for one in table[table.paper_value.notna()].itertuples():
+        part = frame[frame.model == one.model]
+        part = part if one.condition == "all" else part[part.library == one.condition]
+        counts = scores.beside_print(part.passed, one.paper_value)
+        rows += [
+            bare_row(one.model, one.condition, f"{name}_problems", count, len(part))
+            for name, count in counts.items()
+        ]
+    return rows
+
+
+def _failures(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the causes in percent of each model's failures, clustered, and each type of exception
+    as a count.
+    """
+    rows = []
+    for model, part in frame[frame.passed.eq(False)].groupby("model", sort=False):
+        clusters = part.library + " " + part.origin
+        kinds = part.cause.str.partition("exception ")
+        for cause in CAUSES:
+            share = rate(part.cause.str.startswith(cause), clusters).percent()
+            metric = "compile_error" if cause == CAUSES[0] else cause.replace(" ", "_")
+            rows.append(row(str(model), "failures", f"{metric}_percent", share))
+        for kind, count in kinds[2][kinds[1] != ""].value_counts().items():
+            rows.append(bare_row(str(model), f"exception/{kind}", "answers", count, len(part)))
+    return rows
+
+
+def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return pass@1 by kind of perturbation, the drop below the original problems (paired,
+    clustered), and p values of the drops with Holm's correction over all of them in the picture.
+    """
+    from statsmodels.stats.multitest import multipletests
+
+    own = tables(frame)
+    rows = scores.rows(own, parts=[*PERTURBATIONS, "all"])
+    tests = []
+    for (model, _), table in own.items():
+        origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
+        both = table.join(origins.passed.rename("before"), on=["library", "origin"], how="inner")
+        for kind in PERTURBATIONS[1:]:
+            part = both[both.perturbation == kind]
+            lost, won, p = mcnemar(part.before > 0, part.passed > 0)
+            tests.append((model, kind, lost, won, p, len(part)))
+    holm = multipletests([test[4] for test in tests], method="holm")[1]
+    for (model, kind, lost, won, _, n), p in zip(tests, holm, strict=True):
+        for metric, value in {"lost_problems": lost, "won_problems": won, "holm_p": p}.items():
+            rows.append(bare_row(model, kind, metric, value, n))
+    named = pd.DataFrame(rows).assign(condition=lambda table: table.condition.str.lstrip("/"))
+    return attach(named, paper="published", artifact="perturbations")
+
+
+if __name__ == "__main__":
+    run_module(check)

@@ -1,0 +1,202 @@
+"""What documents do to real answers: Gorilla's judged answers (``apibench``), paired by question.
+
+All intervals are clustered by the call that a question asks for. A model that was trained with the
+right document in its prompt (RT) has no usable answers without one, so the comparison with *none*
+is that of the model trained without documents (FT).
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lookuplab import paths
+from lookuplab.scoring.rates import (
+    Array,
+    average,
+    bare_row,
+    jackknife,
+    mcnemar,
+    of_number,
+    paired_difference,
+    rate,
+    row,
+)
+
+VERDICTS = paths.DATA / "published/apibench/verdicts.csv.gz"
+OFFICIAL = VERDICTS.with_name("official_counts.csv")
+NAMES = {"FT": "gorilla-7b-ft", "RT": "gorilla-7b-rt"}
+KINDS = ("right", "wrong_same_domain", "wrong_other_domain", "wrong")
+MEASURES = ("reference", "domain", "official_correct")
+Rows = list[dict[str, Any]]
+
+
+def load(file: Path = VERDICTS) -> pd.DataFrame:
+    """Return the committed verdicts, a row for each published answer."""
+    return typed(pd.read_csv(file))
+
+
+def typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return verdicts with booleans that may be missing."""
+    columns = [*MEASURES, "official_hallucinated", "invented", "no_call"]
+    return frame.assign(**{name: frame[name].astype("boolean") for name in columns})
+
+
+def counts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return what the official rule counts in each file: hub, model, arm -> answers, correct,
+    hallucinated.
+    """
+    grouped = frame.groupby(["hub", "model", "arm"])
+    sums = {"correct": "official_correct", "hallucinated": "official_hallucinated"}
+    columns = {name: grouped[column].sum().astype(int) for name, column in sums.items()}
+    return pd.DataFrame({"answers": grouped.size(), **columns})
+
+
+def official_counts() -> pd.DataFrame:
+    """Return what the authors' own scripts count, in the form of ``counts``."""
+    return pd.read_csv(OFFICIAL).set_index(["hub", "model", "arm"])
+
+
+def usable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers that say something about documents: without those of RT whose file claims
+    that no document was shown, and those whose reference cannot be compared.
+    """
+    is_odd = (frame.model == "RT") & (frame.arm == "0_shot")
+    return frame[~is_odd & frame.reference.notna() & (frame.document != "unknown")]
+
+
+def of_kind(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Return the answers before which stood a document of a kind; *wrong* is both wrong kinds."""
+    return frame[frame.document.str.startswith(kind)]
+
+
+def parts(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Return each hub and all of them together, by name."""
+    yield from frame.groupby("hub", sort=False)
+    yield "all", frame
+
+
+def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Return FT's answers after a document of a kind, with those to the same questions without one
+    in columns that end in ``_none``.
+    """
+    ours = frame[frame.model == "FT"]
+    alone = of_kind(ours, "none").set_index(["hub", "question"])[[*MEASURES]]
+    return of_kind(ours, kind).join(
+        alone, on=["hub", "question"], suffixes=("", "_none"), how="inner"
+    )
+
+
+def level_rows(frame: pd.DataFrame) -> Rows:
+    """Return the rates after each kind of document: condition ``right/torchhub``."""
+    rows = []
+    columns = [*MEASURES, "official_hallucinated", "invented", "no_call"]
+    for model, (hub, part) in product(NAMES, parts(frame)):
+        for kind in ("none", *KINDS):
+            some = of_kind(part[part.model == model], kind)
+            for name in columns if len(some) else ():
+                number = rate(some[name].astype(float), some.cluster).percent()
+                rows.append(row(NAMES[model], f"{kind}/{hub}", f"{name}_percent", number))
+    return rows
+
+
+def change_rows(frame: pd.DataFrame) -> Rows:
+    """Return what a document changes, paired by question: ``right/all - none/all`` in points, and
+    the counts that the exact McNemar test compares.
+    """
+    rows = []
+    for hub, part in parts(frame):
+        for kind, name in product(KINDS, MEASURES):
+            both = paired(part, kind)
+            if both.empty:
+                continue
+            before, after = both[f"{name}_none"].astype(float), both[name].astype(float)
+            condition = f"{kind}/{hub} - none/{hub}"
+            number = paired_difference(before, after, both.cluster).percent()
+            rows.append(row(NAMES["FT"], condition, f"{name}_change_points", number))
+            test = mcnemar(before, after)
+            for metric, value in zip(("lost", "gained", "p"), test, strict=True):
+                rows.append(bare_row(NAMES["FT"], condition, f"{name}_{metric}", value, len(both)))
+    return rows
+
+
+def loss_rows(frame: pd.DataFrame) -> Rows:
+    """Return the share of the questions right without a document that are wrong after one."""
+    rows = []
+    for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):
+        both = paired(part, kind)
+        right = both[both[f"{name}_none"].fillna(False).astype(bool)]
+        if len(right):
+            number = rate(1 - right[name].astype(float), right.cluster).percent()
+            rows.append(row(NAMES["FT"], f"{kind}/{hub}", f"{name}_lost_percent", number))
+    return rows
+
+
+def break_even_rows(frame: pd.DataFrame) -> Rows:
+    """Return the precision of a retriever at which documents neither help nor hurt, in percent.
+
+    At a precision p, documents change the rate by p * right + (1 - p) * wrong, with the paired
+    changes of ``change_rows``. Above 100 no retriever is precise enough; where wrong documents do
+    no harm, every one is.
+    """
+    rows = []
+    for (hub, part), name in product(parts(frame), MEASURES):
+        both = pd.concat([paired(part, "right").assign(is_right=True), paired(part, "wrong")])
+        is_right = both.pop("is_right").eq(True).to_numpy()
+        change = (both[name].astype(float) - both[f"{name}_none"].astype(float)).to_numpy()
+
+        def precision(weights: Array, change: Array = change, is_right: Array = is_right) -> Array:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                right, wrong = (
+                    weights @ (change * some) / (weights @ some) for some in (is_right, ~is_right)
+                )
+                return np.asarray(100 * -wrong / (right - wrong))
+
+        [number] = jackknife(precision, both.cluster, of_number)
+        rows.append(row(NAMES["FT"], hub, f"{name}_break_even_percent", number))
+    return rows
+
+
+def protection_rows(frame: pd.DataFrame) -> Rows:
+    """Return RT minus FT after the same documents, paired by question and arm, in points."""
+    rows = []
+    keys = ["hub", "arm", "question"]
+    second = frame[frame.model == "RT"].set_index(keys)[[*MEASURES]]
+    both = frame[frame.model == "FT"].join(second, on=keys, suffixes=("", "_rt"), how="inner")
+    for (hub, part), kind, name in product(parts(both), KINDS, MEASURES):
+        some = of_kind(part, kind)
+        if len(some):
+            ft, rt = some[name].astype(float), some[f"{name}_rt"].astype(float)
+            number = paired_difference(ft, rt, some.cluster).percent()
+            model = f"{NAMES['RT']} - {NAMES['FT']}"
+            rows.append(row(model, f"{kind}/{hub}", f"{name}_change_points", number))
+    return rows
+
+
+def rule_rows(frame: pd.DataFrame) -> Rows:
+    """Return how far the two rules agree on *right domain*, and what of a document's effect is the
+    official rule's: its change minus that under the clean rule, on the same answers, in points.
+    """
+    rows = []
+    for model, (hub, part) in product(NAMES, parts(frame)):
+        some = part[part.model == model]
+        same = some.official_correct == some.domain
+        number = rate(same.astype(float), some.cluster).percent()
+        rows.append(row(NAMES[model], f"agreement/{hub}", "same_verdict_percent", number))
+        matrix = pd.crosstab(some.official_correct, some.domain)
+        expected = (matrix.sum(axis=0) * matrix.sum(axis=1)).sum() / matrix.to_numpy().sum() ** 2
+        kappa = (same.mean() - expected) / (1 - expected)
+        rows.append(bare_row(NAMES[model], f"agreement/{hub}", "kappa", kappa, len(some)))
+    for (hub, part), kind in product(parts(frame), KINDS):
+        both = paired(part, kind)
+        if len(both):
+            official, clean = (
+                both[name].astype(float) - both[f"{name}_none"].astype(float)
+                for name in ("official_correct", "domain")
+            )
+            number = average(100 * (official - clean), both.cluster)
+            rows.append(row(NAMES["FT"], f"{kind}/{hub}", "rule_points", number))
+    return rows

@@ -1,0 +1,182 @@
+"""APIBench: the authors' rule with its quirks, the clean rule, and what documents change."""
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookuplab_notebooks.published import documents
+from lookuplab_notebooks.published.apibench import (
+    CORRECT,
+    HALLUCINATED,
+    WRONG,
+    Question,
+    calls_in,
+    cut_call,
+    database_call,
+    document_of,
+    marked_part,
+    official_verdict,
+)
+
+HUB = "tensorflowhub"
+ROWS = {"hub.load('https://x/cat/1')": "Cats", "hub.load('https://x/dog/1')": "Dogs"}
+DATABASE = [row for call, domain in ROWS.items() if (row := database_call(HUB, call, domain))]
+
+
+def verdict(text, domain="Cats", hub=HUB, database=DATABASE):
+    return official_verdict(hub, text, domain, database)
+
+
+# The authors' rule
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("<<<api_call>>>: f(1), <<<api_provider>>>: X", "f(1)"),
+        ("api_call>>>: f(1) then f(2) api_call: g(3)", "f(1) then f(2)"),  # up to the next mark
+        ("'api_call': 'f(1)', 'api_provider'", "'f(1)"),  # the colon, and one more character
+        ("api_call f(1)", "(1)"),  # without a colon from the third character
+        ("api_call: f, x", "f, "),  # without a bracket the last character goes
+        ("f(1)", None),
+    ],
+)
+def test_the_official_cut_is_by_characters(text, cut):
+    assert cut_call(text) == cut
+
+
+def test_the_official_rule_asks_for_a_call_of_the_right_domain_not_for_the_reference():
+    answer = "<<<api_call>>>: hub.load('https://x/dog/1'), <<<api_provider>>>"
+    assert verdict(answer, "Dogs") == CORRECT
+    assert verdict(answer, "Cats") == WRONG
+    assert verdict(answer.replace("dog", "cow"), "Dogs") == HALLUCINATED
+
+
+def test_without_the_function_the_official_rule_looks_into_the_sub_tree_visited_last():
+    # which is the leftmost: the text in the first call, the sum in the second
+    assert verdict("<<<api_call>>>: load('https://x/dog/1')", "Dogs") == CORRECT
+    assert verdict("<<<api_call>>>: load(1 + 2, 'https://x/dog/1')", "Dogs") == HALLUCINATED
+
+
+def test_the_first_row_of_the_database_that_matches_decides():
+    twice = [*DATABASE, DATABASE[0]._replace(domain="Lions")]
+    answer = "<<<api_call>>>: hub.load('https://x/cat/1')"
+    assert verdict(answer, "Lions", database=twice) == WRONG
+
+
+@pytest.mark.parametrize(
+    ("hub", "call", "values"),
+    [
+        ("torchhub", "torch.hub.load(repo_or_dir='a/b', model='c', n=1)", ["a/b", "c"]),
+        ("torchhub", "torch.hub.load('a/b', 'c')", None),
+        ("tensorflowhub", "hub.load('u', trainable=True)", ["u", "trainable=True"]),
+        ("huggingface", "pipeline('t', model='m')", ["t", "m"]),
+        ("huggingface", 'f("x")', ['"x"']),  # double quotes are not taken off
+        ("huggingface", "x", None),
+        ("huggingface", "", None),
+    ],
+)
+def test_each_hub_has_its_own_values_that_an_answer_must_contain(hub, call, values):
+    row = database_call(hub, call, "d")
+    assert (row.values if row else None) == values
+
+
+def test_an_answer_without_a_mark_counts_for_two_hubs_only():
+    assert verdict("hub.load('https://x/cat/1')") == CORRECT
+    assert verdict("hub.load('https://x/cat/1')", hub="torchhub") == WRONG
+
+
+# The clean rule
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_named"),
+    [
+        (r"api_call: \"model = hub.load(\'https://x/cat/1\')\"", True),
+        ("import tensorflow_hub as hub\\nm = hub.load('https://x/cat/1')", True),
+        ('tensorflow.hub.load(handle="https://x/cat/1", trainable=True)', True),
+        ("hub.KerasLayer('https://x/cat/1')", False),
+        ("hub.load('https://x/cat/12')", False),
+        ("hub.load(url)", False),
+    ],
+)
+def test_a_call_is_named_by_its_function_and_its_texts(answer, is_named):
+    [wanted] = calls_in("hub.load('https://x/cat/1')")
+    assert any(wanted.names(call) for call in calls_in(marked_part(answer))) == is_named
+
+
+def test_a_keyword_must_be_the_same_where_both_have_one():
+    [wanted] = calls_in("pipeline('t', model='m')")
+    named = [
+        wanted.names(calls_in(f"pipeline({given})")[0])
+        for given in ("'t', model='m'", "'t', 'm'", "'t', name='m'")
+    ]
+    assert named == [True, True, False]
+
+
+def test_the_branch_of_a_repository_on_torch_hub_is_optional():
+    [wanted] = calls_in("torch.hub.load(repo_or_dir='a/b', model='c')")
+    assert wanted.names(calls_in("torch.hub.load('a/b:v1.0', 'c')")[0])
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_judged(text):
+    calls_in(marked_part(text))
+    assert verdict(text) in (CORRECT, WRONG, HALLUCINATED)
+
+
+# Documents
+
+
+JSON = '{{"domain": "{}", "framework": 0, "api_call": "hub.load(\'{}\')", "api_arguments"'
+KINDS = {
+    JSON.format("Cats", "c"): "right",
+    JSON.format("Cats", "c").replace("'", "\\'"): "right",  # as in a representation of a text
+    JSON.format("Cats", "k"): "wrong_same_domain",
+    JSON.format("Dogs", "d"): "wrong_other_domain",
+}
+
+
+@pytest.mark.parametrize("document", ["", *KINDS])
+def test_the_kind_of_a_document_is_read_from_the_prompt(document):
+    text = f"Cats?\nUse this API documentation for reference: {document}" if document else "Cats?"
+    [reference] = calls_in("hub.load('c')")
+    question = Question(HUB, 1, text, reference, "hub.load('c')", "Cats", *document_of(text))
+    assert question.document_kind == KINDS.get(document, "none")
+
+
+def answers(*rows):
+    """Rows "arm question document reference" of FT, one hub; other verdicts are equal."""
+    names = ["arm", "question", "document", "reference"]
+    table = pd.DataFrame([row.split() for row in rows], columns=names)
+    right = table.reference.eq("1")
+    same = dict.fromkeys(["domain", "official_correct"], right)
+    rest = dict.fromkeys(["official_hallucinated", "invented", "no_call"], False)
+    table = table.assign(
+        reference=right, model="FT", hub="h", cluster=table.question, **same, **rest
+    )
+    return documents.typed(table)
+
+
+def test_answers_are_paired_by_question_and_the_break_even_is_where_gains_make_up_for_losses():
+    table = answers(
+        *(f"0_shot {number} none {int(number < 4)}" for number in range(8)),
+        *(f"oracle {number} right {int(number != 7)}" for number in range(8)),
+        *(f"bm25 {number} wrong_other_domain {int(number == 0)}" for number in range(8)),
+    )
+    rows = pd.DataFrame(documents.change_rows(table)).set_index(["condition", "metric"]).value
+    assert rows["right/all - none/all", "domain_change_points"] == 37.5  # 7 of 8 against 4
+    assert rows["wrong/all - none/all", "domain_change_points"] == -37.5
+    assert [rows["wrong/all - none/all", f"domain_{name}"] for name in ("lost", "gained")] == [3, 0]
+    lost = pd.DataFrame(documents.loss_rows(table)).set_index(["condition", "metric"]).value
+    assert lost["wrong_other_domain/all", "domain_lost_percent"] == 75
+    even = pd.DataFrame(documents.break_even_rows(table)).set_index(["condition", "metric"]).value
+    assert even["all", "domain_break_even_percent"] == pytest.approx(50)
+
+
+def test_the_committed_verdicts_count_what_the_official_scripts_count():
+    apart = (documents.counts(documents.load()) - documents.official_counts()).abs()
+    assert apart.answers.max() == 0 and apart.loc["torchhub"].to_numpy().max() == 0
+    assert apart.loc["tensorflowhub"].to_numpy().max() <= 2
+    assert apart.to_numpy().max() <= 8

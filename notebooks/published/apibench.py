@@ -7,6 +7,7 @@ et al., *Gorilla* (arXiv 2305.15334), Tables 1 and 2; files of ShishirPatil/gori
 that ``data/sources.toml`` pins.
 """
 
+import ctypes
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ HUBS = {"torchhub": "torchhub", "tensorflowhub": "tensorflow", "huggingface": "h
 MODELS = ("FT", "RT")
 ARMS = ("0_shot", "bm25", "gpt_index", "oracle")
 CORRECT, HALLUCINATED, WRONG = "correct", "hallucinated", "wrong"
+GRAMMAR = "my-languages.so"  # the official scripts' own, of 2022, for Linux on x86-64
 _PARSER = Parser(Language(tree_sitter_python.language()))
 
 
@@ -41,9 +43,22 @@ class DatabaseCall(NamedTuple):
     domain: str
 
 
-def parse(code: str) -> Node:
+@cache
+def official_parser(folder: Path) -> Parser:
+    """Return a parser by the grammar of the official scripts, if it was fetched and loads here;
+    else by today's, which recovers otherwise from the errors of prose.
+    """
+    try:
+        language = ctypes.CDLL(str(folder.resolve() / GRAMMAR)).tree_sitter_python
+    except OSError:
+        return _PARSER
+    language.restype = ctypes.c_void_p
+    return Parser(Language(language()))
+
+
+def parse(code: str, parser: Parser = _PARSER) -> Node:
     """Return the root of a syntax tree that tolerates errors."""
-    return _PARSER.parse(code.encode()).root_node
+    return parser.parse(code.encode()).root_node
 
 
 def text_of(node: Node) -> bytes:
@@ -80,14 +95,16 @@ def sub_trees(root: Node) -> list[tuple[Node, bytes | None]]:
     return found
 
 
-def database_call(hub: str, call: str, domain: str) -> DatabaseCall | None:
+def database_call(
+    hub: str, call: str, domain: str, parser: Parser = _PARSER
+) -> DatabaseCall | None:
     """Return a row of the database as the official rule reads it; None if the rule skips it.
 
     torchhub: the values of arguments that contain ``repo_or_dir`` or ``model``. tensorflowhub: the
     value of an argument that contains ``model=``, and every other argument whole. huggingface: the
     value of an argument that contains ``=``, and every other argument whole.
     """
-    root = parse(call)
+    root = parse(call, parser)
     statement = root.children[0] if root.child_count else root
     first = statement.children[0] if statement.child_count else statement
     if not first.child_count:
@@ -104,7 +121,9 @@ def database_call(hub: str, call: str, domain: str) -> DatabaseCall | None:
     return DatabaseCall(text_of(first.children[0]), stripped, domain) if values else None
 
 
-def official_domain(call: str, database: Sequence[DatabaseCall]) -> str | None:
+def official_domain(
+    call: str, database: Sequence[DatabaseCall], parser: Parser = _PARSER
+) -> str | None:
     """Return the domain of the first row of the database that a call matches; None if it matches
     none.
 
@@ -112,7 +131,7 @@ def official_domain(call: str, database: Sequence[DatabaseCall]) -> str | None:
     visited, whatever its name: so the official loop ends. A row matches if the sub-tree's text
     contains every value of the row.
     """
-    trees = sub_trees(parse(call))
+    trees = sub_trees(parse(call, parser))
     texts = [text_of(node).decode(errors="replace") for node, _ in trees]
     places: dict[bytes | None, int] = {}
     for place, (_, key) in enumerate(trees):
@@ -124,7 +143,9 @@ def official_domain(call: str, database: Sequence[DatabaseCall]) -> str | None:
     return None
 
 
-def official_verdict(hub: str, text: str, domain: str, database: Sequence[DatabaseCall]) -> str:
+def official_verdict(
+    hub: str, text: str, domain: str, database: Sequence[DatabaseCall], parser: Parser = _PARSER
+) -> str:
     """Return the official verdict on an answer: *correct* if the first row that matches has the
     question's domain, *hallucinated* if no row matches, else *wrong*.
     """
@@ -133,7 +154,7 @@ def official_verdict(hub: str, text: str, domain: str, database: Sequence[Databa
         if hub == "torchhub":
             return WRONG
         call = text
-    found = official_domain(call, database)
+    found = official_domain(call, database, parser)
     return HALLUCINATED if found is None else CORRECT if found == domain else WRONG
 
 
@@ -269,13 +290,16 @@ class Hub:
 
     name: str
     folder: Path
+    parser: Parser = field(init=False)  # of the official rule
     database: list[DatabaseCall] = field(init=False)
     entries: list[tuple[Call, str]] = field(init=False)  # of the clean rule: call, domain
     references: list[dict[str, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
         rows = [row for _, row in json_lines(self.folder / f"{self.name}_api.jsonl")]
-        read = (database_call(self.name, row["api_call"], row["domain"]) for row in rows)
+        self.parser = official_parser(self.folder)
+        about = ((row["api_call"], row["domain"]) for row in rows)
+        read = (database_call(self.name, *each, self.parser) for each in about)
         self.database = [row for row in read if row]
         calls = ((calls_in(row["api_call"]), row["domain"]) for row in rows)
         self.entries = [(found[0], domain) for found, domain in calls if found]
@@ -339,7 +363,8 @@ class ApiBench(Benchmark[Question]):
     def judge(self, task: Question, completion: Completion) -> dict[str, Any]:
         """Return the verdicts of both rules on one answer."""
         text = completion.text
-        official = official_verdict(self.hub.name, text, task.domain, self.hub.database)
+        hub = self.hub
+        official = official_verdict(hub.name, text, task.domain, hub.database, hub.parser)
         calls = calls_in(marked_part(text))
         named = task.reference
         is_reference = any(named.names(call) for call in calls) if named else None

@@ -177,6 +177,4 @@ def test_answers_are_paired_by_question_and_the_break_even_is_where_gains_make_u
 
 def test_the_committed_verdicts_count_what_the_official_scripts_count():
     apart = (documents.counts(documents.load()) - documents.official_counts()).abs()
-    assert apart.answers.max() == 0 and apart.loc["torchhub"].to_numpy().max() == 0
-    assert apart.loc["tensorflowhub"].to_numpy().max() <= 2
-    assert apart.to_numpy().max() <= 8
+    assert apart.to_numpy().max() == 0

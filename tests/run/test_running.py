@@ -110,6 +110,20 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
     assert given["LOOKUPLAB_STORE"] == str(kit.root / "here.sqlite")
 
 
+def test_a_run_ends_with_its_table_and_its_sentence(kit):
+    tells = 'artifact.tell(f\'It is {artifact.quote("all", "product")}.\')'
+    kit.notebook("counts", kit.saves, tells)
+    said = kit.said("run counts")
+    assert re.search(r"model condition +product\n +m +all +1.5\n", said), said
+    assert said.index("1.5\n") < said.index("It is 1.5") < said.index("executed copy: ")
+
+
+def test_a_list_names_each_notebook_and_its_question(kit):
+    kit.notebook("counts")
+    assert kit.said("list").split() == ["demo/counts", "A", "claim"]
+    assert "PAPER is 'other'; it must be demo" in kit.said("list other", 2)
+
+
 # Order
 
 

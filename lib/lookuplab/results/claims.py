@@ -50,7 +50,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri  # scipy.stats takes two seconds to import
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -569,7 +569,7 @@ def _p_value(distance: float, side: float) -> float:
     """
     if side == 0 or math.isinf(distance):  # exact, or an open end
         return float(distance <= 0)
-    return float(norm.sf(norm.isf(TAIL_PROBABILITY) * distance / side))
+    return float(ndtr(ndtri(TAIL_PROBABILITY) * distance / side))
 
 
 def _number(row: Any, of: str = "") -> tuple[Rate, str, float]:

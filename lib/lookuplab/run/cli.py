@@ -22,7 +22,7 @@ def cli() -> None:
 
 
 for command in (
-    *(run.run, run.reproduce, run.audit, run.sweep, run.status, run.draw),
+    *(run.run, run.reproduce, run.audit, run.sweep, run.status, run.draw, run.list_notebooks),
     *(data.data, score.score, train.train),
     *(results.verify, results.claims, results.results, results.report),
 ):

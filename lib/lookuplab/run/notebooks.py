@@ -70,6 +70,7 @@ class Notebook:
     artifacts: tuple[str, ...] = ()
     order: str = "any"
     drawing: str = field(default="", repr=False)
+    title: str = ""
 
     @property
     def paper(self) -> str:
@@ -143,11 +144,13 @@ def read(path: Path) -> Notebook:
     plain values.
     """
     try:
+        every = paths.parsed(json.loads, path.read_bytes())["cells"]
         cells = [
             ("".join(cell["source"]), [*(cell["metadata"].get("tags") or ())])
-            for cell in paths.parsed(json.loads, path.read_bytes())["cells"]
+            for cell in every
             if cell["cell_type"] == "code"
         ]
+        heads = ["".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in today's format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
@@ -177,7 +180,8 @@ def read(path: Path) -> Notebook:
     groups = yaml.safe_load(orders.read_text("utf-8")) if orders.is_file() else {}
     order = next((order for order, names in groups.items() if id in names), "any")
     ids = tuple("/".join(found.groups()) for found in artifacts)
-    return Notebook(path, values, ids, order, "\n".join(drawing))
+    title = next((head.strip().split("\n")[0] for head in heads if head.startswith("# ")), "")
+    return Notebook(path, values, ids, order, "\n".join(drawing), title.removeprefix("# "))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 What they say is in the templates of ``run/pages``; here is what the templates are given.
 """
 
+import json
 import re
 import runpy
 from collections import Counter
@@ -11,7 +12,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import nbformat
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -203,9 +203,10 @@ def opening(notebook: Notebook) -> tuple[str, str]:
     """A notebook's title, and the paragraphs before its first code cell: the question and the
     method.
     """
-    cells = nbformat.read(notebook.path, as_version=4).cells
-    markdown = takewhile(lambda cell: cell.cell_type == "markdown", cells)
-    texts = [cell.source for cell in markdown if not cell.source.startswith("## ")]
+    cells = json.loads(notebook.path.read_bytes())["cells"]
+    markdown = takewhile(lambda cell: cell["cell_type"] == "markdown", cells)
+    sources = ("".join(cell["source"]) for cell in markdown)
+    texts = [source for source in sources if not source.startswith("## ")]
     title, _, rest = "\n\n".join(texts).partition("\n")
     return title.removeprefix("# "), rest.strip()
 

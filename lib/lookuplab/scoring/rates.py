@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import beta, binomtest, norm, t
-from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
 TAIL_PROBABILITY = (1 - LEVEL) / 2
@@ -92,6 +90,8 @@ def of_share(estimates: Estimates) -> tuple[Array, Array]:
     It is computed for the number of independent observations that would have this variance. If
     clusters do not differ at all, they are the observations.
     """
+    from scipy.stats import beta, norm, t  # two seconds, which pages of finished runs do not need
+
     value = np.clip(estimates.value, 0, 1)
     effective = value * (1 - value) / np.maximum(estimates.variance, NOTHING)
     size = np.where(estimates.variance > NOTHING, effective, estimates.clusters)
@@ -125,6 +125,8 @@ def of_number(estimates: Estimates) -> tuple[Array, Array]:
     """Any numbers: Student's t. NaN if nothing varied or there is a single cluster: then nothing
     is known.
     """
+    from scipy.stats import t  # takes time
+
     reach = t.isf(TAIL_PROBABILITY, estimates.freedom) * np.sqrt(estimates.variance)
     reach = np.where(estimates.variance > NOTHING, reach, nan)
     return estimates.value - reach, estimates.value + reach
@@ -132,6 +134,8 @@ def of_number(estimates: Estimates) -> tuple[Array, Array]:
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
     """Wilson's score interval for ``successes`` out of ``n`` independent trials."""
+    from statsmodels.stats.proportion import proportion_confint  # takes time
+
     low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
     return float(max(low, 0.0)), float(min(high, 1.0))
 
@@ -282,6 +286,8 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     """Exact McNemar test of two (n,) boolean arrays in the same order of ids; p is 1 when nothing
     changed.
     """
+    from scipy.stats import binomtest  # takes time
+
     change = np.asarray(second, dtype=int) - np.asarray(first, dtype=int)
     lost = int((change < 0).sum())
     gained = int((change > 0).sum())

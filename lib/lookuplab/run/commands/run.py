@@ -7,9 +7,11 @@ import os
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import click
 
@@ -46,6 +48,8 @@ from lookuplab.run.runner import (
     run_jobs,
     state,
 )
+
+MOST_ROWS = 40  # of a table on the terminal
 
 
 @command()
@@ -97,6 +101,8 @@ def run(
     if code == 0 and part.draws and not dry_run:
         from lookuplab.results.paper import titles
 
+        for id in job.notebook.artifacts:
+            click.echo("\n".join(shown(job.place.parent / id)))
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if job.figures == paths.FIGURES and job.notebook.paper in titles():
             click.echo(
@@ -104,6 +110,34 @@ def run(
                 f"--profile {job.profile.name}"
             )
     sys.exit(code)
+
+
+def shown(place: Path) -> Iterator[str]:
+    """Yield what an artifact says: its table, of at most MOST_ROWS lines, and its sentence.
+    ``place`` is the path of its files without suffix.
+    """
+    from lookuplab.results.artifact import read_csv, side_by_side
+
+    if (file := place.with_suffix(".csv")).is_file():
+        table = side_by_side(read_csv(file)).reset_index()
+        yield table.head(MOST_ROWS).to_string(index=False, max_colwidth=40)
+        if len(table) > MOST_ROWS:
+            yield f"... {len(table) - MOST_ROWS} more lines: {file}"
+    if (said := place.with_suffix(".txt")).is_file():
+        yield f"\n{said.read_text('utf-8').strip()}\n"
+
+
+@command("list")
+def list_notebooks(paper: str | None = None) -> None:
+    """Print each notebook (of PAPER) with its title in a line. Nothing is run.
+
+    \b
+    Examples:
+      lookuplab list
+      lookuplab list toolgen
+    """
+    for notebook in all_notebooks(paper):
+        click.echo(f"{notebook.id:45} {notebook.title}".rstrip())
 
 
 @command()

@@ -82,7 +82,8 @@ def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkey
 
 def test_answers_that_are_empty_or_cut_off_are_counted_once_for_each_model(monkeypatch):
     monkeypatch.setattr(completions, "ENDED", {})
-    texts = [{"text": text} for text in ("", "<think>so", "<think>so</think>y", "x")]
+    said = "", "<think>so", "<think>so</think>y", "x"
+    texts = [{"text": text, "tokens": ("", text)} for text in said]
     texts[3]["finish_reason"] = "length"
     for _ in range(2):
         ask(many_prompts(1), FOUR, False, chat=True, changes=texts)

@@ -9,7 +9,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record, store
 from lookuplab.models.store import CompletionStore
-from recipes.mini.record import write_file
+from recipes.mini.record import write_file, write_manifest
 
 
 @pytest.fixture
@@ -73,6 +73,22 @@ def test_an_answer_that_would_not_come_back_exactly_is_refused(folder, changed):
         write_file("completions", {"a/1/0": answer(**changed)}, folder / "c.parquet")
 
 
+@pytest.mark.parametrize("changed", ["judgements.parquet", "SHA256SUMS"])
+def test_a_flipped_bit_in_the_record_or_its_manifest_is_one_line_that_names_the_file(
+    folder, changed
+):
+    for name in "judgements", "marks":
+        write_file(name, {"success f 1": ["a name"]}, folder / f"{name}.parquet")
+    write_manifest()
+    file = folder / changed
+    data = file.read_bytes()
+    place = data.index(b"a name" if changed != "SHA256SUMS" else b"judgements")
+    file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    with pytest.raises(UserError, match=r"judgements.parquet is damaged .*git checkout"):
+        record.rows("judgements", ["success f 1"])
+    assert record.rows("marks", ["success f 1"]), "the other files are read"
+
+
 def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monkeypatch):
     def made(count=3, **options):
         # its log-probabilities are float32, as those of local models in float32
@@ -83,9 +99,9 @@ def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monk
     with CompletionStore() as full:
         write_file("completions", full.everything(), folder / "completions.parquet")
         full.forget(full.everything())
+    CompletionStore.default_path().unlink()
     assert made() == (first, [])
-    with CompletionStore() as empty:
-        assert not empty.everything(), "nothing was copied"
+    assert not CompletionStore.default_path().exists(), "nothing was copied, nothing written"
     assert made(4)[1] == [("task/3", 0)]
     assert len(made(store=False)[1]) == 3, "a store in memory is for making everything anew"
     monkeypatch.setenv(record.RECORD_VARIABLE, "off")

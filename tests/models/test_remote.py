@@ -2,9 +2,9 @@
 (vLLM's, ``transformers serve``), and a small one around a tiny model that misbehaves on demand.
 """
 
+import json
 import math
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from tiny_architectures import TOLERANCE, assert_log_probabilities, save_chat
+from tiny_architectures import TOLERANCE, save_chat
 from tiny_endpoint import KEY, TinyEndpoint
 
 from lookuplab.errors import UserError
@@ -42,9 +42,6 @@ PROMPTS = [Prompt(f"{at}", f"client = boto3.client({at!r})\nclient.") for at in 
 SHORT, ONE = Decoding(max_new_tokens=12), Decoding(max_new_tokens=1)
 LONG = [replace(prompt, text="x = 1\n" * 500 + prompt.text) for prompt in PROMPTS[:2]]
 CUT = replace(SHORT, truncation="left")
-NAMES = "get_waiter", "put_object", "read"
-HELD = [replace(prompt, choices=NAMES) for prompt in PROMPTS]
-PAIRS = [(prompt, f"put_object(Key={prompt.id})") for prompt in PROMPTS]
 
 
 @pytest.fixture(scope="module")
@@ -130,35 +127,11 @@ def test_answers_and_cut_prompts_are_the_local_ones(kind, remote, tiny):
             complete(remote(), LONG, CUT, False)
 
 
-def test_given_texts_are_scored_as_locally(kind, remote, tiny):
-    if kind in ("tiny", "vllm"):
-        assert_equal(*(score(each, PAIRS, False) for each in (remote(tokenizer=tiny), load(tiny))))
-    else:
-        with pytest.raises(UserError, match="cannot score"):
-            score(remote(tokenizer=tiny), PAIRS, False)
-
-
-def test_answers_begin_with_names_and_keep_the_log_probabilities_of_the_free_model(
-    kind, remote, tiny
-):
-    if kind == "uvicorn":
-        with pytest.raises(UserError, match="does not hold answers to given names"):
-            complete(remote(), HELD, SHORT, False)
-        return
-    model = load(tiny)
-    ids_of = {model.tokenizer.decode([token]): token for token in range(len(model.tokenizer))}
-    for prompt, answer in zip(HELD, complete(remote(), HELD, SHORT, False), strict=True):
-        assert re.match(rf"({'|'.join(NAMES)})(?!\w)", answer.text)
-        ids = tuple(ids_of[piece] for piece in answer.tokens)
-        assert_log_probabilities(model, prompt, replace(answer, token_ids=ids))
-
-
-def test_a_server_that_ignores_what_was_asked_stores_nothing(endpoint, tiny):
-    endpoint.ignored = "echo", "grammar", "return_token_ids"
-    with pytest.raises(UserError, match="does not hold answers"):
-        ask(endpoint, HELD)
-    with pytest.raises(UserError, match="does not score"):
-        score(load(f"{endpoint.url}#tiny", tokenizer=tiny), PAIRS, False)
+def test_an_endpoint_neither_scores_given_texts_nor_holds_answers_to_names(endpoint):
+    with pytest.raises(UserError, match="does not score given texts; use a local model"):
+        score(load(f"{endpoint.url}#tiny"), [(PROMPTS[0], "x")], False)
+    with pytest.raises(UserError, match="does not hold answers to given names"):
+        ask(endpoint, [replace(PROMPTS[0], choices=("read",))])
     with pytest.raises(UserError, match="context is a number of tokens"):
         ask(endpoint, context=9)
 
@@ -311,6 +284,43 @@ def test_what_is_no_finished_answer_is_an_error_and_not_stored(endpoint, tmp_pat
     assert len(endpoint.bodies) == before + 1
 
 
+@pytest.mark.parametrize("depth", [400_000, 3_000])
+def test_a_reply_that_is_nested_too_deep_is_one_line(endpoint, depth):
+    endpoint.reply = {"body": "[" * depth + "]" * depth}
+    with pytest.raises(UserError, match=r"^tiny at .{,400}$"):
+        ask(endpoint, PROMPTS[:1])
+
+
+@pytest.mark.parametrize("part", ["headers", "body"])
+def test_a_reply_that_drips_ends_with_the_time_for_a_whole_one(endpoint, part):
+    endpoint.drips = part
+    with pytest.raises(UserError, match=r"no reply is complete after 0.5 seconds .option total"):
+        ask(endpoint, PROMPTS[:1], total=0.5)
+
+
+def test_a_reply_of_more_bytes_than_its_tokens_can_have_is_not_read(endpoint):
+    endpoint.reply = {"body": " " * 5_000_000}
+    with pytest.raises(UserError, match="a reply of more than 1,097,728 bytes"):
+        ask(endpoint, PROMPTS[:1])
+
+
+class Counting:
+    """A rule that is never content, and counts what it reads."""
+
+    name = "counting"
+    read = 0
+
+    def feed(self, piece):
+        Counting.read += len(piece)
+
+
+def test_a_rule_reads_a_long_answer_without_pieces_a_few_times_only(endpoint):
+    choice = {"finish_reason": "length", "text": "x" * 60_000}
+    endpoint.reply = {"body": json.dumps({"choices": [choice]})}
+    (one,) = ask(endpoint, PROMPTS[:1], replace(SHORT, stop_rule=Counting), logprobs=False)
+    assert one.text == choice["text"] and Counting.read < 17 * 60_000
+
+
 @pytest.mark.parametrize(
     ("options", "sent"),
     [
@@ -325,9 +335,24 @@ def test_options_for_thinking_are_sent(endpoint, options, sent):
     assert endpoint.bodies[1] == endpoint.bodies[0] | sent | {"chat_template_kwargs": switches}
 
 
+def test_a_model_that_refuses_a_temperature_samples_only_where_its_name_says_so(endpoint, tmp_path):
+    asked = partial(ask, endpoint, store=tmp_path / "s.sqlite")
+    for refused, decoding in (
+        ("temperature", ONE),
+        ("top_p", replace(ONE, temperature=1.0, top_p=0.5)),
+    ):
+        endpoint.refused = (refused,)
+        with pytest.raises(UserError, match=f"tiny refuses {refused}.*option sampled=true"):
+            asked(decoding=decoding)
+    asked(decoding=ONE, sampled=True)
+    endpoint.reset()
+    asked(decoding=ONE)
+    assert len(endpoint.bodies) == 3, "greedy answers are others"
+
+
 def test_a_parameter_that_a_model_refuses_is_asked_for_once(endpoint, capfd):
     endpoint.refused = ("max_tokens", "temperature", "stop")
-    ask(endpoint, decoding=replace(ONE, stop=("#",)), parallel=1)
+    ask(endpoint, decoding=replace(ONE, stop=("#",)), parallel=1, sampled=True)
     assert len(endpoint.bodies) == 6
     assert {"max_completion_tokens", "logprobs"} <= endpoint.bodies[-1].keys()
     assert not {"max_tokens", "temperature", "stop"} & endpoint.bodies[-1].keys()

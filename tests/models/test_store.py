@@ -1,5 +1,6 @@
 """Stores: several writers, kills, clear errors, export and import, nothing written over."""
 
+import math
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from toy_model import SAMPLED, Kept, ToyModel, ask, many_prompts
 
 from lookuplab.errors import UserError
 from lookuplab.models import complete
-from lookuplab.models.store import SCHEMA, CompletionStore
+from lookuplab.models.store import SCHEMA, WITHOUT_CHECKSUMS, CompletionStore
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
 
@@ -62,12 +63,99 @@ def test_launched_processes_share_tasks_and_each_does_what_nobody_keeps(tmp_path
     assert sorted(made["0/2"] + made["1/2"]) == sorted([*range(40), 7])
 
 
+FAULTS = {
+    "are not numbers": [
+        {"token_logprobs": (-0.5, math.nan)},
+        {"token_logprobs": (-math.inf, -0.5)},
+        {"token_logprobs": (-0.5, "-0.5")},
+        {"margin": math.nan},
+    ],
+    "1 log-probabilities of 2 tokens": [{"token_logprobs": (-0.5,)}],
+    "above 0": [{"token_logprobs": (-0.5, 0.01)}],
+    "tokens are not those of its text": [{"text": "other"}, {"token_ids": (1,)}],
+    "without an end": [{"finish_reason": ""}],
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "change"), [(name, one) for name, changes in FAULTS.items() for one in changes]
+)
+def test_what_is_no_answer_never_enters_the_store_and_costs_no_other_of_its_batch(
+    tmp_path, message, change
+):
+    file = tmp_path / "s.sqlite"
+    with pytest.raises(UserError, match=f"model toy, prompt 'task/0': .*{message}"):
+        ask(many_prompts(1), SAMPLED, file, changes=({}, change))
+    with CompletionStore(file) as store:
+        assert [one["sample"] for one in store.everything().values()] == [0]
+    assert ask(many_prompts(1), SAMPLED, file)[1] == [("task/0", 1)]
+
+
+def test_what_an_earlier_version_kept_though_it_is_no_answer_is_asked_again(tmp_path, capsys):
+    file = tmp_path / "s.sqlite"
+    expected, _ = ask(many_prompts(2), store=file)
+    with CompletionStore(file) as store:
+        keys = [*store.everything()]
+        bare = "UPDATE completions SET json = substr(json, 1, instr(json, char(10)) - 1)"
+        store.db.execute(bare)
+        nan = "UPDATE completions SET json = replace(json, '-0.5,', 'NaN,') WHERE key = ?"
+        store.db.execute(nan, keys[:1])
+        store.db.execute(f"PRAGMA user_version = {WITHOUT_CHECKSUMS}")
+        store.db.commit()
+    found, calls = ask(many_prompts(2), store=file)
+    assert found == expected and len(calls) == 1
+    assert "1 of 2 rows are damaged" in capsys.readouterr().err
+    assert ask(many_prompts(2), store=file) == (expected, [])
+
+
+def test_a_flipped_bit_in_a_store_is_named_or_harmless_and_costs_no_other_answer(tmp_path, capsys):
+    """One in each part of a row: its key, its text, its checksum, and bytes that are no text."""
+    file = tmp_path / "s.sqlite"
+    expected, _ = ask(many_prompts(4), store=file)
+    for place in "key", "text", "log", "checksum":
+        with CompletionStore(file) as store:
+            keys = [*store.everything()]
+            store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        data = file.read_bytes()
+        row = data.index(keys[1].encode())
+        parts = {"text": b'"text"', "log": b"-0.5", "checksum": b"\n"}
+        at = {part: data.index(text, row) + 1 for part, text in parts.items()}
+        at["key"] = row + 64  # so that it stays in its place
+        bit = 128 if place == "log" else 1
+        file.write_bytes(data[: at[place]] + bytes([data[at[place]] ^ bit]) + data[at[place] + 1 :])
+        found, calls = ask(many_prompts(4), store=file)
+        assert found == expected and len(calls) == 1, place
+        assert ("rows are damaged" in capsys.readouterr().err) == (place != "key"), place
+
+
+class Down(ToyModel):
+    """A model whose server dies after the first batch."""
+
+    def generate(self, requests, decoding):
+        yield next(super().generate(requests, decoding))
+        raise UserError("refused")
+
+
+def test_answers_count_as_made_when_they_are_and_not_when_they_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOKUPLAB_USES", str(tmp_path / "uses"))
+    with pytest.raises(UserError, match="refused"):
+        complete(Down(), many_prompts(9), store=tmp_path / "s.sqlite")
+    ask(many_prompts(9), store=tmp_path / "s.sqlite")
+    assert (tmp_path / "uses").read_text().splitlines() == [
+        "completions 0 0 4 0",
+        "completions 0 4 0 0",
+        "completions 0 0 4 0",
+        "completions 0 0 1 0",
+    ]
+
+
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     text, other, newer = (tmp_path / name for name in ("text", "other.sqlite", "newer.sqlite"))
     text.write_text("not a database, but long enough to be read as one\n" * 100)
     with closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE bookmarks (url TEXT)")
     with CompletionStore(newer) as store:
+        store.add({})
         store.db.execute(f"PRAGMA user_version = {SCHEMA + 1}")
     for path, message in (
         (text, "not a database"),
@@ -76,7 +164,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     ):
         before = path.read_bytes()
         with pytest.raises(UserError, match=message):
-            CompletionStore(path)
+            CompletionStore(path).get(["a"])
         assert path.read_bytes() == before
 
 

@@ -4,19 +4,16 @@
 It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list
 of statuses that are sent before anything is answered, ``reply`` (body, status, headers) replaces
 what is sent, ``script`` is a function from a request to the message of a chat; after ``lives``
-requests it is dead. Like vLLM's server, it takes tokens as prompts, echoes them and holds answers
-to a grammar (of which it reads the names), but for what is ``ignored``. It counts what a test wants
-to know.
+requests it is dead. Like vLLM's server, it takes tokens as prompts. It counts what a test wants to
+know.
 """
 
 import json
 import math
-import re
 import threading
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-from tiny_architectures import log_probabilities
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
@@ -53,16 +50,16 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.pause = lambda: None  # before an answer
         self.reply = {}
         self.script = None
-        self.refused = self.ignored = ()  # parameters that it does not accept, or does not read
+        self.drips = ""  # the part of a reply whose bytes it sends one by one
+        self.refused = ()  # parameters that it does not accept
 
     def answer(self, body):
-        """What the model read, and its greedy answer."""
+        """The model's greedy answer."""
         text = body.get("prompt") or self.model.tokenizer.apply_chat_template(
             body["messages"], tokenize=False, add_generation_prompt=True
         )
         most = body.get("max_tokens") or body["max_completion_tokens"]
-        names = re.findall(r'"(\w+)"', body.get("grammar", ""))
-        prompt = Prompt("p", str(text), choices=tuple(names))
+        prompt = Prompt("p", str(text))
         with self.lock:
             ids = text if isinstance(text, list) else self.model.prompt_ids(text)
             self.model.prompt_ids = lambda _: ids
@@ -70,7 +67,7 @@ class TinyEndpoint(ThreadingHTTPServer):
                 ((done,),) = self.model.generate([(prompt, 0)], Decoding(max_new_tokens=most))
             finally:
                 del self.model.prompt_ids
-        return ids, done
+        return done
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -108,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
             said = f"Unsupported parameter: '{refused[0]}' is not supported"
         else:
             try:
-                given = self.response({k: v for k, v in body.items() if k not in server.ignored})
+                given = self.response(body)
             except UserError as error:
                 status = 400
                 said = f"maximum context length: {error}"
@@ -119,19 +116,29 @@ class Handler(BaseHTTPRequestHandler):
             self.send({"status": status, "body": json.dumps(told)} | server.reply)
 
     def send(self, reply):
-        data = reply["body"].encode()
+        data = reply["body"].encode() + b" " * 9999 * (self.server.drips == "body")
+        if self.server.drips == "headers":
+            self.drip(b"HTTP/1.1 200 OK\r\nx: ")
         self.send_response(reply.get("status", 200))
         headers = {"content-type": "application/json", "content-length": len(data)}
         for header in (headers | reply.get("headers", {})).items():
             self.send_header(*header)
         self.end_headers()
+        if self.server.drips == "body":
+            self.drip(b"")
         self.wfile.write(data)
+
+    def drip(self, data):
+        self.wfile.write(data)
+        while self.server.drips:
+            time.sleep(0.05)
+            self.wfile.write(b" ")
 
     def response(self, body):
         if self.server.script:
             choice = {"finish_reason": "stop", "message": self.server.script(body)}
             return {"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
-        (ids, done) = self.server.answer(body)
+        done = self.server.answer(body)
         chat = "messages" in body
         text = done.text
         finish = "stop" if done.finish_reason == "eos" else "length"
@@ -143,14 +150,6 @@ class Handler(BaseHTTPRequestHandler):
         logprobs = done.token_logprobs
         if done.finish_reason == "eos":
             pieces[-1] = "</s>"  # the end token is listed
-        model = self.server.model
-        more = {}
-        if body.get("echo"):
-            pieces = [*map(model.tokenizer.decode, ids), *pieces]
-            logprobs = [None, *log_probabilities(model, ids[:1], ids[1:]), *logprobs]
-        if body.get("return_token_ids"):
-            more = {"prompt_token_ids": ids, "token_ids": list(done.token_ids)}
-            logprobs = [0.0] * len(pieces)  # those under the grammar
         if chat:
             pairs = zip(pieces, logprobs, strict=True)
             given = {"content": [{"token": one, "logprob": value} for one, value in pairs]}
@@ -159,4 +158,4 @@ class Handler(BaseHTTPRequestHandler):
         wanted = self.server.gives_logprobs and body.get("logprobs")
         said = {"message": {"content": text}} if chat else {"text": text}
         choice = {"finish_reason": finish, "logprobs": given if wanted else None}
-        return {"choices": [choice | said | more], "usage": {"prompt_tokens": done.prompt_tokens}}
+        return {"choices": [choice | said], "usage": {"prompt_tokens": done.prompt_tokens}}

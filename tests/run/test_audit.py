@@ -12,7 +12,7 @@ import pytest
 
 from lookuplab.models import record
 from lookuplab.run import audit
-from recipes.mini.record import write
+from recipes.mini.record import write, write_manifest
 
 ASKS = """\
 from toy_model import ask, many_prompts
@@ -33,6 +33,7 @@ def alter(name, row, **columns):
     for column, change in columns.items():
         frame.at[row, column] = change(frame.at[row, column])
     parquet.write_table(pyarrow.Table.from_pandas(frame, table.schema, preserve_index=False), file)
+    write_manifest()
 
 
 @pytest.fixture
@@ -123,6 +124,7 @@ def test_what_no_longer_fits_is_said_first_and_made_anew(kit, record_of):
     told = audit.about()
     told["conditions"]["verdicts"]["version"] -= 1
     (record.folder() / "about.json").write_text(json.dumps(told))
+    write_manifest()
     kit.notebook("asks", ASKS.replace("(tasks)", "(tasks + 1)"))
     said = kit.said("reproduce --again")
     assert "verdicts: version has changed: up to 2 rows do not fit" in said

@@ -44,6 +44,7 @@ def write(stores: Path) -> None:
     counts = {}
     made = set()
     replaced = set()
+    (record.folder() / record.MANIFEST).unlink(missing_ok=True)  # of the old files
     for kind in audit.STORES:
         file = stores / kind.default_path().name
         with kind(file if file.is_file() else False) as store:
@@ -64,6 +65,14 @@ def write(stores: Path) -> None:
         "conditions": audit.conditions(),
     }
     paths.write_lines(record.folder() / "about.json", [json.dumps(told, indent=1, sort_keys=True)])
+    write_manifest()
+
+
+def write_manifest() -> None:
+    """Write the sha256 of each file of the record, as ``sha256sum -c`` reads it."""
+    files = sorted({*record.folder().glob("*.parquet"), *record.folder().glob("*.json")})
+    lines = [f"{paths.file_hash(file)}  {file.name}" for file in files]
+    paths.write_lines(record.folder() / record.MANIFEST, lines)
 
 
 def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:

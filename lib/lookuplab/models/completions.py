@@ -112,12 +112,15 @@ class Decoding:
         ends it.
         """
         rule = self.stop_rule() if self.stop_rule else None
-        read = ""
+        longest = max(map(len, self.stop), default=0)
+        read = ""  # as much as a stop string may begin in
 
         def over(piece: str) -> bool:
             nonlocal read
             read += piece
-            return any(text in read for text in self.stop) or bool(rule and rule.feed(piece))
+            found = any(text in read for text in self.stop)
+            read = read[max(0, len(read) - longest) :]
+            return found or bool(rule and rule.feed(piece))
 
         return over
 
@@ -253,7 +256,9 @@ def find_or_generate(
     """Look up answers in the record and the store, generate the missing ones (without ``decoding``,
     score them), and return what the two hold.
 
-    The store decides, because another process may have stored an answer first.
+    The store decides, because another process may have stored an answer first. What a model gives
+    enters it only if it is finite and complete (``CompletionStore.fault``); UserError otherwise,
+    and for prompts that the model leaves unanswered.
     """
     names = [(prompt.id, sample) for prompt, _, sample in requests]
     if len(set(names)) < len(names):
@@ -286,10 +291,14 @@ def find_or_generate(
                         pairs = [(prompt, text) for prompt, text, _ in asked.values()]
                         generating = model.score(pairs)
                     with closing(generating) as batches:  # type: ignore[type-var]  # generators
-                        for batch in batches:
+                        for batch in batches:  # the one door: what is no answer stops here
                             made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
                             store.add(made)
                             bar.update(len(batch))
+            if left := {*missing} - store.present(missing):
+                raise UserError(
+                    f"model {model.name} left {len(left)} of {len(missing)} prompts unanswered"
+                )
             answers = store.get(missing) | answers  # in an audit, the record's are used
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # continuations that were only scored are not answers
@@ -327,7 +336,7 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
         yield own
     others = sorted({*missing} - {*own}, key=lambda key: digest(f"{number} {prompt(key)}"))
     while others:
-        found = store.get(others)
+        found = store.present(others)
         others = [key for key in others if key not in found]
         now, others = others[:OTHERS], others[OTHERS:]
         if now:

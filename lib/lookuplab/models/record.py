@@ -4,7 +4,8 @@
 Where a store is asked for an answer, the record is asked first; ``$LOOKUPLAB_RECORD=off`` leaves it
 out (a cold run). Rows are found by the keys of the stores, so what no longer fits is not found and
 is made anew. One file for each kind of store: ``completions`` has a column for each field of an
-answer, the others have their answers as JSON. ``python -m recipes.mini.record`` writes them.
+answer, the others have their answers as JSON. ``python -m recipes.mini.record`` writes them, and
+``SHA256SUMS``, by which each file is checked when it is first read.
 
 For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then a sample of the rows is also made anew,
 into the stores (``AnswerStore.lookup``), and the file ``asked`` names what was to be compared.
@@ -18,12 +19,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import accumulate, compress, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lookuplab import paths
-from lookuplab.errors import check_choice
+from lookuplab.errors import UserError, check_choice
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,6 +36,7 @@ LEAST_AUDITED = 50  # rows of each model and kind in an audit, or all where ther
 # have its margin. Between vector extensions of processors, the mini models' log-probabilities
 # differ by at most 2e-5 and their margins by 3e-5.
 NEAR_TIE_MARGIN = 1e-4
+MANIFEST = "SHA256SUMS"  # in the form of sha256sum
 LISTS = ("token_ids", "token_logprobs", "token_lengths")  # columns with a list in each row
 
 
@@ -59,32 +61,52 @@ def plain(key: str) -> str:
     return key.partition("@")[0]
 
 
+def content(file: Path) -> bytes:
+    """A file of the record. Raises UserError if it is not the one that the manifest names; a record
+    without a manifest is not checked.
+    """
+    data = file.read_bytes()
+    manifest = file.with_name(MANIFEST)
+    told = manifest.read_bytes() if manifest.is_file() else None
+    line = f"{hashlib.sha256(data).hexdigest()}  {file.name}\n"
+    if told is not None and line.encode() not in told:
+        raise UserError(
+            f"{file} is damaged (or {MANIFEST} beside it): its sha256 is another one; restore both "
+            f"(in a git checkout: git checkout -- {file.parent})"
+        )
+    return data
+
+
 @cache
 def _table(file: Path, _time: int) -> "pyarrow.Table":
+    import pyarrow
     import pyarrow.parquet as parquet
 
-    return parquet.read_table(file).combine_chunks()
+    return parquet.read_table(pyarrow.BufferReader(content(file))).combine_chunks()
+
+
+@cache
+def _places(file: Path, time: int) -> dict[str, int]:
+    """Key -> its row. Made once, because Arrow would hash all keys for each question."""
+    return {key: at for at, key in enumerate(_table(file, time)["key"].to_pylist())}
 
 
 def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
     """Key -> answer, exactly as it was stored, for the keys that the record has; their endings make
     no difference.
     """
-    import pyarrow
-    from pyarrow import compute
-
-    file, requested = _file(name), list(keys)
-    if file is None or not requested:
+    if not (file := _file(name)):
         return {}
-    keys = pyarrow.array([plain(key) for key in requested])
-    places = compute.index_in(keys, value_set=_table(*file)["key"])
-    present = compress(requested, places.is_valid().to_pylist())
-    table = _table(*file).take(places.drop_null())
+    places = _places(*file)
+    found = {key: at for key in keys if (at := places.get(plain(key))) is not None}
+    if not found:
+        return {}
+    table = _table(*file).take([*found.values()])
     is_completions = name == "completions"
     answers = (
         _completions(table) if is_completions else map(json.loads, table["answer"].to_pylist())
     )
-    return dict(zip(present, answers, strict=True))
+    return dict(zip(found, answers, strict=True))
 
 
 def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:

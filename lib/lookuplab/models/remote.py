@@ -6,20 +6,16 @@ explains failures.
 
 A completion's text is the server's. The pieces of its log-probabilities count only if they spell
 it, and a completion that the server did not finish is an error: neither is ever stored as what the
-model wrote. A parameter that a model refuses (``max_tokens``, ``temperature``, ``stop``) is left
-out or renamed from then on, and said. Requests to this machine go through no proxy.
+model wrote. A parameter that a model refuses (``max_tokens``, ``stop``) is left out or renamed from
+then on, and said; one without which it would sample in its own way (``temperature``) is an error
+unless the name says ``sampled=true``. Requests to this machine go through no proxy. No redirect is
+followed. A reply may take ``total`` seconds, retries included, and has a limit of bytes.
 
 The key comes from the environment and is passed only to the client: it appears in no name,
 identity, store, log or message. Not covered: the meaning of an endpoint's log-probabilities (vLLM's
 are those of the unscaled distribution by default, as here); whether the endpoint samples as
-requested (``transformers serve`` stays greedy unless the checkpoint's own configuration samples).
-
-A base model's endpoint can do what a local model can where its server can. ``score`` asks for an
-echo with log-probabilities, as lm-evaluation-harness does, and needs a ``tokenizer`` (vLLM).
-``choices`` send a grammar (vLLM, llama.cpp). It holds an answer to texts, not to tokens: a name may
-be spelled in any tokens, where the local engine allows two spellings, so greedy answers can differ;
-after the name, the break is an ASCII character that cannot continue an identifier. An answer that
-is not what was asked for is an error, so that a server that ignores such a field stores nothing.
+requested (``transformers serve`` stays greedy unless the checkpoint's own configuration samples);
+given texts and answers held to given names, for which a local model is needed.
 """
 
 import hashlib
@@ -27,8 +23,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, zip_longest
+from multiprocessing import TimeoutError
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -61,17 +60,13 @@ ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host and perhaps a port and a path
 RETRIES = 5
 REFUSABLE = {  # parameters that some models refuse -> what is done instead
     "max_tokens": "max_completion_tokens is sent in its place",
-    "temperature": "its answers are sampled as the server likes, also where greedy ones were asked",
-    "top_p": "left out",
+    "temperature": "its answers are sampled as the server likes",
+    "top_p": "its answers are sampled as the server likes",
     "seed": "left out",
     "stop": "answers are cut here",
 }
-CANNOT = {  # a field that only some servers take -> what the others do not do
-    "echo": "does not score a given text (vLLM's server does); use a local model",
-    "grammar": "does not hold answers to given names (vLLM's and llama.cpp's server do); use a "
-    "local model",
-}
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
+BYTES, TOKEN_BYTES = 2**20, 2**12  # of a reply, at most, and for each of its tokens
 LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"
 # how servers call an answer that has its end, and one that the limit of tokens cut off
 FINISHED = dict.fromkeys(
@@ -88,16 +83,19 @@ class RemoteModel:
     """``openai:MODEL`` (a chat model) or ``http://HOST:PORT/v1#MODEL``; ``chat`` chooses the
     endpoint.
 
-    ``parallel`` limits the requests in flight; ``timeout`` (seconds) applies to each request.
+    ``parallel`` limits the requests in flight. ``timeout`` is the time in seconds in which a
+    server must begin or go on with a reply, ``total`` that in which one must be complete, retries
+    included.
     ``key_variable`` names the environment variable with the key; ``tokenizer`` names a local model
-    with the same tokens, for budgets in tokens and for scoring. With ``context`` (the server's
+    with the same tokens, for budgets in tokens. With ``context`` (the server's
     limit) beside it, prompts are sent as that model's tokens, and those that are too long are cut
     as a local model's are; what a chat endpoint reads cannot be cut. ``revision`` is any label of
     yours: change it when the same address serves new weights, so that no stored answers are reused.
     ``logprobs=False`` is for an endpoint that gives no log-probabilities: its answers have none,
     and are kept apart from those that have them. ``thinking`` is passed on to the server's chat
     template (``completions.thinking_switches``); ``extra`` are further fields of each request, such
-    as ``reasoning_effort``.
+    as ``reasoning_effort``. ``sampled`` accepts a model that takes no ``temperature``: its answers
+    are kept apart from greedy ones.
     """
 
     def __init__(
@@ -107,11 +105,13 @@ class RemoteModel:
         chat: bool = False,
         parallel: int = 32,
         timeout: float = 120.0,
+        total: float = 900.0,
         key_variable: str = "OPENAI_API_KEY",
         tokenizer: str = "",
         context: int | None = None,
         revision: str = "",
         logprobs: bool = True,
+        sampled: bool = False,
         thinking: bool | int | None = None,
         extra: dict[str, Any] | None = None,
     ) -> None:
@@ -126,7 +126,7 @@ class RemoteModel:
                 "after it (?chat=true&parallel=32) and no user, password or key in it: the key "
                 f"comes from the variable {key_variable}"
             )
-        for option, given in ("chat", chat), ("logprobs", logprobs):
+        for option, given in ("chat", chat), ("logprobs", logprobs), ("sampled", sampled):
             check_choice(f"model {self.name}: {option}", given, (False, True))
         if context is not None and (context < 1 or chat or not tokenizer):
             raise UserError(
@@ -138,15 +138,18 @@ class RemoteModel:
         self.revision = revision
         self.key_variable = key_variable
         self.timeout = timeout
+        self.total = total
         self.parallel = parallel
         self._tokenizer = tokenizer
         self.context = context
         self.logprobs = logprobs
+        self.sampled = sampled
         switches, self.thinking_tokens = thinking_switches(self, thinking)
         fields = {"chat_template_kwargs": switches} if switches else {}
         self.fields = fields | (extra or {})  # of each request
         self.thinking = thinking
         self._refused: set[str] = set()
+        self._most = BYTES
 
     @property
     def identity(self) -> dict[str, str]:
@@ -160,6 +163,8 @@ class RemoteModel:
         }
         if not self.logprobs:
             identity["logprobs"] = "none"
+        if self.sampled:
+            identity["sampled"] = "as the server likes"
         if self.context:
             identity["context"] = f"{self.context} of {self._tokenizer}"
         if self.fields:
@@ -184,56 +189,49 @@ class RemoteModel:
         return LocalModel(place, **options | {"context": self.context})
 
     def generate(self, requests: Requests, decoding: Decoding) -> Batches:
-        """Answer each (prompt, sample index), yielding answers as they arrive. UserError if the
-        endpoint fails.
+        """Answer each (prompt, sample index), yielding answers as they arrive.
 
         After the first failure no new requests are sent, but answers already under way are still
-        yielded.
+        yielded; then UserError. Prompts with ``choices`` are an error, too.
         """
-        if self.chat and any(prompt.choices for prompt, _ in requests):
-            raise UserError(
-                f"{self.name}: a chat model cannot be held to given names (choices); use a base "
-                "model"
-            )
+        if any(prompt.choices for prompt, _ in requests):
+            raise self._cannot("hold answers to given names (choices)")
         if self.context:
-            _ = self.tokenizer  # as in score
-        yield from self._each(partial(self._answer, decoding=decoding), requests)
-
-    def score(self, pairs: Continuations) -> Batches:
-        """Log-probabilities of a given continuation of each prompt, as a local model's ``score``
-        gives them.
-
-        The tokens are those that the local model named as ``tokenizer`` would read. UserError
-        without one, and for a server that does not echo them.
-        """
-        if self.chat or not self.logprobs:
-            raise UserError(
-                f"{self.name}: a chat endpoint, or one without log-probabilities, "
-                "cannot score a given text; use a base model"
-            )
-        _ = self.tokenizer  # loaded once, before there are threads
-        yield from self._each(self._scored, pairs)
-
-    def _each(
-        self, answer: Callable[..., Completion], requests: Sequence[tuple[Any, ...]]
-    ) -> Batches:
-        """``answer`` to each request, as they arrive; then the first UserError, if there is one."""
+            _ = self.tokenizer  # loaded once, before there are threads
+        self._most = BYTES + TOKEN_BYTES * (decoding.max_new_tokens + self.thinking_tokens)
         failures: list[UserError] = []
 
-        def ask(request: tuple[Any, ...]) -> list[Completion]:
+        def ask(request: tuple[Prompt, int]) -> list[Completion]:
             try:
-                return [] if failures else [answer(*request)]
+                return [] if failures else [self._answer(*request, decoding)]
             except UserError as error:
                 failures.append(error)
-            except (AttributeError, KeyError, TypeError) as error:
+            except (AttributeError, KeyError, TypeError, RecursionError) as error:
                 form = f"{self.name} at {self.base_url}: a reply of an unknown form ({error})"
                 failures.append(UserError(form))
             return []
 
         with ThreadPool(self.parallel) as pool:
-            yield from filter(None, pool.imap_unordered(ask, requests))
+            answers = pool.imap_unordered(ask, requests)
+            for _ in requests:
+                try:
+                    answer = answers.next(self.total)
+                except TimeoutError:
+                    # its thread cannot be ended, and ends with this process
+                    late = f"no reply is complete after {self.total:g} seconds (option total)"
+                    failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
+                    break
+                if answer:
+                    yield answer
         if failures:
             raise failures[0]
+
+    def score(self, _: Continuations) -> Batches:
+        """UserError: few servers score a given text."""
+        raise self._cannot("score given texts")
+
+    def _cannot(self, what: str) -> UserError:
+        return UserError(f"{self.name}: an endpoint does not {what}; use a local model")
 
     @cached_property
     def _client(self) -> openai.OpenAI:
@@ -250,13 +248,32 @@ class RemoteModel:
                 base_url=self.base_url,
                 timeout=openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
                 max_retries=RETRIES,
-                http_client=openai.DefaultHttpxClient(trust_env=not is_here),
+                http_client=openai.DefaultHttpxClient(
+                    trust_env=not is_here,
+                    follow_redirects=False,
+                    event_hooks={"response": [self._bound]},
+                ),
             )
         except (ImportError, ValueError) as error:  # a proxy that needs a package, or is no address
             raise UserError(
                 f"cannot use the proxy that the environment names: {error}; for a server that "
                 f"needs none, set NO_PROXY={host}"
             ) from None
+
+    def _bound(self, response: Any) -> None:
+        """Let no more of a reply be read than an answer can have."""
+        read = response.iter_bytes
+
+        def chunks(*arguments: Any) -> Iterator[bytes]:
+            size = 0
+            for chunk in read(*arguments):
+                size += len(chunk)
+                if size > self._most:
+                    long = f"a reply of more than {self._most:,} bytes is none to this prompt"
+                    raise UserError(f"{self.name} at {self.base_url}: {long}")
+                yield chunk
+
+        response.iter_bytes = chunks
 
     def _ask(self, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Send one request, again without what the model refuses; the reply's first choice and its
@@ -272,15 +289,13 @@ class RemoteModel:
             reply = json.loads(reply) if isinstance(reply, str) else reply
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             words = error.response.text
-            for name in CANNOT.keys() & sent.keys():
-                if name in words:
-                    raise self._cannot(name) from None
             if self.logprobs and "logprobs" in words:
                 raise self._without_logprobs("gives no log-probabilities") from None
             if self._refuses(words, sent):
                 return self._ask(fields)
             raise self._failed(error) from None
-        except (openai.APIError, ValueError) as error:  # ValueError: a reply that is no JSON
+        # ValueError: a reply that is no JSON; the other: one that is nested too deep
+        except (openai.APIError, ValueError, RecursionError) as error:
             raise self._failed(error) from None
         match reply:
             case {"choices": [dict() as choice, *_]}:
@@ -290,9 +305,6 @@ class RemoteModel:
         raise self._failed(
             ValueError(f"{json.dumps(reply)} is no answer of an OpenAI-compatible endpoint")
         )
-
-    def _cannot(self, field: str) -> UserError:
-        return UserError(f"{self.name} at {self.base_url} {CANNOT[field]}")
 
     def _refuses(self, words: str, sent: dict[str, Any]) -> bool:
         """Remember and say what the model refuses of what was sent, by the server's words."""
@@ -304,6 +316,13 @@ class RemoteModel:
             return False
         for name in REFUSABLE:
             if name in sent and re.search(rf"\b{name}\b", words):
+                is_sampled = name == "temperature" or (name == "top_p" and sent[name] < 1)
+                if is_sampled and not self.sampled:
+                    raise UserError(
+                        f"{self.name} refuses {name}, so that {REFUSABLE[name]}, also where greedy "
+                        "ones are asked for; the option sampled=true accepts that and keeps them "
+                        "apart"
+                    )
                 if name not in self._refused:
                     self._refused.add(name)
                     print(f"{self.name} refuses {name}: {REFUSABLE[name]}", file=sys.stderr)
@@ -322,9 +341,12 @@ class RemoteModel:
             words = f"a reply that is no JSON: {error.doc}"
         else:
             words = str(error)
-        words = " ".join(MARKUP.sub(" ", words).split()).replace(self._client.api_key, "***")
+        words = self._masked(" ".join(MARKUP.sub(" ", words).split()))
         is_lost = isinstance(error, openai.APIConnectionError)
-        if status in (408, 409, 429) or status >= 500 or is_lost:
+        if 300 <= status < 400:
+            place = self._masked(error.response.headers.get("location", "nowhere"))
+            advice = f"; it redirects to {place}: if you trust that address, name it"
+        elif status in (408, 409, 429) or status >= 500 or is_lost:
             advice = f" (after {RETRIES} retries at most)"
         elif status in (401, 403):
             advice = f"; the key is taken from {self.key_variable} (option key_variable)"
@@ -335,6 +357,9 @@ class RemoteModel:
         elif status == 404 or isinstance(error, ValueError):
             advice = "; check the address (it usually ends with /v1)"
         return UserError(f"{self.name} at {self.base_url}: {words[:300]}{advice}")
+
+    def _masked(self, words: str) -> str:
+        return words.replace(self._client.api_key, "***")
 
     def _served(self) -> list[str]:
         """The models that the server names if this one is not among them, ten at most."""
@@ -375,8 +400,6 @@ class RemoteModel:
             asked["max_tokens"] = min(asked["max_tokens"], self.context - len(kept))
         else:
             asked["prompt"] = prompt.text
-        if prompt.choices:
-            asked |= held_to(prompt.choices)
         if self.logprobs:
             asked["logprobs"] = True if self.chat else 1
         choice, usage = self._ask(asked | self.fields)
@@ -387,56 +410,20 @@ class RemoteModel:
         text = HALVES.sub(UNFINISHED, said or "")  # half a character cannot be stored
         finish = self._finish(choice.get("finish_reason"), text)
         given = choice.get("logprobs") or {}
-        if prompt.choices:
-            self._check_held(prompt.choices, text, finish)
-            if self.logprobs and (new := choice.get("token_ids")):  # vLLM's: under the grammar
-                read_again = self._echoed(choice["prompt_token_ids"] + new)[-len(new) :]
-                given = given | {"token_logprobs": [number for _, number in read_again]}
         told = self._log_probabilities(given, text)
         pieces = [piece for piece, _ in told]
         text = "".join(pieces) or text  # a stop string was cut out of a token: keep it whole
         if finish == "stop" and not stop:  # else the API does not tell it from the model's own end
             finish = "eos"
-        over = decoding.stopper()
-        for end, piece in enumerate(pieces or text, 1):
-            if over(piece):
-                text = "".join((pieces or text)[:end])
-                told = told[:end]
-                finish = "stop"
-                break
+        ends = [*accumulate(map(len, pieces or text))]
+        # after which the rule is content, as it then stays: so long texts are read a few times only
+        at = bisect_left(range(len(ends)), 1, key=lambda at: decoding.stopper()(text[: ends[at]]))
+        if at < len(ends):
+            text = text[: ends[at]]
+            told = told[: at + 1]
+            finish = "stop"
         tokens, logprobs = zip(*told, strict=True) if told else ((), () if self.logprobs else None)
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read, dropped)
-
-    def _check_held(self, names: Sequence[str], text: str, finish: str) -> None:
-        """UserError for an answer that does not begin with one of the names, or with the beginning
-        of one where the limit of tokens cut it off.
-        """
-        named = re.match(rf"(?:{'|'.join(map(re.escape, names))})(?!\w)", text)
-        if not named and not (finish == "length" and any(name.startswith(text) for name in names)):
-            raise self._cannot("grammar")
-
-    def _echoed(self, ids: list[int]) -> list[tuple[str, float]]:
-        """The texts of these tokens with their log-probabilities; the first token has none.
-        UserError if the server does not echo them.
-        """
-        asked = {"model": self.name, "prompt": ids, "max_tokens": 1, "temperature": 0}
-        choice, _ = self._ask(asked | {"echo": True, "logprobs": 1} | self.fields)
-        # without the new one, which servers insist on
-        told = listed(choice.get("logprobs") or {})[: len(ids)]
-        if len(told) < len(ids) or any(number is None for _, number in told[1:]):
-            raise self._cannot("echo")
-        return told
-
-    def _scored(self, prompt: Prompt, text: str) -> Completion:
-        ids, added = self._reader.continued(prompt, text)
-        told = self._echoed(ids + added)[len(ids) :]
-        parts = spelled(text, [piece for piece, _ in told])
-        if len(parts) < len(told) or "".join(parts) != text:
-            raise UserError(
-                f"{self.name} at {self.base_url}: its tokens are not those of {self._tokenizer}"
-            )
-        numbers = tuple(number for _, number in told)
-        return Completion(prompt.id, 0, text, tuple(parts), (), numbers, "scored", len(ids))
 
     def _finish(self, reason: object, text: str) -> str:
         """``"stop"`` or ``"length"``. Raises UserError for a completion that is not one: cut short
@@ -446,8 +433,8 @@ class RemoteModel:
         if not finish:
             raise UserError(
                 f"{self.name} at {self.base_url} did not finish its answer (finish_reason "
-                f"{reason!r}, {len(text)} characters): repeat the command, or leave this task out "
-                "if the server refuses it again"
+                f"{self._masked(repr(reason))[:80]}, {len(text)} characters): repeat the command, "
+                "or leave this task out if the server refuses it again"
             )
         if self.chat and finish == "length" and not visible(text).strip():
             raise UserError(
@@ -465,7 +452,8 @@ class RemoteModel:
             return []
         told = listed(given)
         if not told or any(None in pair for pair in told):
-            raise self._without_logprobs("gives no log-probabilities")
+            what = "one for each piece" if told else "log-probabilities"
+            raise self._without_logprobs(f"gives no {what}")
         parts = spelled(text, [piece for piece, _ in told])
         if not parts:
             raise self._without_logprobs(
@@ -474,28 +462,14 @@ class RemoteModel:
         return [(part, number) for part, (_, number) in zip(parts, told, strict=False)]
 
 
-def held_to(names: Sequence[str]) -> dict[str, Any]:
-    """The fields of a request whose answer must begin with one of these names and a break, if it
-    goes on: vLLM and llama.cpp read the same grammar (GBNF), each in a field of its own. vLLM also
-    tells which tokens it wrote.
-    """
-    one = " | ".join(json.dumps(name, ensure_ascii=False) for name in sorted(set(names)))
-    rest = r"[^0-9A-Za-z_\u0080-\U0010FFFF] [\u0001-\U0010FFFF]*"
-    grammar = f"root ::= ({one}) ({rest})?"
-    return {
-        "grammar": grammar,
-        "structured_outputs": {"grammar": grammar},
-        "return_token_ids": True,
-    }
-
-
 def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
     """The tokens of a reply, as it writes them, with their log-probabilities."""
     # llama.cpp's server uses the chat format for completions, too
     if content := given.get("content"):
         return [(piece.get("token"), piece.get("logprob")) for piece in content]
     both = given.get("tokens") or (), given.get("token_logprobs") or ()
-    return list(zip(*both, strict=False))
+    # what has no partner is seen by its reader
+    return list(zip_longest(*both))
 
 
 def spelled(text: str, pieces: Sequence[str]) -> list[str]:

@@ -1,22 +1,30 @@
 """Answers on disk: once a model, an analyser or a grader has answered a question, it is never asked
 again.
 
-A store is a table in an SQLite file in WAL mode, key -> answer as JSON. ``lookup`` asks the
-committed record first (``models.record``), then the file. Each kind of answer has a file of its
-own. Several processes on one machine may write to a store at once (WAL needs shared memory, so
-network file systems do not work; with several machines, each has its own store: docs/cluster.md).
-The caller must build keys from everything that could change the answer. A transaction holds one
-batch: a kill at any moment loses only the batch in flight. Only missing answers are written, so a
-store that has them all may be read-only.
+A store is a table in an SQLite file in WAL mode, key -> answer as JSON and a checksum. ``lookup``
+asks the committed record first (``models.record``), then the file. Each kind of answer has a file
+of its own. Several processes on one machine may write to a store at once (WAL needs shared memory,
+so network file systems do not work; with several machines, each has its own store:
+docs/cluster.md). The caller must build keys from everything that could change the answer. A
+transaction holds one batch: a kill at any moment loses only the batch in flight. Only missing
+answers are written: the file is made with the first one, and a store that has them all may be
+read-only.
+
+What is no answer never enters (``AnswerStore.fault``). A row that a flipped bit has changed, or
+that an earlier version should not have kept, is never read: one line names its file, and the
+question is asked again.
 """
 
 import contextlib
 import hashlib
 import json
+import math
 import os
 import platform
 import sqlite3
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -27,11 +35,17 @@ from lookuplab.work.resources import share
 
 STORE_VARIABLE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
 USES_VARIABLE = "LOOKUPLAB_USES"  # a file for how many answers were found where; set by the runner
-SCHEMA = 3  # a file with another number is refused
+SCHEMA, WITHOUT_CHECKSUMS = 4, 3  # a file with another number is refused
 PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
 # other writers lock the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
 OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # a list of keys, as JSON
+ENDS = ("eos", "stop", "length", "scored")  # of a completion
+ROUNDING = 1e-4  # by so much a log-probability may be above 0
+NOT_NUMBERS = (
+    "its logits or log-probabilities are not numbers (in float16, large ones overflow: "
+    "?dtype=bfloat16 or float32)"
+)
 T = TypeVar("T")
 
 
@@ -47,18 +61,29 @@ class AnswerStore:
 
     def __init__(self, path: str | os.PathLike[str] | Literal[False] | None = None):
         self.path = ":memory:" if path is False else path or self.default_path()
+        self._is_file = str(self.path) != ":memory:"
+        self._damaged = set[str]()  # keys of rows to be replaced
+        self._asked = dict[str, bool]()  # key -> whether it is only made for an audit
+
+    @cached_property
+    def db(self) -> sqlite3.Connection:
+        """The file, which is opened when the first question is asked that the record cannot answer,
+        and made with the first answer.
+        """
         with self._readable_errors():
-            if str(self.path) != ":memory:":
+            if self._is_file:
                 paths.made(Path(self.path).parent)
             # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
-            self.db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level="IMMEDIATE")
+            db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level="IMMEDIATE")
+            # a flipped bit may leave bytes that are no text
+            db.text_factory = lambda text: text.decode(errors="replace")
             # even so, a killed process loses nothing that was committed
-            self.db.execute("PRAGMA synchronous = NORMAL")
-            ((version, tables),) = self.db.execute(
+            db.execute("PRAGMA synchronous = NORMAL")
+            ((version, tables),) = db.execute(
                 "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
             )
             # a foreign file is left as it is
-            if version != SCHEMA and (version or tables):
+            if version not in (SCHEMA, WITHOUT_CHECKSUMS) and (version or tables):
                 raise UserError(
                     f"{self.path} is no store of {self.name}, or another version of lookuplab "
                     "wrote it; name another file (LOOKUPLAB_STORE)"
@@ -66,12 +91,13 @@ class AnswerStore:
             if not version:
                 # another process may be doing the same at this moment
                 with contextlib.suppress(sqlite3.OperationalError):
-                    self.db.execute("PRAGMA journal_mode = WAL")
-                self.db.execute(f"PRAGMA user_version = {SCHEMA}")
-            self.db.execute(
+                    db.execute("PRAGMA journal_mode = WAL")
+                db.execute(f"PRAGMA user_version = {SCHEMA}")
+            db.execute(
                 f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) "
                 "WITHOUT ROWID"
             )
+        return db
 
     @classmethod
     def default_path(cls) -> Path:
@@ -87,23 +113,38 @@ class AnswerStore:
         record's.
         """
         keys = [*questions]
-        is_file = str(self.path) != ":memory:"
-        recorded = record.rows(self.name, keys) if is_file else {}
-        stored = self.get(keys)
+        recorded = record.rows(self.name, keys) if self._is_file else {}
+        # an audit compares what the file has with the record
+        audit = record.Audit.stated() if recorded else None
+        stored = self.get(key for key in keys if audit or key not in recorded)
         answers = stored | recorded
         new = [key for key in keys if key not in answers]
-        audit = record.Audit.stated() if recorded else None
         asked = audit.asked(self.name, recorded) if audit else []
         again = [key for key in asked if "@" not in key and key not in stored]
-        if is_file and (file := os.environ.get(USES_VARIABLE)):
-            counts = len(recorded), len(answers) - len(recorded), len(new), len(again)
+        self._asked |= dict.fromkeys(new, False) | dict.fromkeys(again, True)
+        self._count(len(recorded), len(answers) - len(recorded), 0, 0)
+        return answers, new + again
+
+    def _count(self, *counts: int) -> None:
+        """Note how many answers were found in the record, found in the file, made, and made for an
+        audit.
+        """
+        if self._is_file and any(counts) and (file := os.environ.get(USES_VARIABLE)):
             with open(file, "a", encoding="utf-8") as log:
                 print(self.name, *counts, file=log)
-        return answers, new + again
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """The answers that the file has for these keys."""
-        return self._select(OF_KEYS, json.dumps([*keys]))
+        asked = [*keys]
+        return self._select(OF_KEYS, json.dumps(asked)) if asked else {}
+
+    def present(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys for which the file has a row, which is not read; without those that
+        were found damaged.
+        """
+        with self._readable_errors():
+            rows = self._rows(f"SELECT key FROM {self.name} {OF_KEYS}", json.dumps([*keys]))
+            return {key for (key,) in rows} - self._damaged
 
     def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
         """Tasks, by the keys that they make: the share of this process in a launch, then those of
@@ -126,16 +167,58 @@ class AnswerStore:
         """All answers of the file."""
         return self._select("")
 
+    def _rows(self, query: str, *values: str) -> Iterator[Any]:
+        """The rows of the file; none where there is no file yet."""
+        if "db" in vars(self) or not self._is_file or Path(self.path).exists():
+            yield from self.db.execute(query, values)
+
     def _select(self, condition: str, *values: str) -> dict[str, Any]:
+        found = {}
+        damaged = set()
         with self._readable_errors():
-            rows = self.db.execute(f"SELECT * FROM {self.name} {condition}", values)
-            return {key: json.loads(text) for key, text in rows}
+            for key, text in self._rows(f"SELECT * FROM {self.name} {condition}", *values):
+                said, _, checksum = str(text).partition("\n")
+                try:
+                    answer = json.loads(said)
+                    is_whole = checksum in ("", digest(key + said)) and not self.fault(answer)
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                    is_whole = False
+                if is_whole:
+                    found[key] = answer
+                else:
+                    damaged.add(str(key))
+        if damaged - self._damaged:
+            print(
+                f"store of {self.name} {self.path}: {len(damaged)} of "
+                f"{len(damaged) + len(found)} rows are damaged (the first: {min(damaged)}); they "
+                "are left out and made anew; a copy of the file has them, if there is one",
+                file=sys.stderr,
+            )
+        self._damaged |= damaged
+        return found
+
+    def fault(self, _: Any) -> str:
+        """What keeps an answer out of the store, in words; "" for a sound one."""
+        return ""
 
     def add(self, answers: Mapping[str, object]) -> None:
-        """Keep a batch, in one transaction. An answer that another process stored first is kept."""
-        rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
+        """Keep a batch, in one transaction. An answer that another process stored first is kept.
+
+        Raises UserError for the first that is none (``fault``), after the others are stored.
+        """
+        faults = {key: said for key, answer in answers.items() if (said := self.fault(answer))}
+        texts = {key: json.dumps(one) for key, one in answers.items() if key not in faults}
+        rows = [(key, f"{text}\n{digest(key + text)}") for key, text in texts.items()]
         with self._readable_errors(), self.db:
+            if damaged := self._damaged & texts.keys():
+                self.db.execute(f"DELETE FROM {self.name} {OF_KEYS}", [json.dumps([*damaged])])
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
+            self.db.execute(f"PRAGMA user_version = {SCHEMA}")
+        self._damaged -= damaged
+        made = [self._asked.pop(key) for key in texts if key in self._asked]
+        self._count(0, 0, made.count(False), made.count(True))
+        for said in faults.values():
+            raise UserError(f"{said}; it is not stored")
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete the file's answers for these keys."""
@@ -147,22 +230,42 @@ class AnswerStore:
         try:
             yield
         except (sqlite3.DatabaseError, OSError) as error:
-            raise UserError(
-                f"store of {self.name} {self.path}: {error} (nothing that was stored is lost; "
-                "LOOKUPLAB_STORE names another file)"
-            ) from None
+            advice = "nothing that was stored is lost; LOOKUPLAB_STORE names another file"
+            # a page of the file, not the disk or another process
+            if type(error) is sqlite3.DatabaseError:
+                advice = "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
+            raise UserError(f"store of {self.name} {self.path}: {error} ({advice})") from None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.db.close()
+        if "db" in vars(self):
+            self.db.close()
 
 
 class CompletionStore(AnswerStore):
     """Answers of models, each with the ``model``; ``completions.keys_of`` makes the keys."""
 
     name = "completions"
+
+    def fault(self, answer: Any) -> str:
+        """Why a completion is none: not finite, not complete, or at odds with itself."""
+        text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
+        margin = answer["margin"]
+        is_number = [type(one) in (int, float) and -math.inf < one for one in numbers or ()]
+        said = ""
+        if not all(is_number) or not (margin is None or abs(margin) < math.inf):
+            said = NOT_NUMBERS
+        elif numbers is not None and len(numbers) != len(tokens):
+            said = f"{len(numbers)} log-probabilities of {len(tokens)} tokens"
+        elif numbers and max(numbers) > ROUNDING:
+            said = f"a log-probability above 0 ({max(numbers)})"
+        elif len(answer["token_ids"]) not in (0, len(tokens)) or "".join(tokens or [text]) != text:
+            said = "its tokens are not those of its text"
+        elif answer["finish_reason"] not in ENDS:
+            said = f"an answer without an end ({answer['finish_reason']!r})"
+        return said and f"model {answer['model']}, prompt {answer['id']!r}: {said}"
 
     @classmethod
     def default_path(cls) -> Path:

@@ -89,7 +89,7 @@ def conditions() -> dict[str, dict[str, Any]]:
 def about() -> dict[str, Any]:
     """Where the record comes from, as its recipe noted it; {} without a record."""
     file = record.folder() / "about.json"
-    return json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return json.loads(record.content(file)) if file.is_file() else {}
 
 
 def fit() -> Iterator[str]:

@@ -3,6 +3,7 @@ and clear errors.
 """
 
 import gc
+import json
 import math
 import shutil
 import sys
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from peft import LoraConfig
+from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from tiny_architectures import (
     ARCHITECTURES,
@@ -25,7 +26,7 @@ from tiny_architectures import (
     byte_tokenizer,
     save,
 )
-from transformers import ByT5Tokenizer
+from transformers import AutoModelForCausalLM, ByT5Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
@@ -343,11 +344,32 @@ def test_on_a_gpu_only_the_kit_s_own_models_stay_in_float32(llama, monkeypatch):
     assert (load(llama).dtype, load("mini-small").dtype) == ("bfloat16", "float32")
 
 
+def cards(monkeypatch, *free):
+    """As if there were GPUs with so many bytes free."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(free))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda at: (free[at], 10**12))
+
+
+def test_a_model_that_fits_on_one_card_uses_the_emptiest_and_others_spread(llama, monkeypatch):
+    size = sum(each.numel() for each in LocalModel(llama).module.parameters())
+    for dtype, bytes_each in ("float32", 4), ("bfloat16", 2):
+        model = load(f"{llama}?dtype={dtype}")
+        needed = int(size * bytes_each * 1.25)
+        for free, expected in (((needed - 9, needed + 9), {"": 1}), ((needed - 9,) * 2, "auto")):
+            with monkeypatch.context() as machine:
+                cards(machine, *free)
+                assert model._device_map(AutoModelForCausalLM) == expected
+    assert LocalModel(llama, device_map="cpu")._device_map(None) == "cpu"
+
+
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
     model = LocalModel(llama)
+    _ = model.config
     spread = SimpleNamespace(hf_device_map={"a": 0, "b": "cpu"})
-    monkeypatch.setattr(model, "_read", lambda *_, **__: (spread, {"missing_keys": []}))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    told = {"missing_keys": [], "unexpected_keys": []}
+    monkeypatch.setattr(model, "_read", lambda *_, **__: (spread, told))
+    cards(monkeypatch, 0)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     with pytest.raises(UserError, match="does not fit on the GPUs in float32"):
         _ = model.module
@@ -401,10 +423,31 @@ def lost_link(folder):
     (folder / "generation_config.json").symlink_to("gone")
 
 
-def lacking_a_weight(folder):
-    weights = load_file(folder / "model.safetensors")
-    del weights["model.norm.weight"]
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+def with_weights(change, name="model.safetensors"):
+    """Changes a folder's weights, by name."""
+
+    def changed(folder):
+        weights = load_file(folder / name)
+        change(weights)
+        save_file(weights, folder / name, metadata={"format": "pt"})
+
+    return changed
+
+
+def half(folder):
+    """Half of the layers, by its configuration."""
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
+
+
+def renamed(old, new):
+    return lambda weights: weights.update(
+        {name.replace(old, new): weights.pop(name) for name in [*weights]}
+    )
+
+
+def not_a_number(weights):
+    weights["model.norm.weight"][0] = math.nan
 
 
 def with_token(special, template=None):
@@ -430,7 +473,14 @@ FAILING = "{{ messages[0].nothing.at_all }}"
         (written("config.json", "[]"), "x", "cannot load model"),
         (written("model.safetensors", LFS), "x", "pointer of Git LFS.*git lfs pull"),
         (lost_link, "x", "generation_config.json .a link to nothing.: No such file"),
-        (lacking_a_weight, "x", "lacks weights .model.norm.weight"),
+        (
+            with_weights(lambda weights: weights.pop("model.norm.weight")),
+            "x",
+            "lacks weights .model.norm.weight",
+        ),
+        (with_weights(renamed("model.", "_orig_mod.model.")), "x", "lacks weights .model."),
+        (half, "x", r"does not use .model.layers.1.input_layernorm.* 9 tensors"),
+        (with_weights(not_a_number), "x", "not numbers .in float16.*dtype=bfloat16"),
         (with_token(False), "x", r"token '<.x.>' .* id 388, but its embedding only 388 rows"),
         (with_token(True), "<|x|>", r"token '<.x.>' .* id 388"),
         (with_token(True, "<|x|>"), "chat", r"token '<.x.>' .* id 388"),
@@ -442,6 +492,58 @@ def test_what_is_no_whole_checkpoint_is_one_clear_line(tmp_path, change, asked, 
     with pytest.raises(UserError, match=message) as raised:
         answer(load(str(tmp_path), chat=asked == "chat"), Prompt("p", asked), SHORT)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    """model.layers.0.self_attn.rotary_emb.inv_freq v_head.summary.weight mtp.0.eh_proj.weight
+    h.0.attn.masked_bias vision_tower.patch.weight model.layers.0.attn.k_scale""".split(),
+)
+def test_weights_that_text_needs_not_do_no_harm(tmp_path, name):
+    with_weights(lambda weights: weights.update({name: torch.ones(2)}))(save(tmp_path, "llama"))
+    assert answer(load(str(tmp_path)), PROMPTS[0], SHORT).text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (renamed("base_model.", "_orig_mod.base_model."), "lacks weights .base_model.*, 8 of 8"),
+        (renamed("layers.", "blocks."), "lacks weights"),
+        (renamed("layers.1.self_attn.v_proj.lora_B", "x"), r"v_proj.lora_B.weight ..., 1 of 8"),
+        (lambda weights: weights.update(x=torch.ones(2)), r"that its base lacks .x ..., 1 of 8"),
+    ],
+)
+def test_an_adapter_whose_weights_do_not_match_is_not_answered_by_its_base(
+    llama, tmp_path, change, message
+):
+    lora = LoraConfig(target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    get_peft_model(AutoModelForCausalLM.from_pretrained(llama), lora).save_pretrained(tmp_path)
+    base = answer(LocalModel(llama), PROMPTS[0], SHORT)
+    assert answer(load(str(tmp_path)), PROMPTS[0], SHORT) != base
+    with_weights(change, "adapter_model.safetensors")(tmp_path)
+    with pytest.raises(UserError, match=f"adapter {tmp_path.name} .*{message}"):
+        answer(load(str(tmp_path)), PROMPTS[0], SHORT)
+
+
+@pytest.mark.parametrize(
+    ("named", "typed"),
+    [("models/base", ""), ("./models/base", ""), ("../base", "models/sub"), ("base", "models")],
+)
+def test_an_adapter_s_base_is_found_beside_it_above_it_and_where_the_command_was_typed(
+    llama, tmp_path, monkeypatch, named, typed
+):
+    base = shutil.copytree(llama, tmp_path / "models" / "base")
+    (tmp_path / "models" / "sub").mkdir()
+    monkeypatch.setenv("PWD", str(tmp_path / typed if typed else tmp_path.parent))
+    LoraConfig(base_model_name_or_path=named).save_pretrained(tmp_path / "out" / "plain")
+    assert load(str(tmp_path / "out" / "plain")).source == (str(base), None)
+
+
+@pytest.mark.parametrize("named", ["a/b/base", "./base", "/no/base", ""])
+def test_an_adapter_s_base_that_is_nowhere_is_one_line_with_its_name(tmp_path, named):
+    LoraConfig(base_model_name_or_path=named).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match=rf"its base '{named}' \(adapter_config.json\)"):
+        load(str(tmp_path))
 
 
 def test_a_special_token_without_a_row_does_no_harm_where_no_prompt_has_it(tmp_path):

@@ -374,6 +374,10 @@ def test_an_endpoint_cannot_use_a_tool_between_two_tokens():
         generate(load("http://host/v1#m"), [], JediTool())
 
 
+def test_a_revision_that_looks_like_a_number_is_a_text():
+    assert load("http://host/v1#m?revision=1.10").identity["revision"] == "1.10"
+
+
 def test_identity_tells_address_model_endpoint_kind_revision_and_fields():
     model = load('http://host:1/v1/#m?chat=true&parallel=3&thinking=5&extra={"b":1}', revision="2")
     assert model.parallel == 3 and load("openai:gpt-4o").chat

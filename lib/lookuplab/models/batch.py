@@ -1,7 +1,6 @@
 """A batch of a local model: what it carries from one forward pass to the next."""
 
 import inspect
-import math
 from collections.abc import Sequence
 
 import torch
@@ -10,6 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
 from transformers.cache_utils import Cache
 
+from lookuplab.errors import UserError
 from lookuplab.models.local import Work
 
 
@@ -31,7 +31,7 @@ class Batch:
         work: Work,
     ) -> None:
         self.module = module
-        self.context = context or math.inf
+        self.context = context
         self.work = work
         self.parameters = inspect.signature(module.forward).parameters
         first = {ids: i for i, ids in enumerate(dict.fromkeys(map(tuple, prompts)))}
@@ -58,17 +58,25 @@ class Batch:
         if self.encoded is None:
             self.mask = functional.pad(self.mask, (0, 1), value=1)
         # a slot whose row is finished continues until it is dropped
-        self.lengths = (self.lengths + 1).clamp(max=self.context)
+        self.lengths = self.lengths + 1
+        if self.context:
+            self.lengths = self.lengths.clamp(max=self.context)
         self.logits = self._forward(tokens[:, None], self.lengths[:, None] - 1)
 
     def keep(self, slots: list[int]) -> None:
-        """Go on with these slots, some of them perhaps several times."""
+        """Go on with these slots, some of them perhaps several times.
+
+        Of a model that is spread over several devices, each layer's cache and the encoder's output
+        lie on devices of their own, and the index follows them.
+        """
         index = torch.tensor(slots, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]
         self.logits = self.logits[index]
-        self.cache.batch_select_indices(index)
+        # unlike batch_select_indices, it moves the index
+        self.cache.reorder_cache(index)  # type: ignore[arg-type]  # a LongTensor is a Tensor
         if self.encoded is not None:
-            self.encoded.last_hidden_state = self.encoded.last_hidden_state[index]
+            read = self.encoded.last_hidden_state
+            self.encoded.last_hidden_state = read[index.to(read.device)]
 
     def _forward(self, ids: torch.Tensor, position: torch.Tensor | None = None) -> torch.Tensor:
         inputs = {"encoder_outputs": self.encoded, "decoder_input_ids": ids}
@@ -79,11 +87,13 @@ class Batch:
         output = self.module(
             **inputs, attention_mask=self.mask, past_key_values=self.cache, use_cache=True
         )
-        logits: torch.Tensor = output.logits[:, -1].float()
+        logits: torch.Tensor = output.logits[:, -1].float().to(self.mask.device)
         return logits
 
 
 def decoder_start(module: PreTrainedModel) -> int:
-    """The token that an encoder-decoder model's answers begin with."""
-    start = module.generation_config.decoder_start_token_id
-    return int(module.config.decoder_start_token_id if start is None else start)
+    """The token that an encoder-decoder model's answers begin with. UserError if none is stated."""
+    for config in module.generation_config, module.config:
+        if (start := getattr(config, "decoder_start_token_id", None)) is not None:
+            return int(start)
+    raise UserError("an encoder-decoder model needs a decoder_start_token_id in its config.json")

@@ -24,7 +24,9 @@ from lookuplab.errors import UserError
 from lookuplab.models.batch import Batch, decoder_start
 from lookuplab.models.completions import Batches, Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint
-from lookuplab.models.local import CPU_TOKENS, LocalModel
+from lookuplab.models.local import CPU_TOKENS, LocalModel, Work
+from lookuplab.models.names import table_name
+from lookuplab.models.store import NOT_NUMBERS
 from lookuplab.models.tokens import TAIL, decoded, speller
 
 # Rows that ask a tool are so many batches, by the type of the device, which take turns: a GPU's
@@ -32,6 +34,8 @@ from lookuplab.models.tokens import TAIL, decoded, speller
 TURNS = {"cuda": 4}
 # drop finished rows once they are one in this many of the batch: each drop copies the cache
 COMPACT = 8
+# relative differences of logits that rounding explains; an ignored cache makes them about 1
+APART, APART_IN_16_BITS = 0.01, 0.5
 
 
 def decode_rows(
@@ -107,6 +111,8 @@ def _decode(
         chosen = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
         for row, (token, logprob, margin), gate in zip(rows, chosen, gates, strict=True):
             if not row.finish_reason:
+                if not math.isfinite(logprob):  # also found where it is stored, but much later
+                    raise UserError(f"model {model.name}, prompt {row.prompt.id!r}: {NOT_NUMBERS}")
                 row.push(int(token), logprob, min(margin, gate), end_of_text)
         unfinished = [i for i, row in enumerate(rows) if not row.finish_reason]
         if not unfinished:
@@ -257,4 +263,46 @@ def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]
             0, len(prompt_ids) - 1 : -1
         ]
     chances: torch.Tensor = logits.float().softmax(-1)
+    if chances.isnan().any():
+        raise UserError(f"model {table_name(str(module.config.name_or_path))}: {NOT_NUMBERS}")
     return chances
+
+
+@torch.inference_mode()
+def check_steps(model: LocalModel, module: PreTrainedModel) -> None:
+    """Compare what a batch of two prompts gives, token by token, with plain forward passes of each
+    alone. Raises UserError where they differ.
+
+    Some architectures keep what they have read in another way than by ``past_key_values``, and
+    ignore it; some read the padding beside a shorter prompt. Both would give wrong answers without
+    a word.
+    """
+    kind = module.config.model_type
+    rows = [model.prompt_ids(text) for text in ("x =", "def add(a, b):\n    return a + b\n")]
+    ids = (3 * rows[1])[:3]
+    said = ""
+    try:
+        plain = torch.stack([distributions(module, row, ids) for row in rows])
+        batch = Batch(module, rows, None, Work())
+        stepped = [batch.logits]
+        for token in ids[:-1]:
+            batch.keep([1, 0])
+            batch.step(torch.full_like(batch.lengths, token))
+            stepped.append(batch.logits if len(stepped) % 2 == 0 else batch.logits[[1, 0]])
+    # whatever an architecture does with a cache that it does not know
+    except Exception as error:
+        if isinstance(error, UserError) or should_reduce_batch_size(error):
+            raise
+        said = (str(error) or type(error).__name__).splitlines()[0][:200]
+    else:
+        expected, found = plain.log(), torch.stack(stepped, 1).log_softmax(-1)
+        expected, found = (each.clamp(min=-100) for each in (expected, found))
+        scale = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1) + 1e-9
+        apart = ((found - expected).norm(dim=-1) / scale).max().item()
+        if not apart < (APART if model.dtype == "float32" else APART_IN_16_BITS):
+            said = f"its logits differ by {apart:.0%} from those of a plain forward pass"
+    if said:
+        raise UserError(
+            f"model {model.name}: its architecture ({kind}) cannot write token by token in a batch "
+            f"here: {said}; serve it and name the endpoint"
+        )

@@ -3,11 +3,15 @@
 Neither torch nor a client is imported before a model is loaded.
 """
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from lookuplab.errors import UserError
 from lookuplab.models.completions import Model
 from lookuplab.models.names import VLLM, is_remote, split_options, table_name
+
+NUMBERS = (int, float, int | None)  # annotations of options
 
 
 def load(name: str, **options: Any) -> Model:
@@ -30,17 +34,19 @@ def load(name: str, **options: Any) -> Model:
         if not isinstance(value := options.get(option, {}), dict):
             told = f"{option} is {value!r}; it must be a JSON object"
             raise UserError(f"model {table_name(place)}: {told}")
+    kind: Callable[..., Model]
+    if is_remote(place):
+        from lookuplab.models.remote import RemoteModel as kind
+    elif place.startswith(VLLM):
+        from lookuplab.models.vllm import VllmModel as kind
+    else:
+        from lookuplab.models.local import LocalModel as kind
+    known = signature(kind).parameters
+    for option, value in options.items():
+        is_number = type(value) in (int, float) or value is None
+        if not is_number and option in known and known[option].annotation in NUMBERS:
+            raise UserError(f"model {table_name(place)}: {option} is {value!r}, not a number")
     try:
-        if is_remote(place):
-            from lookuplab.models.remote import RemoteModel
-
-            return RemoteModel(place, **options)
-        if place.startswith(VLLM):
-            from lookuplab.models.vllm import VllmModel
-
-            return VllmModel(place.removeprefix(VLLM), **options)
-        from lookuplab.models.local import LocalModel
-
-        return LocalModel(place, **options)
+        return kind(place.removeprefix(VLLM), **options)
     except TypeError as error:  # an unknown option, or a value of the wrong type
         raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from error

@@ -8,8 +8,9 @@ import gc
 import json
 import math
 import os
+import re
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date
@@ -29,6 +30,7 @@ from lookuplab.models.completions import (
 )
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
+    ADAPTER,
     base_of,
     is_adapter,
     is_mini,
@@ -51,6 +53,14 @@ if TYPE_CHECKING:
 
     from lookuplab.models.decoding import DecodingRow
 
+# weights of a checkpoint that text needs not: buffers of older Transformers, heads of other tasks,
+# layers that draft tokens, scales of a quantised cache, and what sees and hears
+UNUSED = re.compile(
+    r"rotary_emb|inv_freq|position_ids|\.(attn|attention)\.(masked_)?bias$|\.[kv]_scale$"
+    r"|(^|\.)(v_head|value_head|score|classifier|pooler|cls|mtp\w*|medusa\w*|eagle\w*|draft\w*)\."
+    r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
+)
+ROOM = 1.25  # of the memory of its weights: what a model needs on a card, to answer too
 BATCH_ROWS = 128  # per batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 # what a chat template that asks for the date is told; it is the default of Llama's own templates
@@ -80,9 +90,10 @@ class LocalModel:
 
     Its parts are read when first needed. ``chat`` sends every prompt through the chat template.
     ``dtype`` defaults to bfloat16 on GPUs and float32 on a CPU, whatever the dtype of the files
-    (the kit's own models: float32). On GPUs, ``device_map`` defaults to "auto": all GPUs, through
-    accelerate; a dictionary maps each part of the model to a device. Either way each GPU holds some
-    of the layers, and they compute one after the other: more memory, not more speed.
+    (the kit's own models: float32). A model that fits on one GPU uses one, that with the most free
+    memory; for others ``device_map`` defaults to "auto": all GPUs, through accelerate. Each then
+    holds some of the layers, and they compute one after the other: more memory, not more speed. A
+    dictionary maps each part of the model to a device.
     ``batch_size`` limits the rows of a batch. ``context`` is the maximum length of prompt plus
     completion in tokens, None without a limit; it comes from the checkpoint unless the option
     overrides it. ``thinking`` and ``extra`` are variables of the chat template
@@ -90,7 +101,8 @@ class LocalModel:
     files. ``attn_implementation`` and ``quantization_config`` are Transformers' own: "eager",
     {"load_in_4bit": true} (which needs bitsandbytes). ``causal`` says that answers continue the
     prompt (otherwise they begin a new text). ``work`` counts what the model does. UserError for
-    whatever is missing, unreadable, or too large for the GPUs.
+    whatever is missing, unreadable, too large for the GPUs, or of an architecture that does not
+    answer here as by a plain forward pass (``decoding.check_steps``).
     """
 
     place: str
@@ -233,13 +245,15 @@ class LocalModel:
         import torch
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
+        from lookuplab.models.decoding import check_steps
+
         gc.collect()
         torch.cuda.empty_cache()
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         module, report = self._read(
             kind.from_pretrained,
             dtype=getattr(torch, self.dtype),
-            device_map=self.device_map or ("auto" if torch.cuda.is_available() else None),
+            device_map=self._device_map(kind),
             output_loading_info=True,
             **self.given,
         )
@@ -247,6 +261,12 @@ class LocalModel:
             raise UserError(
                 f"checkpoint {self.name} lacks weights ({min(report['missing_keys'])} ...); is "
                 "it complete, and of the architecture that its config.json names?"
+            )
+        if unused := self._unused(report["unexpected_keys"]):
+            raise UserError(
+                f"checkpoint {self.name} has weights that its architecture does not use "
+                f"({min(unused)} ..., {len(unused)} tensors); is it of the architecture and size "
+                "that its config.json names?"
             )
         devices = set(map(str, getattr(module, "hf_device_map", {}).values()))
         chosen = self.device_map == "cpu" or isinstance(self.device_map, dict)
@@ -256,7 +276,8 @@ class LocalModel:
                 "on the CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
             )
         if self.adapter:
-            from peft import PeftModel
+            from peft import PeftModel, get_peft_model_state_dict
+            from peft.utils import load_peft_weights
 
             if len(self.tokenizer) > module.get_input_embeddings().num_embeddings:
                 module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
@@ -265,6 +286,17 @@ class LocalModel:
                 adapted = self._read(
                     lambda place, **_: PeftModel.from_pretrained(module, place), str(self.adapter)
                 )
+            given = {*load_peft_weights(str(self.adapter), device="cpu")}
+            known = {*get_peft_model_state_dict(adapted, save_embedding_layers=False)}
+            for names, what in (
+                (known - given, "lacks weights"),
+                (given - known - adapted.state_dict().keys(), "has weights that its base lacks"),
+            ):
+                if names:
+                    raise UserError(
+                        f"adapter {self.name} {what} ({min(names)} ..., {len(names)} of "
+                        f"{len(known)}); is it of this base, and saved by save_pretrained of PEFT?"
+                    )
             if self._merges:
                 adapted.merge_and_unload()
         head = module.get_output_embeddings()
@@ -274,7 +306,38 @@ class LocalModel:
             head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         decoder: PreTrainedModel = module.eval()
+        check_steps(self, decoder)
         return decoder
+
+    def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
+        """Where the weights go: on one card if they fit there."""
+        import torch
+
+        if self.device_map or not torch.cuda.is_available():
+            return self.device_map
+        if self.quantization_config or hasattr(self.config, "quantization_config"):
+            return "sequential"  # one card after the other, by the sizes that the weights then have
+        try:
+            with torch.device("meta"):  # without weights
+                empty = kind.from_config(
+                    self.config,
+                    dtype=getattr(torch, self.dtype),
+                    trust_remote_code=self.trust_remote_code,
+                )
+        except Exception:  # from_pretrained says what is wrong
+            return "auto"
+        needed = ROOM * sum(each.numel() * each.element_size() for each in empty.parameters())
+        free = {at: torch.cuda.mem_get_info(at)[0] for at in range(torch.cuda.device_count())}
+        card = max(free, key=lambda at: free[at])
+        return {"": card} if needed <= free[card] else "auto"
+
+    def _unused(self, names: Iterable[str]) -> list[str]:
+        """Those of the weights that the architecture does not use, but should."""
+        config = self.config.get_text_config()
+        last = getattr(config, "num_hidden_layers", 0)
+        drafts = range(last, last + (getattr(config, "num_nextn_predict_layers", 0) or 0))
+        drafting = tuple(f"model.layers.{at}." for at in drafts)
+        return [name for name in names if not (UNUSED.search(name) or name.startswith(drafting))]
 
     @property
     def _merges(self) -> bool:
@@ -303,6 +366,8 @@ class LocalModel:
                 advice = "the option trust_remote_code=true runs it"
             elif isinstance(error, ImportError | ValueError) and self.given.keys() & options:
                 advice = f"it was given the options {', '.join(self.given)}"
+            if self.adapter and not place:
+                said = f"its base {name!r}, which {ADAPTER} names: {said}"
             raise UserError(f"cannot load model {self.place}: {said} ({advice})") from error
 
     @cached_property

@@ -14,6 +14,7 @@ from lookuplab.errors import UserError
 OPENAI = "openai:"
 VLLM = "vllm:"  # before the name of a checkpoint: vLLM runs it
 ADAPTER = "adapter_config.json"
+TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")  # ?revision=2024
 # of a checkpoint's folder: what training, evaluation, desktops and people leave there, and weights
 # that Transformers does not read
 NOT_CONTENT = re.compile(
@@ -30,7 +31,7 @@ NOT_CONTENT = re.compile(
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
     """A model's name and the options after ``?``: ``NAME?dtype=float32&batch_size=8``.
 
-    Values are numbers, ``true`` and ``false``, or text.
+    Values are numbers, ``true`` and ``false``, or text; those of ``TEXTS`` are always text.
     """
     # an address may have a query of its own
     split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
@@ -40,7 +41,7 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     for option in split[2].split("&"):
         key, _, value = option.partition("=")
         try:
-            found[key] = paths.parsed(json.loads, value)
+            found[key] = value if key in TEXTS else paths.parsed(json.loads, value)
         except ValueError:
             found[key] = value
     return split[1], found
@@ -122,12 +123,23 @@ def is_model(folder: Path) -> bool:
 def base_of(folder: Path) -> tuple[str, str | None]:
     """The base model of an adapter, as a path or a name on the hub, and its revision.
 
-    A relative path starts from the adapter's folder.
+    PEFT writes down the name as the training had it, so a relative path is looked for beside the
+    adapter, above it, and where the command was typed. UserError for a path that leads nowhere.
     """
-    config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())
-    name = config.get("base_model_name_or_path") or ""
-    if name.startswith(".") or (folder / name).is_dir():
-        return str((folder / name).resolve()), None
+    try:
+        config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())
+        name = str(config.get("base_model_name_or_path") or "")
+    except (ValueError, AttributeError) as error:
+        raise UserError(f"adapter {folder.name}: {ADAPTER} is no JSON object: {error}") from None
+    # a kernel works in its notebook's folder, $PWD is where the user was
+    for place in folder, *folder.parents, Path(os.environ.get("PWD", "")), Path():
+        if name and is_model(place / name):
+            return str((place / name).resolve()), None
+    if not re.fullmatch(r"[^./~\\][^/\\]*(/[^/\\]+)?", name):
+        raise UserError(
+            f"adapter {folder.name}: its base {name!r} ({ADAPTER}) is no model's folder beside the "
+            "adapter, above it or here"
+        )
     return name, config.get("revision")
 
 

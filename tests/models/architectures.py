@@ -1,0 +1,213 @@
+"""Every architecture of Transformers that can write text, as a tiny random checkpoint in float32:
+answered here, alone and in a batch, as by its own forward passes without a cache, or refused.
+
+python tests/models/architectures.py [NAME ...]     writes docs/architectures.md, or prints rows
+"""
+
+import re
+import sys
+import tempfile
+import warnings
+from functools import partial
+from pathlib import Path
+
+import torch
+import transformers
+from tiny_architectures import answered, byte_tokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+from transformers.models.auto import modeling_auto
+
+from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt
+from lookuplab.models.batch import decoder_start
+from lookuplab.models.local import LocalModel
+
+CAUSAL = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+OTHERS = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+TEXTS = (
+    "x =",
+    "def read(path):\n    with open(path) as file:",
+    "client = boto3.client('s3')\nclient.",
+)
+PROMPTS = [Prompt(str(at), text) for at, text in enumerate((*TEXTS, "# a\n" * 6 + TEXTS[1]))]
+EIGHT = Decoding(max_new_tokens=8)
+LAYERS = 4
+# a configuration's own name for each size -> what it is here, if it has that name
+SIZES = {
+    32: "hidden_size d_model n_embd dim embed_dim embedding_size rotary_dim decoder_hidden_size",
+    48: "intermediate_size ffn_dim d_ff n_inner encoder_ffn_dim decoder_ffn_dim "
+    "moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size "
+    "ffn_hidden_size block_ff_dim intermediate_size_mlp moe_shared_expert_intermediate_size "
+    "dense_intermediate_size",
+    LAYERS: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers "
+    "num_decoder_layers num_attention_heads n_head n_heads num_heads encoder_attention_heads "
+    "decoder_attention_heads num_local_experts num_experts n_routed_experts moe_num_experts "
+    "linear_num_value_heads",
+    2: "num_key_value_heads num_kv_heads num_experts_per_tok top_k moe_topk "
+    "linear_num_key_heads num_experts_per_token attn_layer_period expert_layer_period moe_k "
+    "state_size_unused first_k_dense_replace_unused",
+    1: "n_group topk_group n_shared_experts attn_layer_offset mamba_n_groups n_groups "
+    "expert_layer_offset",
+    8: "head_dim d_kv kv_channels qk_rope_head_dim qk_nope_head_dim v_head_dim "
+    "linear_key_head_dim linear_value_head_dim kv_lora_rank mamba_d_head ssm_state_size "
+    "mamba_d_state state_size conv_L_cache_unused sliding_window attention_window_size",
+    16: "q_lora_rank qk_head_dim global_head_dim mamba_dt_rank time_step_rank lru_width_unused "
+    "mamba_chunk_size chunk_size attention_chunk_size",
+    96: "max_position_embeddings n_positions max_seq_len context_length n_ctx seq_length "
+    "max_sequence_length",
+}
+TINY = {name: size for size, names in SIZES.items() for name in names.split()}
+TOKENS = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2, "decoder_start_token_id": 2}
+MAMBA = {"mamba_n_heads": 8, "mamba_expand": 2, "mamba_d_ssm": 64}
+# what cannot be guessed
+OWN = {
+    "bamba": MAMBA | {"attn_layer_indices": [1, 3]},
+    "falcon": {"alibi": True},
+    "falcon_h1": MAMBA | {"mamba_n_groups": 1},
+    "gemma3_text": {"layer_types": ["sliding_attention", "full_attention"] * 2},
+    "granitemoehybrid": MAMBA | {"layer_types": ["mamba", "attention"] * 2},
+    "jamba": {"mamba_expand": 2},
+    "lfm2": {"full_attn_idxs": [1, 3], "layer_types": None},
+    "mamba2": {"num_heads": 8, "expand": 2},
+    "modernbert-decoder": {"global_attn_every_n_layers": 2},
+    "mpt": {"expansion_ratio": 2},
+    "qwen3_next": {"layer_types": ["linear_attention", "full_attention"] * 2},
+    "recurrent_gemma": {"lru_width": 32, "block_types": ["recurrent", "recurrent", "attention"]},
+    "rwkv": {"attention_hidden_size": 32},
+    **dict.fromkeys(("codegen", "gptj"), {"rotary_dim": 8}),
+    # multi-head latent attention
+    **dict.fromkeys(
+        """axk1 axk2 deepseek_v2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash
+        minicpm3 youtu""".split(),
+        {"num_key_value_heads": 4},
+    ),
+    "llama4_text": {"head_dim": 8, "moe_layers": None},
+}
+
+
+def configured(kind, own=None):
+    """A tiny configuration of this class, and of all within it."""
+    usual = kind()
+    given = {name: size for name, size in TINY.items() if is_size(usual, name)}
+    given |= {name: token for name, token in TOKENS.items() if hasattr(usual, name)}
+    if hasattr(usual, "vocab_size"):
+        given["vocab_size"] = 400
+    for name, inner in getattr(kind, "sub_configs", {}).items():
+        if isinstance(inner, type) and inner is not AutoConfig:
+            given[name] = configured(inner)
+        elif getattr(usual, name, None) is not None:
+            given[name] = configured(type(getattr(usual, name)))
+    return kind(**given | (own or {}))
+
+
+def is_size(config, name):
+    is_fixed = isinstance(getattr(type(config), name, None), property)
+    return type(getattr(config, name, None)) is int and not is_fixed
+
+
+def save(folder, name):
+    """A tiny checkpoint whose most likely tokens stand clear of each other."""
+    torch.manual_seed(0)
+    config = configured(transformers.CONFIG_MAPPING[name], OWN.get(name))
+    if config.is_encoder_decoder:
+        config.decoder_start_token_id = TOKENS["decoder_start_token_id"]
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    module = kind.from_config(config, dtype=torch.float32)
+    with torch.no_grad():
+        for part, weight in module.named_parameters():
+            if weight.dim() > 1 and part.endswith("weight"):
+                weight.normal_(0, 0.3)
+    module.save_pretrained(folder)
+    byte_tokenizer(vocabulary=400).save_pretrained(folder)
+    return str(folder)
+
+
+@torch.inference_mode()
+def plainly(model, prompt):
+    """Tokens and log-probabilities, each by a forward pass over all before it, without a cache."""
+    ids = model.prompt_ids(prompt.text)
+    start = [] if model.causal else [decoder_start(model.module)]
+    tokens = []
+    logprobs = []
+    while len(tokens) < EIGHT.max_new_tokens and not {*tokens} & model.end_of_text:
+        if model.causal:
+            given = {"input_ids": [ids + tokens]}
+        else:
+            given = {"input_ids": [ids], "decoder_input_ids": [start + tokens]}
+        given = {name: torch.tensor(rows) for name, rows in given.items()}
+        last = model.module(**given, use_cache=False).logits[0, -1].float().log_softmax(-1)
+        tokens.append(last.argmax().item())
+        logprobs.append(last[tokens[-1]].item())
+    return tokens, logprobs
+
+
+def tried(folder):
+    """How a checkpoint is answered: ("alone" and "batch" -> (equal prompts, largest difference)),
+    or why it is refused.
+    """
+    model = LocalModel(folder)
+    try:
+        expected = {prompt.id: plainly(model, prompt) for prompt in PROMPTS}
+    except UserError as error:
+        return str(error)
+    found = {}
+    for name, model.batch_size in ("alone", 1), ("batch", 4):
+        apart = 0.0
+        equal = 0
+        for (prompt, _), one in answered(model, EIGHT, PROMPTS).items():
+            tokens, logprobs = expected[prompt]
+            equal += [*one.token_ids] == tokens
+            pairs = zip(one.token_logprobs, logprobs, strict=False)
+            apart = max(apart, *(abs(a - b) for a, b in pairs))
+        found[name] = equal, apart
+    return found
+
+
+def row(name):
+    """The architecture's line of the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            save(folder, name)
+        except Exception as error:  # of a hundred kinds
+            said = (str(error) or type(error).__name__).splitlines()[0]
+            return f"| {name} | no tiny checkpoint: {said[:90]} | | |"
+        try:
+            found = tried(folder)
+        except Exception as error:
+            return (
+                f"| {name} | FAILS: {type(error).__name__}: {str(error).splitlines()[0][:90]} | | |"
+            )
+    if isinstance(found, str):
+        return f"| {name} | refused: {re.sub('.*here: |; serve it.*|model tmp.*?: ', '', found)[:110]} | | |"
+    (alone, one), (batch, other) = found.values()
+    return f"| {name} | {alone} of {len(PROMPTS)} | {batch} of {len(PROMPTS)} | {max(one, other):.0e} |"
+
+
+HEAD = f"""\
+# Architectures
+
+Which architectures of Transformers {transformers.__version__} a local model answers. Each is a tiny checkpoint with random weights in float32 and is asked
+{len(PROMPTS)} prompts of 1 to 30 tokens for {EIGHT.max_new_tokens} tokens each. The columns say how many answers have the tokens that plain forward passes without a cache give,
+alone and in one batch, and the largest difference of a log-probability. *Refused* is one line when the model is loaded, before anything is asked: a
+batch of two prompts is compared with plain forward passes of each (`models.decoding.check_steps`). *No tiny checkpoint* says that this script
+does not know how to make one; the comparison is made with every model that is loaded, whatever its name.
+
+`python tests/models/architectures.py` writes this page.
+
+| Architecture | alone | in a batch | log-probabilities |
+|---|---|---|---|
+"""
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    names = sys.argv[1:] or sorted({*CAUSAL, *OTHERS})
+    rows = []
+    for name in names:
+        rows.append(row(name))
+        print(rows[-1], flush=True)
+    if not sys.argv[1:]:
+        page = Path(__file__).parents[2] / "docs" / "architectures.md"
+        page.write_text(HEAD + "\n".join(rows) + "\n")

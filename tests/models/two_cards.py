@@ -1,0 +1,88 @@
+"""Two cards that are not there: real numbers on the CPU, each with the label of a card.
+
+Whatever PyTorch would refuse, because its tensors lie on different devices, is refused here, too.
+(PyTorch's own FakeTensorMode has no numbers, with which rows could end, and cannot index a tensor
+of a card where PyTorch is built without CUDA.)
+"""
+
+import contextlib
+
+import torch
+from accelerate.hooks import AlignDevicesHook, add_hook_to_module
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+CPU = torch.device("cpu")
+INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
+
+
+def where(tensor):
+    return getattr(tensor, "card", CPU)
+
+
+class TwoCards(TorchFunctionMode):
+    """Labels what is made; raises RuntimeError where tensors of different devices meet."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if function == torch.Tensor.device.__get__:
+            return where(args[0])
+        target = kwargs.pop("device", None)
+        if function is torch.Tensor.to:
+            others = [one for one in args[1:] if isinstance(one, torch.Tensor)]
+            wanted = [one for one in args[1:] if isinstance(one, str | int | torch.device)]
+            target = (wanted or [*map(where, others)] or [target])[0]
+            kinds = [one for one in args[1:] if isinstance(one, torch.dtype)]
+            kinds += [one.dtype for one in others]
+            dtype = kwargs.get("dtype") or (kinds or [args[0].dtype])[0]
+            args, kwargs = (args[0], dtype), {}
+        elif function is torch.Tensor.cpu:
+            target = CPU
+        # a CPU's index or number may meet what is on a card
+        may_be_cpu = function in INDEXING
+        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        met = [where(one) for one in tensors if one.dim()]
+        cards = {one for one in met if not (may_be_cpu and one == CPU)}
+        if len(cards) > 1 and function is not torch.Tensor.copy_:
+            raise RuntimeError(f"{function}: tensors on {sorted(map(str, cards))}")
+        made = function(*args, **kwargs)
+        if target is None:
+            place = next(iter(cards), where(tensors[0]) if tensors else CPU)
+        else:
+            place = (
+                torch.device("cuda", target) if isinstance(target, int) else torch.device(target)
+            )
+
+        def label(tensor):
+            if place != CPU or hasattr(tensor, "card"):
+                # the same tensor on another device is another one
+                if where(tensor) != place and any(tensor is one for one in tensors):
+                    tensor = tensor.clone()
+                tensor.card = place
+            return tensor
+
+        with torch._C.DisableTorchFunction():
+            return tree_map_only(torch.Tensor, label, made)
+
+
+@contextlib.contextmanager
+def spread(module, second):
+    """While it is open, the parts of the module that ``second`` names are on the second card, and
+    the others on the first, with accelerate's hooks between them.
+    """
+    places = {}
+    for name, part in module.named_modules():
+        at = int(name.startswith(second))
+        for tensor in [*part.parameters(recurse=False), *part.buffers(recurse=False)]:
+            tensor.card = places[name] = torch.device("cuda", at)
+    with TwoCards():
+        for name, part in module.named_modules():
+            if name in places or name.startswith(second):
+                card = torch.device("cuda", int(name.startswith(second)))
+                hook = AlignDevicesHook(card, place_submodules=False, skip_keys="past_key_values")
+                hook.init_hook = lambda module: module  # everything is in its place
+                add_hook_to_module(part, hook)
+        add_hook_to_module(
+            module, AlignDevicesHook(io_same_device=True, skip_keys="past_key_values")
+        )
+        yield

@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 105_000),
-        ("notebooks", 49_000),  # 38,700 and notebooks/published, which is being written
-        ("data/recipes", 34_764),  # with the trainings that lay beside notebooks
-        ("tests", 97_200),
+        ("lib", 107_000),
+        ("notebooks", 57_000),  # 38,700 and notebooks/published, which is being written
+        ("data/recipes", 34_850),  # with the trainings that lay beside notebooks
+        ("tests", 107_000),
         ("data/paper", 500),
         ("docs", 1_613),
     ],

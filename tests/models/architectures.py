@@ -8,7 +8,6 @@ import re
 import sys
 import tempfile
 import warnings
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -44,14 +43,13 @@ SIZES = {
     "decoder_attention_heads num_local_experts num_experts n_routed_experts moe_num_experts "
     "linear_num_value_heads",
     2: "num_key_value_heads num_kv_heads num_experts_per_tok top_k moe_topk "
-    "linear_num_key_heads num_experts_per_token attn_layer_period expert_layer_period moe_k "
-    "state_size_unused first_k_dense_replace_unused",
+    "linear_num_key_heads num_experts_per_token attn_layer_period expert_layer_period moe_k",
     1: "n_group topk_group n_shared_experts attn_layer_offset mamba_n_groups n_groups "
     "expert_layer_offset",
     8: "head_dim d_kv kv_channels qk_rope_head_dim qk_nope_head_dim v_head_dim "
     "linear_key_head_dim linear_value_head_dim kv_lora_rank mamba_d_head ssm_state_size "
-    "mamba_d_state state_size conv_L_cache_unused sliding_window attention_window_size",
-    16: "q_lora_rank qk_head_dim global_head_dim mamba_dt_rank time_step_rank lru_width_unused "
+    "mamba_d_state state_size sliding_window attention_window_size",
+    16: "q_lora_rank qk_head_dim global_head_dim mamba_dt_rank time_step_rank "
     "mamba_chunk_size chunk_size attention_chunk_size",
     96: "max_position_embeddings n_positions max_seq_len context_length n_ctx seq_length "
     "max_sequence_length",
@@ -59,8 +57,12 @@ SIZES = {
 TINY = {name: size for size, names in SIZES.items() for name in names.split()}
 TOKENS = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2, "decoder_start_token_id": 2}
 MAMBA = {"mamba_n_heads": 8, "mamba_expand": 2, "mamba_d_ssm": 64}
+LATENT = """axk1 axk2 deepseek_v2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash
+minicpm3 youtu"""  # with multi-head latent attention
 # what cannot be guessed
-OWN = {
+OWN: dict = {name: {"num_key_value_heads": 4} for name in LATENT.split()} | {
+    "codegen": {"rotary_dim": 8},
+    "gptj": {"rotary_dim": 8},
     "bamba": MAMBA | {"attn_layer_indices": [1, 3]},
     "falcon": {"alibi": True},
     "falcon_h1": MAMBA | {"mamba_n_groups": 1},
@@ -74,13 +76,6 @@ OWN = {
     "qwen3_next": {"layer_types": ["linear_attention", "full_attention"] * 2},
     "recurrent_gemma": {"lru_width": 32, "block_types": ["recurrent", "recurrent", "attention"]},
     "rwkv": {"attention_hidden_size": 32},
-    **dict.fromkeys(("codegen", "gptj"), {"rotary_dim": 8}),
-    # multi-head latent attention
-    **dict.fromkeys(
-        """axk1 axk2 deepseek_v2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash
-        minicpm3 youtu""".split(),
-        {"num_key_value_heads": 4},
-    ),
     "llama4_text": {"head_dim": 8, "moe_layers": None},
 }
 
@@ -165,32 +160,46 @@ def tried(folder):
 
 def row(name):
     """The architecture's line of the table."""
+    cells = ["", "", ""]
     with tempfile.TemporaryDirectory() as folder:
         try:
-            save(folder, name)
+            folder = save(folder, name)
         except Exception as error:  # of a hundred kinds
-            said = (str(error) or type(error).__name__).splitlines()[0]
-            return f"| {name} | no tiny checkpoint: {said[:90]} | | |"
-        try:
-            found = tried(folder)
-        except Exception as error:
-            return (
-                f"| {name} | FAILS: {type(error).__name__}: {str(error).splitlines()[0][:90]} | | |"
-            )
-    if isinstance(found, str):
-        return f"| {name} | refused: {re.sub('.*here: |; serve it.*|model tmp.*?: ', '', found)[:110]} | | |"
-    (alone, one), (batch, other) = found.values()
-    return f"| {name} | {alone} of {len(PROMPTS)} | {batch} of {len(PROMPTS)} | {max(one, other):.0e} |"
+            said = f"no tiny checkpoint: {first_line(error)}"
+        else:
+            try:
+                found = tried(folder)
+            except Exception as error:
+                found = f"FAILS: {type(error).__name__}: {first_line(error)}"
+            said = found if isinstance(found, str) else ""
+    if said:
+        said = re.sub(r"model \S+: (its architecture .* here: )?(.*?)(; serve it.*)?$", r"\2", said)
+        cells[0] = f"{'' if ': ' in said[:30] else 'refused: '}{said[:110]}"
+    else:
+        (alone, one), (batch, other) = found.values()
+        most = len(PROMPTS)
+        cells = f"{alone} of {most}", f"{batch} of {most}", f"{max(one, other):.0e}"
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def first_line(error):
+    return (str(error) or type(error).__name__).splitlines()[0].replace("|", "/")
 
 
 HEAD = f"""\
 # Architectures
 
-Which architectures of Transformers {transformers.__version__} a local model answers. Each is a tiny checkpoint with random weights in float32 and is asked
-{len(PROMPTS)} prompts of 1 to 30 tokens for {EIGHT.max_new_tokens} tokens each. The columns say how many answers have the tokens that plain forward passes without a cache give,
-alone and in one batch, and the largest difference of a log-probability. *Refused* is one line when the model is loaded, before anything is asked: a
-batch of two prompts is compared with plain forward passes of each (`models.decoding.check_steps`). *No tiny checkpoint* says that this script
-does not know how to make one; the comparison is made with every model that is loaded, whatever its name.
+Which architectures of Transformers {transformers.__version__} a local model answers. Each is a tiny
+checkpoint
+with random weights in float32; it is asked {len(PROMPTS)} prompts for {EIGHT.max_new_tokens} tokens
+each. The columns say how
+many answers have the tokens that plain forward passes without a cache give, alone and in one
+batch, and the largest difference of a log-probability.
+
+*Refused* is one line when the model is loaded, before anything is asked: what a batch of two
+prompts gives is compared with plain forward passes of each (`models.decoding.check_steps`), for
+every model, whatever its name. An architecture that is made for something else (BERT's read what
+follows, too) is among the refused. *No tiny checkpoint*: the script does not know how to make one.
 
 `python tests/models/architectures.py` writes this page.
 
@@ -203,9 +212,8 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    names = sys.argv[1:] or sorted({*CAUSAL, *OTHERS})
     rows = []
-    for name in names:
+    for name in sys.argv[1:] or sorted({*CAUSAL, *OTHERS}):
         rows.append(row(name))
         print(rows[-1], flush=True)
     if not sys.argv[1:]:

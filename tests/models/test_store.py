@@ -91,6 +91,13 @@ def test_what_is_no_answer_never_enters_the_store_and_costs_no_other_of_its_batc
     assert ask(many_prompts(1), SAMPLED, file)[1] == [("task/0", 1)]
 
 
+def test_a_given_text_may_be_a_special_token_that_spells_nothing():
+    scored = {"text": "<mark>", "tokens": [""], "token_ids": [7], "token_logprobs": [-0.5]}
+    scored |= {"margin": None, "finish_reason": "scored", "model": "m", "id": "p"}
+    assert not CompletionStore(False).fault(scored)
+    assert CompletionStore(False).fault(scored | {"finish_reason": "eos"})
+
+
 def test_what_an_earlier_version_kept_though_it_is_no_answer_is_asked_again(tmp_path, capsys):
     file = tmp_path / "s.sqlite"
     expected, _ = ask(many_prompts(2), store=file)

@@ -261,7 +261,10 @@ class CompletionStore(AnswerStore):
             said = f"{len(numbers)} log-probabilities of {len(tokens)} tokens"
         elif numbers and max(numbers) > ROUNDING:
             said = f"a log-probability above 0 ({max(numbers)})"
-        elif len(answer["token_ids"]) not in (0, len(tokens)) or "".join(tokens or [text]) != text:
+        elif len(answer["token_ids"]) not in (0, len(tokens)) or (
+            # a given text may be a special token, which spells nothing
+            tokens and answer["finish_reason"] != "scored" and "".join(tokens) != text
+        ):
             said = "its tokens are not those of its text"
         elif answer["finish_reason"] not in ENDS:
             said = f"an answer without an end ({answer['finish_reason']!r})"

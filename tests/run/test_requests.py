@@ -41,7 +41,7 @@ run counts -p tasks
 run counts -p tasks=1 -p tasks=2
     error: tasks=... is given twice
 run counts --profile papre
-    --profile is 'papre'; it must be paper, smoke, gemma
+    --profile is 'papre'; it must be paper, published, smoke, gemma
 run counts -p 'models=./no such model'
     which does not exist
 run counts -p models=http://localhost:1/v1

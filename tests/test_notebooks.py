@@ -19,7 +19,11 @@ each = pytest.mark.parametrize("notebook", ALL, ids=[notebook.id for notebook in
 # Those that `make reproduce` does not run. The lessons of the course have no smaller form:
 # tests/course runs them.
 QUESTIONS = [notebook for notebook in ALL if notebook.paper == "stackoverflow"]
-RUN = [notebook for notebook in ALL if notebook.on_demand and notebook.paper not in ("course", "published")]
+RUN = [
+    notebook
+    for notebook in ALL
+    if notebook.on_demand and notebook.paper not in ("course", "published")
+]
 RUN.remove(find("own/agent"))  # tests/own/test_agent.py gives it a server
 
 

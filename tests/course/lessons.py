@@ -138,7 +138,9 @@ def run(lesson, released, folder):
     [ended] = run_jobs([replace(job, output=output, figures=folder / "figures")])
     assert ended.failure is None
     fates = defaultdict(set)
-    for case, fate in json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text):
+    outputs = nbformat.read(output, as_version=4).cells[-1].outputs
+    printed = [one.text for one in outputs if one.get("name") == "stdout"]  # progress is on stderr
+    for case, fate in json.loads(printed[-1]):
         fates[case].add(fate)
     return fates
 

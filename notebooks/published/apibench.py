@@ -20,8 +20,10 @@ from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
 from lookuplab.benchmark import Benchmark, written
+from lookuplab.errors import UserError
 from lookuplab.models import Completion, Prompt
-from lookuplab.paths import json_lines
+from lookuplab.paths import file_hash, json_lines
+from lookuplab.run import downloads
 from lookuplab.work.progress import watched
 
 FOLDER = paths.DOWNLOADS / "gorilla-answers"
@@ -47,9 +49,14 @@ class DatabaseCall(NamedTuple):
 def official_parser(folder: Path) -> Parser:
     """Return a parser by the grammar of the official scripts, if it was fetched and loads here;
     else by today's, which recovers otherwise from the errors of prose.
+
+    Raises UserError if the file is not the pinned one: loading a library runs its code.
     """
+    file = folder.resolve() / GRAMMAR
+    if file.is_file() and file_hash(file) != downloads.find("gorilla-answers-grammar").sha256:
+        raise UserError(f"{file} is not the pinned file: remove it and fetch it again")
     try:
-        language = ctypes.CDLL(str(folder.resolve() / GRAMMAR)).tree_sitter_python
+        language = ctypes.CDLL(str(file)).tree_sitter_python
     except OSError:
         return _PARSER
     language.restype = ctypes.c_void_p

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookuplab.errors import UserError
 from lookuplab_notebooks.published import documents
 from lookuplab_notebooks.published.apibench import (
     CORRECT,
+    GRAMMAR,
     HALLUCINATED,
     WRONG,
     Question,
@@ -16,6 +18,7 @@ from lookuplab_notebooks.published.apibench import (
     database_call,
     document_of,
     marked_part,
+    official_parser,
     official_verdict,
 )
 
@@ -85,6 +88,12 @@ def test_each_hub_has_its_own_values_that_an_answer_must_contain(hub, call, valu
 def test_an_answer_without_a_mark_counts_for_two_hubs_only():
     assert verdict("hub.load('https://x/cat/1')") == CORRECT
     assert verdict("hub.load('https://x/cat/1')", hub="torchhub") == WRONG
+
+
+def test_a_library_that_is_not_the_pinned_one_is_never_loaded(tmp_path):
+    (tmp_path / GRAMMAR).write_bytes(b"another file")
+    with pytest.raises(UserError, match="not the pinned file"):
+        official_parser(tmp_path)
 
 
 # The clean rule

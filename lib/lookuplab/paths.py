@@ -29,6 +29,7 @@ PAPER = DATA / "paper"  # what the papers report
 MINI = DATA / "mini"  # inputs and models of the mini profile, committed
 DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by git
 FIGURES = ROOT / "figures"
+PUBLISHED = "published"  # the profile of answers that others published, and its notebooks' folder
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
 HashForm = Literal["content", "digests", "lines"]

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from lookuplab import paths
+from lookuplab.paths import PUBLISHED
 from lookuplab.results.artifact import read_csv
-from lookuplab.results.claims import PUBLISHED
 from lookuplab.scoring.rates import bare_row, rate, row
 
 FIGURES = paths.FIGURES / PUBLISHED / PUBLISHED

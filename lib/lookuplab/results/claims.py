@@ -54,6 +54,7 @@ from scipy.special import ndtr, ndtri  # scipy.stats takes two seconds to import
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.paths import PUBLISHED
 from lookuplab.results import paper
 from lookuplab.results.artifact import NUMBERS, read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
@@ -74,9 +75,6 @@ UNPRINTED = "no printed value"
 ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")
-PUBLISHED = (
-    "published"  # the profile, and the folder of notebooks, of answers that others published
-)
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
 # in a model's name; Granite's end in the context length, -2k to -8k
 _SIZE = re.compile(

@@ -37,7 +37,6 @@ from lookuplab.run import downloads
 
 PROFILES = Path(__file__).with_name("profiles")
 KEY_VARIABLE = "OPENAI_API_KEY"
-PUBLISHED = "published"  # the profile of notebooks about answers that others published
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # with classes counted over public code
 _MATERIALS = ("repository", "package", "corpus")  # what a notebook of `own` is about
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
@@ -227,7 +226,7 @@ class Profile:
         """Return whether it runs a notebook: the profile ``published`` those that name it, each
         other profile the others.
         """
-        return (notebook.home == PUBLISHED) == (self.file.stem == PUBLISHED)
+        return (notebook.home == paths.PUBLISHED) == (self.file.stem == paths.PUBLISHED)
 
     @property
     def _models(self) -> list[str]:

@@ -29,7 +29,7 @@ from lookuplab.run.notebooks import (
 )
 
 PAGES = Path(__file__).with_name("pages")
-REAL = (claims.PUBLISHED, "gemma")  # profiles whose models others trained
+REAL = (paths.PUBLISHED, "gemma")  # profiles whose models others trained
 
 
 def link(heading: str, words: str = "") -> str:

@@ -3,14 +3,18 @@ fig1_perplexity and fig7a_retriever_precision have.
 """
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from pandas import DataFrame
 
+from lookuplab.cloudapi.bench import Documents
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import Rows, by_class, expected, outcome, policy_rows, rows_of
+from lookuplab.cloudapi.specs import load_index
+from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.models import Completion
 from lookuplab.scoring.rates import Rate, averages, of_change
 from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
@@ -96,3 +100,23 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
     if names := list(ways):
         rows += compared_rows(passes.first, ways, [(names[-1], names[0])])
     return [line for line in rows if line["metric"] != "triggered_percent"]
+
+
+def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Documents:
+    """k different APIs drawn from the whole index, none acceptable: the control that is always
+    wrong.
+
+    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and
+    the documents for a smaller k are the first ones for a larger k.
+    """
+    ids = sorted(spec.id for spec in load_index().operations)
+    shown = {}
+    for task in tasks:
+        generator = random.Random(f"{seed} {task.id}")
+        drawn: list[str] = []
+        while len(drawn) < k:
+            api = generator.choice(ids)
+            if api not in (*task.targets, *drawn):
+                drawn.append(api)
+        shown[task.id] = tuple(drawn)
+    return shown

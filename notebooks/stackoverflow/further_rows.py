@@ -2,6 +2,7 @@
 several changes (Figure 3), and what the budget cut (the token budget).
 """
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,9 @@ import pandas as pd
 from scipy.stats import norm
 
 from lookuplab.scoring.rates import average, rate, row
+from lookuplab.stackoverflow.asking import SPARE, Matches, without_answers
+from lookuplab.stackoverflow.corpus import Snippet
+from lookuplab.stackoverflow.ds1000 import Problem
 
 
 def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -41,3 +45,13 @@ def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
         numbers[f"{part}_cut_tokens"] = average(lost, prompts.cluster)
     model = prompts.model.iloc[0]
     return [row(model, condition, metric, number) for metric, number in numbers.items()]
+
+
+def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
+    """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in
+    which nothing is looked up.
+    """
+    ordered = sorted(snippets, key=lambda snippet: snippet.id)
+    size = min(k + SPARE, len(ordered))
+    drawn = {problem.id: random.Random(problem.id).sample(ordered, size) for problem in problems}
+    return without_answers(drawn, problems, k)

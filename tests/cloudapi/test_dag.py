@@ -23,7 +23,7 @@ from lookuplab.cloudapi.tasks import ApiTask, load_tasks
 from lookuplab.cloudapi.validity import bind_error, parse_call
 from lookuplab.errors import UserError
 from lookuplab.models import Completion
-from lookuplab_notebooks.cloudapibench.asks import random_documents
+from lookuplab_notebooks.cloudapibench.precision import random_documents
 
 CALLS = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text("utf-8"))
 NAMES = "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object"

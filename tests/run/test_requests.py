@@ -10,6 +10,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.names import table_name
 from lookuplab.run import cluster, downloads
+from lookuplab.run.commands.run import asked
 from lookuplab.run.notebooks import (
     PUBLIC_TASKS,
     find,
@@ -311,3 +312,11 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
     assert "no key for openai:g" in said and "no mini model 'mini-x'" in said
     assert "fetches: x/y, size unknown from huggingface.co/x/y; licence: see its page" in said
     assert not (kit.root / "runs").exists()
+
+
+def test_a_dry_run_says_how_many_prompts_the_mini_profile_had_for_a_model():
+    planned = job("table3_dag_plus_plus", "paper", models="openai:gpt-4o")
+    [line] = asked(planned)
+    assert line.startswith("prompts: ") and "for 622 in the mini profile)" in line
+    assert line.endswith("; at most 256 tokens out")
+    assert not [*asked(job("table3_dag_plus_plus"))], "mini models cost nothing"

@@ -17,8 +17,7 @@ from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT
 from lookuplab.stackoverflow.grader import Grader
 from lookuplab_notebooks.stackoverflow import trial
-from lookuplab_notebooks.stackoverflow.asks import at_random
-from lookuplab_notebooks.stackoverflow.further_rows import trim_rows
+from lookuplab_notebooks.stackoverflow.further_rows import at_random, trim_rows
 
 PROBLEM = "p1 p2 p3 p4 answer"  # 5 tokens
 

@@ -50,6 +50,7 @@ from lookuplab.run.runner import (
 )
 
 MOST_ROWS = 40  # of a table on the terminal
+MOST = "max_new_tokens"
 
 
 @command()
@@ -59,7 +60,6 @@ def run(
     profile: str = "",
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
-    gpu: str = "H100",
     shard: str = "",
     scheduler: str | None = None,
 ) -> None:
@@ -87,8 +87,7 @@ def run(
         parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; quotes, brackets
             or a backslash protect a comma ('questions=["sort, then reverse", "b"]').
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
-            missing), and estimate what each model is asked.
-        gpu: For the estimated hours: A100, H100, H200, L4 or L40S.
+            missing), and how many prompts the mini profile's run has.
         shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
             same command without it then finds the answers (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
@@ -97,7 +96,7 @@ def run(
     found = find(notebook)
     job = plan(found, load_profile(profile or found.home), pairs(parameter))
     part = part_of(shard)
-    code = execute([job], 1, scheduler, gpu if dry_run else "", again=True, part=part)
+    code = execute([job], 1, scheduler, dry_run, again=True, part=part)
     if code == 0 and part.draws and not dry_run:
         from lookuplab.results.paper import titles
 
@@ -151,7 +150,6 @@ def reproduce(
     cold: bool = False,
     audit: str = "",
     dry_run: bool = False,
-    gpu: str = "H100",
     shard: str = "",
     scheduler: str | None = None,
 ) -> None:
@@ -199,8 +197,7 @@ def reproduce(
         cold: Make every answer and judgement anew, without the record.
         audit: Share of the record to make anew and compare, such as 2%.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
-            missing), and estimate what each model is asked.
-        gpu: For the estimated hours: A100, H100, H200, L4 or L40S.
+            missing), and how many prompts the mini profile's run has.
         shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
             same command without it then finds the answers (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
@@ -232,7 +229,7 @@ def reproduce(
             planned.append(replace(job, environment=variables))
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
-    code = execute(planned, jobs, scheduler, gpu if dry_run else "", again or cold, part)
+    code = execute(planned, jobs, scheduler, dry_run, again or cold, part)
     if planned and not dry_run:
         if code == 0 and part.draws:
             keep_answers(planned)
@@ -415,14 +412,11 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
-def _preview(planned: list[Job], gpu: str) -> int:
-    """Print each job's settings and downloads, each problem once, and what each model is asked.
+def _preview(planned: list[Job]) -> int:
+    """Print each job's settings, downloads and prompts, and each problem once.
 
-    Return the exit code: 2 if the same command without --dry-run would be refused. What only mini
-    models are asked is not counted: it costs nothing.
+    Return the exit code: 2 if the same command without --dry-run would be refused.
     """
-    from lookuplab.run import estimate  # takes seconds
-
     told: set[str] = set()
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         click.echo(f"{job.notebook.id} -> {relative(job.place)}")
@@ -431,26 +425,42 @@ def _preview(planned: list[Job], gpu: str) -> int:
                 click.echo(f"     {name} = {value!s:.110}")
         for source in from_network(job):
             click.echo(f"  {'has' if downloads.is_fetched(source) else 'fetches'}: {source}")
+        for line in asked(job):
+            click.echo(f"  {line}")
         for problem in problems(job):
             if problem not in told:
                 click.echo(f"  problem: {problem}")
                 told.add(problem)
-    costly = [job for job in planned if not all(map(is_mini, job.models()))]
-    for line in estimate.lines(costly, gpu):
-        click.echo(line)
     return 2 if told else 0
+
+
+def asked(job: Job) -> Iterator[str]:
+    """Yield how many prompts the job's notebook has for a model, in the committed run of the mini
+    profile, and the most tokens of each answer. Nothing if no answers of it are committed, or if
+    all of the job's models are mini models, which cost nothing.
+    """
+    from lookuplab.results.verify import ANSWERS_FILE, read_answers
+
+    file = paths.FIGURES / "mini" / ANSWERS_FILE
+    if file.is_file() and not all(map(is_mini, job.models())):
+        rows = read_answers(file)
+        rows = rows[rows.notebook == job.notebook.id]
+        for _, of_model in list(rows.groupby("model", sort=False))[:1]:
+            count, tasks, most = len(of_model), of_model.prompt.nunique(), job.values.get(MOST)
+            text = f"prompts: {count / tasks:.1f} for each task and model ({count:,} for {tasks:,}"
+            yield f"{text} in the mini profile)" + (f"; at most {most} tokens out" if most else "")
 
 
 def execute(
     planned: list[Job],
     jobs: int,
     scheduler: str | None,
-    dry_run: str = "",
+    dry_run: bool = False,
     again: bool = False,
     part: Part = Part(),
 ) -> int:
     """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
-    the exit code. ``dry_run``: the GPU for the estimate.
+    the exit code.
 
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
@@ -464,7 +474,7 @@ def execute(
     for line in dict.fromkeys(line for job in planned for line in job.notes):
         click.echo(line, err=True)
     if dry_run:
-        return _preview(planned, dry_run)
+        return _preview(planned)
     for job in planned:
         check(job)
     due = [

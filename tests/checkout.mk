@@ -33,7 +33,7 @@ vllm: .venv-vllm/.installed  ## an environment with vLLM: .venv-vllm/bin/lookupl
 	@echo "installing $(VLLM) into .venv-vllm (a few minutes, once)"
 	@"$(PYTHON)" -m venv .venv-vllm
 	@$(PIP_VLLM) install --quiet -c constraints-vllm.txt torch==2.13.0
-	@$(PIP_VLLM) install --quiet -c constraints-vllm.txt -e '.[remote,$(VLLM)]' pytest
+	@$(PIP_VLLM) install --quiet -c constraints-vllm.txt -e '.[remote,$(VLLM)]' pytest hypothesis
 	@[ $(VLLM) = vllm ] || $(PIP_VLLM) uninstall --quiet --yes torchaudio torchcodec torchvision
 	@touch $@
 

@@ -11,6 +11,7 @@ import zipfile
 import nbformat
 import pytest
 from click.testing import CliRunner
+from hypothesis import settings
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
@@ -20,6 +21,8 @@ from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 from lookuplab.run.notebooks import plan
 
+# `pytest tests/test_parsers.py --hypothesis-profile deep`
+settings.register_profile("deep", max_examples=20_000)
 PARAMETERS = """\
 profile = "mini"  # which world
 tasks = 3  # how many

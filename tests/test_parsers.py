@@ -21,7 +21,6 @@ from lookuplab.run.commands import pairs
 from lookuplab.stackoverflow.corpus import load_snippets
 from lookuplab.stackoverflow.ds1000 import load_problems
 
-settings.register_profile("deep", max_examples=20_000)
 OPENED = [
     *"[{(-&*!?'\"~\\",
     "- ",

@@ -47,17 +47,23 @@ FENCE = re.compile(r"```[ \t]*[\w+#.-]*[ \t]*\n(?P<code>.*?)(?:\n[ \t]*```|```|\
 INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
 QUOTED = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")  # within words
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-# blanks and line continuations: all that may separate the parts of a name
-_GAP = r"(?:[ \t\f]|\\(?:\n|\Z))*+"
-_NAME = rf"[^\W\d]\w*+{_GAP}"
-_HEAD = re.compile(rf"{_GAP}(?P<name>{_NAME}(?:\.{_GAP}(?:{_NAME}|\Z))*+)?+")
-# The text between two brackets. ``\Z``: it may continue in text that has not arrived yet.
-_CODE = re.compile(
-    r"""(?: [^"'\#\\()\[\]{}] | \#[^\n]*+ | \\(?:\n|\Z)
-    | "{3}(?:[^\\]|\\(?:.|\Z))*?(?:"{3}|\Z) | "(?!"")(?:[^"\\\n]|\\(?:.|\Z))*+(?:"|\Z)
-    | '{3}(?:[^\\]|\\(?:.|\Z))*?(?:'{3}|\Z) | '(?!'')(?:[^'\\\n]|\\(?:.|\Z))*+(?:'|\Z) )*+""",
-    re.DOTALL | re.VERBOSE,
-)
+# Where a reader is -> what may follow there. A group's name says where the reader then is; a part
+# of something that may go on in text that has not arrived waits for it.
+_GAP = r"(?P<wait>\\\Z)|[ \t\f]|\\\n"  # blanks and line continuations: all that may part a name
+_READ = {
+    "before": rf"{_GAP}|(?P<name>[^\W\d])",
+    "name": r"(?P<wait>\\\Z)|\w+|(?P<after>[ \t\f]|\\\n)|(?P<before>\.)|(?P<code>\()",
+    "after": rf"{_GAP}|(?P<before>\.)|(?P<code>\()",
+    "code": r"""[^"'#\\()\[\]{}]+|\\\n|(?P<bracket>[()\[\]{}])|(?P<comment>\#)"""
+    r"""|(?P<wait>(?:\\|"{1,2}|'{1,2})\Z)|(?P<doubles>"{3})|(?P<double>")"""
+    r"""|(?P<singles>'{3})|(?P<single>')""",
+    "comment": r"[^\n]+|(?P<code>\n)",
+    "double": r'(?P<wait>\\\Z)|[^"\\\n]+|\\.|(?P<code>")',
+    "single": r"(?P<wait>\\\Z)|[^'\\\n]+|\\.|(?P<code>')",
+    "doubles": r'(?P<wait>(?:\\|"{1,2})\Z)|[^"\\]+|\\.|(?P<code>"{3})|"',
+    "singles": r"(?P<wait>(?:\\|'{1,2})\Z)|[^'\\]+|\\.|(?P<code>'{3})|'",
+}
+_NEXT = {place: re.compile(pattern, re.DOTALL) for place, pattern in _READ.items()}
 
 
 class CallExtent(NamedTuple):
@@ -85,34 +91,14 @@ def call_extent(text: str) -> CallExtent:
     """The first call of a text, as far as it has arrived. What follows the end of the call is
     ignored.
     """
-    text = text.replace("\r\n", "\r ").replace("\r", "\n")  # of the same length
-    head = _HEAD.match(text)
-    assert head  # it also matches nothing
-    start = head.start("name") if head["name"] else None
-    at = head.end()
-    pending: list[str] = []  # the closing brackets still to come
-    if start is None or not text.startswith("(", at):
-        return CallExtent(start, impossible=at < len(text))
-    paren = at
-    while True:
-        code = _CODE.match(text, at)
-        assert code  # it also matches nothing
-        at = code.end()
-        if at == len(text):
-            return CallExtent(start, paren)
-        bracket = text[at]
-        at += 1
-        if bracket in CLOSING:
-            pending.append(CLOSING[bracket])
-        elif bracket != pending.pop():  # or a quote or backslash that is not valid here
-            return CallExtent(start, paren, impossible=True)
-        elif not pending:
-            return CallExtent(start, paren, at)
+    rule = FirstCall()
+    rule.feed(text)
+    return rule.found
 
 
 class FirstCall:
     """The rule that ends an answer at its first call: reads text piece by piece through ``feed``
-    until that is over.
+    until that is over. ``found`` is the call so far. Each character is read once, or a few times.
     """
 
     name: ClassVar[str] = "first_call"  # in the keys of stored answers
@@ -120,12 +106,53 @@ class FirstCall:
     stop = ("\n\n", "\ndef ", "\nclass ", "\nimport ")
 
     def __init__(self) -> None:
-        self._text = ""
+        self.found = CallExtent(None)
+        self._place = "before"
+        self._waiting = ""  # the last characters, which are to be read with what follows
+        self._read = 0  # characters before these
+        self._pending: list[str] = []  # the closing brackets still to come
+        self._returned = False  # the last character was a carriage return
 
     def feed(self, piece: str) -> bool:
         """Read more text and return whether it is ``over``."""
-        self._text += piece
-        return call_extent(self._text).over
+        if self.found.over or not piece:
+            return self.found.over
+        ends = piece.endswith("\r")
+        if self._returned and piece.startswith("\n"):  # a line break in two pieces
+            piece = " " + piece[1:]
+        self._returned = ends
+        # of the same length
+        text = self._waiting + piece.replace("\r\n", "\r ").replace("\r", "\n")
+        at = 0
+        while at < len(text) and not self.found.over:
+            step = _NEXT[self._place].match(text, at)
+            kind = step and step.lastgroup
+            if kind == "wait":
+                break
+            here = self._read + at
+            if step is None:
+                self.found = self.found._replace(impossible=True)
+            elif kind == "bracket":
+                self._bracket(text[at], here)
+            elif kind:
+                self._place = kind
+            if kind == "name" and self.found.start is None:
+                self.found = CallExtent(here)
+            elif kind == "code" and self.found.paren is None:
+                self.found = CallExtent(self.found.start, here)
+                self._pending = [")"]
+            at = step.end() if step else at
+        self._waiting = text[at:]
+        self._read += at
+        return self.found.over
+
+    def _bracket(self, bracket: str, at: int) -> None:
+        if bracket in CLOSING:
+            self._pending.append(CLOSING[bracket])
+        elif bracket != self._pending.pop():
+            self.found = self.found._replace(impossible=True)
+        elif not self._pending:
+            self.found = self.found._replace(end=at + 1)
 
 
 def strip_backticks(text: str) -> str:

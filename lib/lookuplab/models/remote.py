@@ -23,10 +23,9 @@ import json
 import os
 import re
 import sys
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from multiprocessing import TimeoutError
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Any
@@ -415,12 +414,12 @@ class RemoteModel:
         text = "".join(pieces) or text  # a stop string was cut out of a token: keep it whole
         if finish == "stop" and not stop:  # else the API does not tell it from the model's own end
             finish = "eos"
-        ends = [*accumulate(map(len, pieces or text))]
-        # after which the rule is content, as it then stays: so long texts are read a few times only
-        at = bisect_left(range(len(ends)), 1, key=lambda at: decoding.stopper()(text[: ends[at]]))
-        if at < len(ends):
-            text = text[: ends[at]]
-            told = told[: at + 1]
+        over = decoding.stopper()
+        parts = pieces or text
+        at = next((at for at, part in enumerate(parts, 1) if over(part)), 0)
+        if at:
+            text = "".join(parts[:at])
+            told = told[:at]
             finish = "stop"
         tokens, logprobs = zip(*told, strict=True) if told else ((), () if self.logprobs else None)
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read, dropped)

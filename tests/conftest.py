@@ -37,6 +37,10 @@ artifact = Artifact("demo", "counts", profile)
 artifact.save(pd.DataFrame([row]))"""
 
 
+def pytest_addoption(parser):
+    parser.addoption("--flips", type=float, default=0.2, help="share of tests/models/test_flips.py")
+
+
 def pytest_collection_finish():
     """A local model collects garbage before it loads: a second each, over all that was imported."""
     gc.freeze()

@@ -215,6 +215,11 @@ class AnswerStore:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
             self.db.execute(f"PRAGMA user_version = {SCHEMA}")
         self._damaged -= damaged
+        if texts.keys() - self.present(texts):  # a flipped bit has changed their order
+            raise UserError(
+                f"store of {self.name} {self.path}: answers that it has taken are not found in it; "
+                "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
+            )
         made = [self._asked.pop(key) for key in texts if key in self._asked]
         self._count(0, 0, made.count(False), made.count(True))
         for said in faults.values():

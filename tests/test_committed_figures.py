@@ -70,6 +70,7 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
         ("CLAIMS.md", "claims --markdown"),
         ("RESULTS.md", "results"),
         ("RESULTS-gemma.md", "results --profile gemma"),
+        ("RESULTS-published.md", "results --profile published"),
     ],
 )
 def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command):

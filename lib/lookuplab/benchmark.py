@@ -59,6 +59,12 @@ class Benchmark(ABC, Generic[TaskT]):
         """
         return str(task.id)
 
+    def line(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a line of a file to judge with its task's ``id`` and the ``completion``. By
+        default it has them; answers that others published may name them otherwise.
+        """
+        return record
+
     def judge_all(self, pairs: Pairs[TaskT]) -> list[dict[str, Any]]:
         """``judge`` for many completions, in their order; override it where many are judged faster
         than one after the other (a pool of sandboxes, analysers that stay warm, a Dask cluster).

@@ -9,9 +9,10 @@ that ``data/sources.toml`` pins.
 
 import ctypes
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,16 @@ FOLDER = paths.DOWNLOADS / "gorilla-answers"
 HUBS = {"torchhub": "torchhub", "tensorflowhub": "tensorflow", "huggingface": "huggingface"}
 MODELS = ("FT", "RT")
 ARMS = ("0_shot", "bm25", "gpt_index", "oracle")
+MARKS = {"torchhub": "th", "tensorflowhub": "tf", "huggingface": "hf"}  # in a model_id
+ARM_MARKS = {  # a model_id begins with one
+    "zshot": "0_shot",
+    "bm25": "bm25",
+    "llama": "gpt_index",
+    "retrieve": "oracle",
+    "golden": "oracle",
+}
 CORRECT, HALLUCINATED, WRONG = "correct", "hallucinated", "wrong"
+REPEATED = "Use this API documentation for reference"  # begins the document in a prompt
 GRAMMAR = "my-languages.so"  # the official scripts' own, of 2022, for Linux on x86-64
 _PARSER = Parser(Language(tree_sitter_python.language()))
 
@@ -166,18 +176,27 @@ def official_verdict(
 
 
 class Call(NamedTuple):
-    """A call: its dotted name, and its text arguments as (keyword or "", value), unquoted.
+    """A call: its dotted name, its text arguments as (keyword or "", value), unquoted, and the
+    calls with text arguments that stand among its arguments, at any depth.
 
     The branch or tag of a repository on torch hub is optional, so it is left out.
     """
 
     name: str
     arguments: tuple[tuple[str, str], ...]
+    inner: tuple["Call", ...] = ()
+
+    def is_made_by(self, calls: Iterable["Call"]) -> bool:
+        """Return whether ``calls`` load what this call of the database loads: one of them names
+        this call, and each inner call is named by one, too, wherever it stands (``model=model``).
+        """
+        made = list(calls)
+        return all(any(part.names(call) for call in made) for part in (self, *self.inner))
 
     def names(self, other: "Call") -> bool:
-        """Return whether ``other`` loads what this call of the database loads: the shorter name
-        ends the longer one (``hub.load``, ``tensorflow_hub.load``), and each text among this call's
-        arguments stands among the other's, under the same keyword where both have one.
+        """Return whether ``other`` names what this call names, inner calls left aside: the shorter
+        name ends the longer one (``hub.load``, ``tensorflow_hub.load``), and each text among this
+        call's arguments stands among the other's, under the same keyword where both have one.
         """
         mine, theirs = self.name.split("."), other.name.split(".")
         shorter = min(len(mine), len(theirs))
@@ -200,13 +219,23 @@ def calls_in(text: str) -> tuple[Call, ...]:
     while stack:
         node = stack.pop()
         stack += reversed(node.children)
-        if node.type == "call" and (function := node.child_by_field_name("function")):
-            arguments = node.child_by_field_name("arguments")
-            values = tuple(_texts(arguments)) if arguments else ()
-            if values:
-                name = re.sub(r"\s", "", text_of(function).decode(errors="replace"))
-                found.append((node.start_byte, Call(name, values)))
-    return tuple(call for _, call in sorted(found))
+        function = node.child_by_field_name("function")
+        arguments = node.child_by_field_name("arguments")
+        values = tuple(_texts(arguments)) if node.type == "call" and arguments else ()
+        if function and arguments and values:
+            name = re.sub(r"\s", "", text_of(function).decode(errors="replace"))
+            found.append((node.start_byte, arguments, Call(name, values)))
+    found.sort(key=lambda each: each[0])
+    return tuple(
+        call._replace(
+            inner=tuple(
+                other
+                for start, _, other in found
+                if arguments.start_byte < start < arguments.end_byte
+            )
+        )
+        for _, arguments, call in found
+    )
 
 
 def _texts(arguments: Node) -> Iterator[tuple[str, str]]:
@@ -228,7 +257,14 @@ def unescaped(text: str) -> str:
 
 
 def marked_part(text: str) -> str:
-    """Return the part of an answer that names its call; without a mark, the whole answer."""
+    """Return the part of an answer that names its call; without a mark, the whole answer.
+
+    Some answers begin with a copy of their prompt. What they name is read up to the document, and
+    from the first mark of code behind it: the document is no answer.
+    """
+    own, copied, rest = text.partition(REPEATED)
+    if copied and "api_call" not in own:
+        text = own + "".join(_CODE.split(rest, maxsplit=1)[1:])
     _, mark, rest = text.partition("api_call")
     part = rest.split("api_provider")[0] if mark else text
     return re.sub(r"\A[^\w]*:\s*['\"]?(?=\w)", "", unescaped(part)) if mark else unescaped(part)
@@ -236,14 +272,15 @@ def marked_part(text: str) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of one hub: its number in the evaluation set, the call that answers it (None if
-    the reference is no call with a text), and that call's domain.
+    """A question of one hub and arm: its number in the evaluation set, the call that answers it
+    (None if the reference is no call with a text), and that call's domain.
 
     ``document`` is the call of the document before the question; None without a document.
     ``document_domain`` is its domain.
     """
 
     hub: str
+    arm: str
     number: int
     text: str
     reference: Call | None
@@ -254,7 +291,7 @@ class Question:
 
     @property
     def id(self) -> str:
-        return f"{self.hub}-{self.number}"
+        return f"{self.hub}-{self.arm}-{self.number}"
 
     @property
     def document_kind(self) -> str:
@@ -271,10 +308,11 @@ class Question:
 
 
 def _equal(first: Call, second: Call) -> bool:
-    return first.names(second) and second.names(first)
+    return first.is_made_by((second, *second.inner)) and second.is_made_by((first, *first.inner))
 
 
-_DOCUMENT = re.compile(r"Use this API documentation for reference:(.*)", re.DOTALL)
+_CODE = re.compile(r"<<<code>>>|```")
+_DOCUMENT = re.compile(REPEATED + ":(.*)", re.DOTALL)
 _DOMAIN = re.compile(r"""["']domain["']\s*:\s*["'](.*?)["']\s*,\s*["']framework["']""", re.DOTALL)
 _CALL = re.compile(
     r"""["']api_call["']\s*:\s*["'](.*?)["']\s*,\s*["']api_arguments["']""", re.DOTALL
@@ -320,6 +358,7 @@ class Hub:
             call = next(iter(calls_in(reference["api_call"])), None)
             yield Question(
                 self.name,
+                arm,
                 line["question_id"],
                 line["text"],
                 call,
@@ -335,7 +374,10 @@ class Hub:
 
 
 class ApiBench(Benchmark[Question]):
-    """APIBench as Gorilla's models were asked it: one hub, one arm.
+    """APIBench as Gorilla's models were asked it: all hubs and arms, or one of each.
+
+    ``lookuplab score lookuplab_notebooks.published.apibench:ApiBench FILE`` judges a file of the
+    authors as it is.
 
     A judgement has the official verdict in ``official`` (and whether it is correct or hallucinated)
     and the clean one: ``reference`` (the call that the question asks for), ``domain`` (a call of
@@ -355,9 +397,27 @@ class ApiBench(Benchmark[Question]):
     )
     by = "document"
 
-    def __init__(self, hub: Hub, arm: str) -> None:
-        self.hub = hub
-        self.tasks = list(hub.questions(arm))
+    def __init__(
+        self, hubs: Sequence[str] = tuple(HUBS), arms: Sequence[str] = ARMS, folder: Path = FOLDER
+    ) -> None:
+        self.hubs = {name: Hub(name, folder) for name in hubs}
+        self.tasks = [
+            question
+            for hub in self.hubs.values()
+            for arm in arms
+            for question in hub.questions(arm)
+        ]
+
+    def line(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a line of an authors' file with its task's id: ``model_id`` names hub and arm
+        (``bm25-FT-tf-may14``). A line with an ``id`` stays as it is.
+        """
+        name = str(record.get("model_id"))
+        hub = next((hub for hub, mark in MARKS.items() if f"-{mark}-" in name), None)
+        arm = next((arm for mark, arm in ARM_MARKS.items() if name.startswith(mark)), None)
+        if "id" in record or not (hub and arm and "question_id" in record and "text" in record):
+            return record
+        return {"id": f"{hub}-{arm}-{record['question_id']}", "completion": record["text"]}
 
     def prompt(self, task: Question) -> Prompt:
         """Return the question with its document, as in the published file."""
@@ -370,14 +430,12 @@ class ApiBench(Benchmark[Question]):
     def judge(self, task: Question, completion: Completion) -> dict[str, Any]:
         """Return the verdicts of both rules on one answer."""
         text = completion.text
-        hub = self.hub
+        hub = self.hubs[task.hub]
         official = official_verdict(hub.name, text, task.domain, hub.database, hub.parser)
         calls = calls_in(marked_part(text))
         named = task.reference
-        is_reference = any(named.names(call) for call in calls) if named else None
-        domains = {
-            domain for entry, domain in self.hub.entries if any(entry.names(call) for call in calls)
-        }
+        is_reference = named.is_made_by(calls) if named else None
+        domains = {domain for entry, domain in hub.entries if entry.is_made_by(calls)}
         return {
             "official": official,
             "official_correct": official == CORRECT,
@@ -396,16 +454,19 @@ def judge_files(folder: Path = FOLDER) -> Iterator[Mapping[str, Any]]:
     hub, model, arm, question (its number), cluster (a number for each reference call of a hub), and
     the columns of ``ApiBench.judge``.
     """
-    for name in HUBS:
-        hub = Hub(name, folder)
-        numbers: dict[str, int] = {}
-        for arm in watched(ARMS, f"judging {name}", "arms"):
-            bench = ApiBench(hub, arm)
-            tasks = {task.number: task for task in bench.tasks}
-            for model in MODELS:
-                answers = hub.answers(model, arm)
-                pairs = [(tasks[at], written(tasks[at].id, text)) for at, text in answers.items()]
-                for (task, _), judged in zip(pairs, bench.judge_all(pairs), strict=True):
-                    number = numbers.setdefault(bench.cluster(task), len(numbers))
-                    given = {"hub": name, "model": model, "arm": arm, "question": task.number}
-                    yield given | {"cluster": f"{name}-{number}"} | judged
+    bench = ApiBench(folder=folder)
+    tasks = {task.id: task for task in bench.tasks}
+    arms = list(product(HUBS, ARMS))
+    numbers: dict[str, dict[str, int]] = {hub: {} for hub in HUBS}
+    for hub, arm in watched(arms, "judging APIBench", "arms"):
+        for model in MODELS:
+            answers = bench.hubs[hub].answers(model, arm)
+            pairs = [
+                (task := tasks[f"{hub}-{arm}-{number}"], written(task.id, text))
+                for number, text in answers.items()
+            ]
+            for (task, _), judged in zip(pairs, bench.judge_all(pairs), strict=True):
+                of_hub = numbers[hub]
+                cluster = of_hub.setdefault(bench.cluster(task), len(of_hub))
+                given = {"hub": hub, "model": model, "arm": arm, "question": task.number}
+                yield given | {"cluster": f"{hub}-{cluster}"} | judged

@@ -12,6 +12,7 @@ from lookuplab_notebooks.published.apibench import (
     GRAMMAR,
     HALLUCINATED,
     WRONG,
+    ApiBench,
     Question,
     calls_in,
     cut_call,
@@ -151,7 +152,9 @@ KINDS = {
 def test_the_kind_of_a_document_is_read_from_the_prompt(document):
     text = f"Cats?\nUse this API documentation for reference: {document}" if document else "Cats?"
     [reference] = calls_in("hub.load('c')")
-    question = Question(HUB, 1, text, reference, "hub.load('c')", "Cats", *document_of(text))
+    question = Question(
+        HUB, "bm25", 1, text, reference, "hub.load('c')", "Cats", *document_of(text)
+    )
     assert question.document_kind == KINDS.get(document, "none")
 
 
@@ -187,3 +190,49 @@ def test_answers_are_paired_by_question_and_the_break_even_is_where_gains_make_u
 def test_the_committed_verdicts_count_what_the_official_scripts_count():
     apart = (documents.counts(documents.load()) - documents.official_counts()).abs()
     assert apart.to_numpy().max() == 0
+
+
+# References that hold a call within a call, and answers that repeat their prompt
+
+NESTED = "pipeline('qa', model=X.from_pretrained('org/a'))"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_named"),
+    [
+        (NESTED, True),
+        ("model = X.from_pretrained('org/a')\npipeline('qa', model=model)", True),
+        ("pipeline('qa', model=X.from_pretrained('org/b'))", False),
+        ("pipeline('qa', model=model)", False),
+        ("X.from_pretrained('org/a')", False),
+    ],
+)
+def test_an_answer_names_the_model_that_a_reference_loads_within_its_call(answer, is_named):
+    [reference, *_] = calls_in(NESTED)
+    assert reference.is_made_by(calls_in(answer)) is is_named
+
+
+@pytest.mark.parametrize(
+    ("behind", "part"),
+    [
+        ('{"api_call": "hub.load(1)"}', "Find me a cat. "),
+        ('{"api_call": "hub.load(1)"} <<<code>>>: f(2)', "Find me a cat. : f(2)"),
+        ("[Document] ```python f(2)``` then", "Find me a cat. python f(2)"),
+    ],
+)
+def test_a_repeated_document_is_no_answer(behind, part):
+    answer = f"Find me a cat. Use this API documentation for reference: {behind}"
+    assert marked_part(answer).startswith(part)
+    assert "hub.load" not in marked_part(answer)
+
+
+def test_a_mark_before_the_repeated_document_is_the_answer():
+    answer = "<<<api_call>>>: f('a') Use this API documentation for reference: f('b')"
+    assert calls_in(marked_part(answer))[0].arguments == (("", "a"),)
+
+
+def test_a_line_of_an_authors_file_names_its_task():
+    line = {"question_id": 7, "text": "f(1)", "model_id": "llama_index-FT-tf-may14"}
+    bench = object.__new__(ApiBench)
+    assert bench.line(line) == {"id": "tensorflowhub-gpt_index-7", "completion": "f(1)"}
+    assert bench.line(line | {"model_id": "mine"}) == line | {"model_id": "mine"}

@@ -46,8 +46,9 @@ class Benchmarks(Group):
         def own(file: Path, *, output: Path | None = None) -> None:
             """Score completions of your own benchmark (docs/fourth_paper.md).
 
-            Each line has the fields id (a task's) and completion; several lines with the same id
-            are its samples, in order. For each, writes id, sample and the columns of `judge`.
+            Each line has the fields id (a task's) and completion, or those that the benchmark's
+            `line` reads; several lines with the same id are its samples, in order. For each, writes
+            id, sample and the columns of `judge`.
 
             Args:
                 output: Write the judgements to this file instead of stdout.
@@ -55,7 +56,12 @@ class Benchmarks(Group):
             from lookuplab.benchmark import load_benchmark, rate_rows
 
             benchmark = load_benchmark(cmd_name)
-            read = of_tasks(benchmark, "id", "completion")
+            of_task = of_tasks(benchmark, "id", "completion")
+
+            def read(record: Line) -> "tuple[Any, Completion] | None":
+                record.update(benchmark.line(record))
+                return of_task(record)
+
             records, frame = judged_file(benchmark, file, output, read, ["completion"])
             rows = rate_rows(frame, benchmark.measures, benchmark.by)
             given = ["model", "id", "cluster", "completion", "finish_reason"]

@@ -102,7 +102,7 @@ def in_background(command):
 def test_a_killed_worker_costs_a_sweep_nothing_but_what_it_had_begun(kit, running):
     kit.notebook("counts", WAITS, kit.saves)
     (kit.root / "started.wait").touch()
-    with in_background(f"sweep counts -p tasks=1,2,3 --scheduler {running.address}") as process:
+    with in_background(f"sweep counts -p tasks=[1,2,3] --scheduler {running.address}") as process:
         started(kit, 3)  # the first one is done, each worker is at one of the others
         wait_for(lambda: [*(kit.root / "runs").rglob("*.ran")])  # and its result has come back
         running.kill(0)
@@ -120,7 +120,7 @@ def test_a_killed_worker_costs_a_sweep_nothing_but_what_it_had_begun(kit, runnin
 def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
     kit.notebook("counts", kit.saves, WAITS)
     (kit.root / "started.wait").touch()
-    with in_background(f"sweep counts -p tasks=2,3 --scheduler {running.address}") as process:
+    with in_background(f"sweep counts -p tasks=[2,3] --scheduler {running.address}") as process:
         started(kit, 2)
         running.kill("scheduler")
         _, said = process.communicate(timeout=PATIENCE)

@@ -35,6 +35,8 @@ run counts -p profile=own
     the parameter for demo/counts is 'profile'; it must be
 run counts -p tasks=many
     is of type int (here 3), not 'many'
+run counts -p "models=['a, b]"
+    is of type list (here ['http://localhost/v1#any']), not
 run counts -p tasks=1.5
     is of type int (here 3), not '1.5'
 run counts -p tasks
@@ -53,7 +55,7 @@ run counts -p models=mini-huge
     no mini model 'mini-huge'; there are: none yet
 run counts -p models=.
     is no checkpoint: it has no config.json
-run counts -p models=a/b,a/b@main
+run counts -p models=[a/b,a/b@main]
     two models would be 'a/b' in the tables
 run counts -p models=openai:gpt-4o
     set the environment variable OPENAI_
@@ -147,22 +149,33 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, lines):
         ("x", "'a, b'", "a, b"),
         ("x", '"a" and "b"', '"a" and "b"'),
         (True, "Yes", True),
-        (None, "1e-3", 0.001),
+        (None, "0.001", 0.001),
+        (None, "[1, 2]", [1, 2]),
         ({}, "{a: no, b: 010}", {"a": "no", "b": "010"}),
-        (["p"], r"q, C:\new, it's, don't", ["q", r"C:\new", "it's", "don't"]),
+        (["p"], "sort, then reverse", ["sort, then reverse"]),
+        (
+            ["p"],
+            "[q, it's, 'x/y?chat=true&dtype=float32']",
+            ["q", "it's", "x/y?chat=true&dtype=float32"],
+        ),
+        (["p"], "[http://h:1/v1#m, openai:g]", ["http://h:1/v1#m", "openai:g"]),
         (["p"], '["größe, ä", "日本"]', ["größe, ä", "日本"]),
-        (["p"], r"sort\, then reverse, b", ["sort, then reverse", "b"]),
-        (["p"], r"""["say \"a, b\"", 'say "a, b"']""", ['say "a, b"'] * 2),
-        (["p"], "f(a, b), {c, d}", ["f(a, b)", "{c, d}"]),
+        (["p"], "./run[1]", ["./run[1]"]),
+        (["p"], "", []),
         ([1], "[4, 005]", [4, 5]),
+        ([1], "4", [4]),
     ],
 )
-def test_a_value_takes_the_declared_type_and_quotes_brackets_and_backslashes_protect_commas(
+def test_a_value_is_yaml_of_the_declared_type_and_a_text_where_a_list_belongs_is_a_list_of_one(
     declared, given, meant
 ):
     value = fitted(declared, given)
     assert value == meant and type(value) is type(meant)
-    assert split_values('[a, b],"c, d",./run[1]') == ["[a, b]", '"c, d"', "./run[1]"]
+
+
+def test_a_sweep_takes_the_items_of_a_list_in_brackets():
+    assert split_values('[[a, b], "c, d", 3]') == ['["a", "b"]', "c, d", "3"]
+    assert split_values("a, b") == ["a, b"]
 
 
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
@@ -221,7 +234,7 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     assert downloads.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
         assert downloads.pinned(name) == name
-    models = "bigcode/starcoder2-3b?chat=true, mini-small, openai:x"
+    models = "['bigcode/starcoder2-3b?chat=true', mini-small, openai:x]"
     given = job("table1_base_models", "paper", models=models).values["models"]
     assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]
 
@@ -245,7 +258,7 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
     assert placed("paper") == "figures/paper"
     assert placed("paper", models="bigcode/starcoder2-3b") == own
     assert placed("paper", models="bigcode/starcoder2-3b@main") == f"{own}@main"
-    assert placed("paper", models="a/b,c/d?chat=true") == "figures/paper/a--b+c--d--chat=true"
+    assert placed("paper", models="[a/b, 'c/d?chat=true']") == "figures/paper/a--b+c--d--chat=true"
     assert placed("paper", models="bigcode/starcoder2-3b", limit="3") == f"runs/{own}"
     assert placed("mini", models="mini-small") == "runs/figures/mini"
     assert placed("paper/bigcode/starcoder2-3b") == own

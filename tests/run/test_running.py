@@ -91,7 +91,7 @@ def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(error, said):
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
     kit.notebook("counts", kit.saves)
     for said_first in ("2 of 2 notebooks ran", "2 of 2 notebooks are up to date"):
-        said = kit.said("sweep counts -p tasks=2,4 -p rate=1 -j 2")
+        said = kit.said("sweep counts -p tasks=[2,4] -p rate=1 -j 2")
         assert said_first in said
         (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
         lines = table.read_text().splitlines()

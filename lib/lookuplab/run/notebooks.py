@@ -43,11 +43,7 @@ _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
 _YAML = (".yaml", ".yml")
-_QUOTED = re.compile(r"""(?<!\w)(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
-# what stands between commas, except those inside quotes and brackets and after a backslash
-_VALUE = re.compile(rf"(?:{_QUOTED.pattern}|\[[^]]*\]|\([^)]*\)|{{[^}}]*}}|\\,|[^,])+")
-# how a notebook names an artifact, which is read without running it
-_ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)", profile\)(?=  #|$)', re.MULTILINE)
+_MAGIC = re.compile(r"(?m)^\s*[%!].*")  # lines of a cell that are not Python
 
 
 @dataclass(frozen=True)
@@ -165,22 +161,44 @@ def read(path: Path) -> Notebook:
         raise UserError(
             f"{path}: the parameters cell holds more than plain values: {error}"
         ) from error
-    code = "\n".join(source for source, _ in cells)
-    artifacts = [*_ARTIFACT.finditer(code)]
-    if code.count("Artifact(") > len(artifacts):
-        raise UserError(
-            f"{path}: cannot read the names of every artifact; write "
-            'artifact = Artifact("paper", "name", profile) with plain texts, in a line of its own'
-        )
-    drawing = [found[0] for found in artifacts]
+    artifacts = [found for source, _ in cells for found in _artifacts(source, path)]
+    drawing = [ast.unparse(statement) for _, statement in artifacts]
     drawing += [source for source, tags in cells if "draw" in tags]
     orders = paths.NOTEBOOKS / "order.yaml"
     id = f"{path.parent.name}/{path.stem}"
     groups = yaml.safe_load(orders.read_text("utf-8")) if orders.is_file() else {}
     order = next((order for order, names in groups.items() if id in names), "any")
-    ids = tuple("/".join(found.groups()) for found in artifacts)
+    ids = tuple(id for id, _ in artifacts)
     title = next((head.strip().split("\n")[0] for head in heads if head.startswith("# ")), "")
     return Notebook(path, values, ids, order, "\n".join(drawing), title.removeprefix("# "))
+
+
+def _artifacts(source: str, path: Path) -> Iterator[tuple[str, ast.Assign]]:
+    """Yield the id of each artifact that a cell names, ``paper/name``, and the statement.
+
+    Raises UserError for a name that cannot be known without running the notebook.
+    """
+    try:
+        tree = paths.parsed(ast.parse, _MAGIC.sub("", source))
+    except ValueError:  # not Python (a cell magic), or it fails when it runs
+        return
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    unread = sum(getattr(call.func, "id", "") == "Artifact" for call in calls)
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(
+                value=ast.Call(
+                    func=ast.Name("Artifact"),
+                    args=[ast.Constant(str(paper)), ast.Constant(str(name)), ast.Name("profile")],
+                )
+            ):
+                unread -= 1
+                yield f"{paper}/{name}", statement
+    if unread:
+        raise UserError(
+            f"{path}: cannot read the names of every artifact; write "
+            'artifact = Artifact("paper", "name", profile), with plain texts'
+        )
 
 
 @dataclass(frozen=True)
@@ -279,7 +297,8 @@ def load_profile(name: str) -> Profile:
             check_choice(f"profile {file}: the parameter", parameter, settable(known.values()))
     if models and not profile.by_model:
         raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
-    return replace(profile, given={"models": models}) if models else profile
+    given = f"[{models}]" if "," in models else models
+    return replace(profile, given={"models": given}) if models else profile
 
 
 def made_profile(name: str) -> Profile:
@@ -431,44 +450,47 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
     return sorted(names - {"profile"})
 
 
-def split_values(text: str) -> list[str]:
-    """The values of a text: at commas, but not inside quotes or brackets, and not after a
-    backslash.
-    """
-    return [value.strip() for value in _VALUE.findall(text)] or [""]
-
-
 def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
-    """``value``, parsed if it is a text, with the type of ``declared``. Raises UserError for a
-    wrong type.
+    """Return ``value``, read as YAML if it is a text, with the type of ``declared``. Raises
+    UserError for a wrong type.
 
-    An int fits a float, a list's items must fit its first item, and None accepts anything. Leading
-    zeros mean nothing, 1e3 is a whole number, too, and only a parameter of type bool reads words
-    (``yes``). A text in quotes is read as in YAML, and brackets around a list are not part of it.
+    A list stands in brackets, ``[a, b]``; any other text is a list of one. The items of a list must
+    fit its first item, an int fits a float, and None accepts anything. A text stays as it is, but
+    for quotes around it. Whole numbers may be written ``010`` or ``1e3``.
     """
-    if isinstance(declared, list):
-        if isinstance(value, str):
-            value = split_values(re.sub(r"^\s*\[(.*)\]\s*$", r"\1", value))
-        return [fitted((declared or [None])[0], item, what) for item in value if item != ""]
     kind = type(declared)
-    parsed = value
-    if isinstance(value, str) or (kind is float and type(value) is int):
+    if isinstance(value, str):
         with suppress(ValueError):
-            parsed = paths.parsed(_READERS.get(kind, _text), value)
-    if declared is not None and type(parsed) is not kind:
+            value = paths.parsed(_READERS.get(kind, yaml.safe_load), value)
+    if kind is float and type(value) is int:
+        value = float(value)
+    if declared is not None and type(value) is not kind:
         raise UserError(f"{what} is of type {kind.__name__} (here {declared!r}), not {value!r}")
-    return parsed
+    if not isinstance(value, list) or declared is None:
+        return value
+    return [fitted((declared or [None])[0], item, what) for item in value if item != ""]
+
+
+def split_values(text: str) -> list[str]:
+    """Return the values of a sweep: the items of a list in brackets; other text is one value.
+    Raises UserError for brackets that YAML cannot read.
+    """
+    try:
+        items = paths.parsed(_items, text)
+    except ValueError as error:
+        raise UserError(f"{text!r} is no list: {error}") from None
+    return [item if isinstance(item, str) else json.dumps(item) for item in items] or [""]
 
 
 def _text(value: str) -> Any:
-    """A text, without quotes around it and without backslashes before commas and quotes."""
-    if _QUOTED.fullmatch(value):
-        return _texts(value)
-    return re.sub(r"\\([,\"'])", r"\1", value)
+    return _texts(value) if re.fullmatch(r"""(?s)'.*'|".*\"""", value) else value
+
+
+def _items(value: str) -> Any:
+    return _texts(value) if value.lstrip()[:1] == "[" else [value]
 
 
 def _whole(value: str) -> int:
-    """``010`` and ``1e3``. Raises ValueError for a fraction."""
     with suppress(ValueError):
         return int(value)
     if not (number := float(value)).is_integer():
@@ -476,20 +498,14 @@ def _whole(value: str) -> int:
     return int(number)
 
 
-def _any(value: str) -> Any:
-    with suppress(ValueError):
-        return json.loads(value)
-    return _text(value)
-
-
 _texts = partial(yaml.load, Loader=yaml.BaseLoader)  # no numbers, no yes and no
 # how a text is read as a value of a type
 _READERS: dict[type, Callable[[Any], Any]] = {
-    bool: yaml.safe_load,
     int: _whole,
     float: float,
+    str: _text,
     dict: _texts,
-    type(None): _any,
+    list: _items,
 }
 
 

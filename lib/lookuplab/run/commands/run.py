@@ -84,8 +84,8 @@ def run(
     Args:
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
             one that the notebook's own parameters name.
-        parameter: NAME=VALUE sets a parameter; repeatable. A list is A,B or [A,B]; quotes, brackets
-            or a backslash protect a comma ('questions=["sort, then reverse", "b"]').
+        parameter: NAME=VALUE sets a parameter; repeatable. VALUE is YAML, so a list is [A, B]
+            ('questions=["sort, then reverse", b]').
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing), and how many prompts the mini profile's run has.
         shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
@@ -308,13 +308,13 @@ def sweep(
 
     \b
     Examples:
-      lookuplab sweep table1_base_models -p max_new_tokens=16,32,64
-      lookuplab sweep fig1_perplexity -p models=mini-small,mini-large -p limit=100,300 -j 2
-      lookuplab sweep fig7a_retriever_precision -p k=1,2,3 --scheduler tcp://head-node:8786
+      lookuplab sweep table1_base_models -p 'max_new_tokens=[16,32,64]'
+      lookuplab sweep fig1_perplexity -p 'models=[mini-small,mini-large]' -p 'limit=[100,300]' -j 2
+      lookuplab sweep fig7a_retriever_precision -p 'k=[1,2,3]' --scheduler tcp://head-node:8786
 
     Args:
-        parameter: NAME=A,B,C: the values of a parameter (put lists in brackets, and a value with a
-            comma in quotes); repeatable.
+        parameter: 'NAME=[A, B, C]': the values of a parameter (a list for each if it is a list);
+            repeatable.
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
             one that the notebook's own parameters name.
         jobs: Number of notebooks to run at once (default: the number of processors).

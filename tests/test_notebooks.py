@@ -41,6 +41,17 @@ def test_a_notebook_has_no_outputs_and_a_reason_for_each_parameter(notebook):
         assert "#" in line, f"no reason at the end of: {line}"
 
 
+@each
+def test_parameters_are_checked_before_the_work_begins(notebook):
+    """By the artifact, or in lessons by the module that is imported first."""
+    cells = nbformat.read(notebook.path, as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    tagged = [at for at, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", ())]
+    checks = "course.check import" if notebook.paper == "course" else " = Artifact("
+    at = tagged[0] - 1 if notebook.paper == "course" else tagged[0] + 1
+    assert checks in code[at].source
+
+
 @pytest.mark.parametrize("profile", profile_names())
 def test_every_profile_fits_every_notebook(profile):
     chosen = load_profile(profile)

@@ -28,6 +28,10 @@ class UserError(Exception):
     The command line prints the message after ``error:`` and exits with code 2.
     """
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows in place of a traceback."""
+        return [f"error: {self}"]
+
 
 def check_choice(what: str, value: object, choices: Collection[object]) -> None:
     """Raises UserError for a value that is none of the choices. It names them, the most similar

@@ -10,6 +10,7 @@ import numpy
 from IPython import get_ipython
 
 from lookuplab import paths
+from lookuplab.results.parameters import of_kernel
 
 KEPT = paths.RUNS / "course" / "kept"  # a file for each function
 _passed: list[str] = []  # what was checked in this cell
@@ -55,6 +56,11 @@ def _say_so(cell: Any) -> None:
     _passed.clear()
 
 
+def _checked(lines: list[str]) -> list[str]:
+    of_kernel()  # a wrong parameter ends the lesson at the next cell
+    return lines
+
+
 def _same(came: Any, wanted: Any, near: float) -> bool:
     if isinstance(wanted, str | bool | set | frozenset) or wanted is None:
         return bool(numpy.all(came == wanted))
@@ -91,3 +97,4 @@ def _plain(value: Any) -> Any:
 
 if shell := get_ipython():  # in a notebook
     shell.events.register("post_run_cell", _say_so)
+    shell.input_transformers_post.append(_checked)

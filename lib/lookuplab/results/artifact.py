@@ -20,6 +20,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
+from lookuplab.results.parameters import of_kernel
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
@@ -41,6 +42,9 @@ class Artifact:
     begun: float = field(default_factory=time.monotonic)
     # each number quoted since the last sentence, as text, and its n
     quoted: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        of_kernel()  # a wrong parameter ends the notebook here, before the work begins
 
     @property
     def place(self) -> Path:
@@ -202,9 +206,9 @@ class Artifact:
 
 
 def _of_notebook() -> dict[str, Any]:
-    """The parameters with which the runner executes this notebook."""
+    """The parameters with which the runner, or else this kernel, executes this notebook."""
     parameters: dict[str, Any] = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
-    return parameters
+    return parameters or of_kernel()
 
 
 def _form(name: str) -> str:

@@ -1,0 +1,72 @@
+"""What papermill injects is checked in the notebook, whatever executes it."""
+
+import re
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from lookuplab.errors import UserError
+from lookuplab.results.artifact import Artifact
+from lookuplab.results.parameters import of_kernel
+
+DECLARED = 'profile = "mini"  # a\nmodels = ["a", "b"]  # b\nrate = 0.5  # c\nlimit = 0  # d'
+MADE = 'artifact = Artifact("demo", "counts", profile)'
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """Runs cells as a kernel does, with their history; the parameters cell has run."""
+    monkeypatch.delenv("LOOKUPLAB_PARAMETERS", raising=False)
+    quiet = {"HistoryManager": {"enabled": False}, "ProfileDir": {"location": str(tmp_path)}}
+    shell = InteractiveShell.instance(config=Config(quiet))
+    shell.user_ns["Artifact"] = Artifact
+
+    def run(*cells):
+        for cell in (DECLARED, *cells):
+            shell.run_cell(cell, store_history=True).raise_error()
+        return shell.user_ns
+
+    yield run
+    InteractiveShell.clear_instance()
+
+
+def injected(values):
+    return f"# Parameters\n{values}\n"
+
+
+def test_a_single_value_where_a_list_belongs_is_a_list_of_one(kernel):
+    found = kernel(injected('models = "a,b"\nrate = 1'), MADE)
+    assert (found["models"], found["rate"]) == (["a,b"], 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ('modles = ["a"]', "the notebook's parameter is 'modles'; it must be models, "),
+        ('limit = "10"', "parameter 'limit' is of type int (here 0), not '10'"),
+        ("limit = None", "'limit' is of type int (here 0), not None"),
+        ("limit = True", "'limit' is of type int (here 0), not True"),
+        ("rate = float('inf')", "not all plain values"),
+        ("models = [3]", "'models' is of type str (here 'a'), not 3"),
+    ],
+)
+def test_an_unknown_name_or_another_type_ends_the_notebook_in_one_line(
+    kernel, capsys, values, said
+):
+    with pytest.raises(UserError, match=re.escape(said)):
+        kernel(injected(values), MADE)
+    assert capsys.readouterr().out.count("\n") == 1, "no traceback"
+
+
+def test_without_injected_values_the_notebooks_own_hold(kernel):
+    assert kernel(MADE)["models"] == ["a", "b"]
+
+
+def test_what_the_notebook_has_changed_since_stays(kernel):
+    assert kernel(injected('models = "a"'), "models = 3", MADE)["models"] == 3
+
+
+def test_the_parameters_of_the_kernel_are_the_injected_ones_over_the_notebooks_own(kernel):
+    kernel(injected("limit = 2"), MADE)
+    assert of_kernel() == {"profile": "mini", "models": ["a", "b"], "rate": 0.5, "limit": 2}

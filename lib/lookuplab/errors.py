@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 # what ast.parse raises about a text, ast.dump and ast.unparse about a very deep tree
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-MOST_NAMED = 20  # choices in one line
+MOST_NAMED = 10  # choices in one line; of more, the nearest three
 _OF_THE_MACHINE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -34,13 +34,16 @@ class UserError(Exception):
 
 
 def check_choice(what: str, value: object, choices: Collection[object]) -> None:
-    """Raises UserError for a value that is none of the choices. It names them, the most similar
-    first, and of many only these.
+    """Raise UserError for a value that is none of the choices. The message names them, the most
+    similar first; of more than ten it names three, and their number.
     """
-    if value not in choices:
-        names = [str(choice) or '""' for choice in choices]
-        nearest = difflib.get_close_matches(str(value), names, MOST_NAMED, cutoff=0)
-        raise UserError(f"{what} is {value!r}; it must be {', '.join(nearest)}")
+    if value in choices:
+        return
+    names = [str(choice) or '""' for choice in choices]
+    is_long = len(names) > MOST_NAMED
+    nearest = difflib.get_close_matches(str(value), names, 3 if is_long else MOST_NAMED, cutoff=0)
+    rest = f" or another of {len(names)}" if is_long else ""
+    raise UserError(f"{what} is {value!r}; it must be {', '.join(nearest)}{rest}")
 
 
 @contextmanager

@@ -64,8 +64,8 @@ class Artifact:
         parameters: Mapping[str, Any] | None = None,
         timed: bool = False,
     ) -> pd.DataFrame:
-        """Write ``<name>.csv`` and ``.json``; return the rows as written. Print how many of the
-        answers that this kernel used are empty or cut off.
+        """Write ``<name>.csv`` and ``.json``; return the rows as written. Print where they are, and
+        how many of the answers that this kernel used are empty or cut off.
 
         ``frame`` has one row per number: model, condition, metric, value and, if they exist,
         ci_low, ci_high, n,
@@ -93,6 +93,9 @@ class Artifact:
         paths.write_lines(self.place.with_suffix(".csv"), [to_csv(table).removesuffix("\n")])
         text = json.dumps(record, indent=1, sort_keys=True)
         paths.write_lines(self.place.with_suffix(".json"), [text])
+        # `lookuplab` prints every path as seen from the checkout; others may run anywhere
+        is_run = "LOOKUPLAB_FIGURES" in os.environ
+        print(f"written: {provenance.relative(self.place) if is_run else self.place}.csv")
         for line in unfinished():
             print(line)
         return table

@@ -4,7 +4,7 @@ A small budget here; `pytest tests/test_parsers.py --hypothesis-profile deep` tr
 """
 
 import json
-from contextlib import suppress
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -12,14 +12,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lookuplab import paths
+from lookuplab.cloudapi.first_call import call_extent, code_span
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
+from lookuplab.cloudapi.tasks import load_tasks
+from lookuplab.cloudapi.validity import judge_call
 from lookuplab.errors import UserError
-from lookuplab.models.names import split_options
+from lookuplab.models import completions
+from lookuplab.models.names import ADAPTER, base_of, split_options
+from lookuplab.models.store import AnswerStore
 from lookuplab.results import claims
-from lookuplab.run import notebooks
+from lookuplab.results.artifact import read_csv
+from lookuplab.run import downloads, notebooks
 from lookuplab.run.cli import cli
 from lookuplab.run.commands import pairs
 from lookuplab.stackoverflow.corpus import load_snippets
-from lookuplab.stackoverflow.ds1000 import load_problems
+from lookuplab.stackoverflow.ds1000 import load_problems, solution_of
+from lookuplab.toolgen.dependencies import expressions
+from lookuplab.toolgen.functions import extract
+from lookuplab.toolgen.insertion import insert, location_of, read_source
+from lookuplab.toolgen.marking import read_marks
+from lookuplab.toolgen.pairs import read_pairs
+from lookuplab.work.lock import alone
 
 OPENED = [
     *"[{(-&*!?'\"~\\",
@@ -32,7 +45,8 @@ OPENED = [
     "!!timestamp ",
     "<<: ",
 ]
-DEEP = st.tuples(st.sampled_from(OPENED), st.integers(1, 3000)).map(lambda one: one[0] * one[1])
+TIMES = st.sampled_from([*range(1, 40), 3000])  # few are deep: they take long
+DEEP = st.tuples(st.sampled_from(OPENED), TIMES).map(lambda one: one[0] * one[1])
 TEXT = st.text(st.sampled_from("[]{}()-:,\"'&*!|>?#%@~\\/=. \n\t\r\0\x85\ufeff\ud800aé1e"))
 TEXTS = st.lists(DEEP | TEXT | st.text(), max_size=3).map("".join)
 BYTES = st.binary() | TEXTS.map(lambda text: text.encode("utf-8", "surrogatepass"))
@@ -51,8 +65,39 @@ def problems(file):
     return load_problems(str(file))
 
 
+def kept(file):
+    for beside in file.parent.glob(f"{file.name}-*"):
+        beside.unlink()
+    with AnswerStore(file) as store:
+        store.get(["key"])
+        store.add({"key": 1})
+        assert store.everything()["key"] == 1
+
+
+def locked(file):
+    with alone(file.with_name("x"), "writes"):
+        pass
+
+
+def functions(file):
+    return extract(file.parent)
+
+
 FILES = {
-    ".jsonl": [lambda file: [*paths.json_lines(file)], snippets, problems],
+    ".jsonl": [
+        lambda file: [*paths.json_lines(file)],
+        snippets,
+        problems,
+        read_marks,
+        read_pairs,
+        load_index,
+        load_tasks,
+    ],
+    ".csv": [read_csv],
+    ".lock": [locked],
+    ".py": [functions, snippets, read_source],
+    ".sqlite": [kept],
+    ".toml": [lambda file: downloads._parsed(file, time.monotonic_ns())],
     ".yaml": [lambda file: notebooks.load_profile(str(file)), claims.load],
     ".ipynb": [notebooks.read],
 }
@@ -60,15 +105,20 @@ READERS = [(suffix, read) for suffix, readers in FILES.items() for read in reade
 
 
 def read_or_one_line(read, *given):
-    with suppress(UserError):
+    try:
         return read(*given)
+    except UserError as error:
+        said = str(error)
+    assert "\n" not in said
+    return None
 
 
 @pytest.mark.parametrize(("suffix", "read"), READERS)
 @given(content=BYTES | VALUES.map(lambda one: json.dumps(one).encode()))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_file_is_read_or_refused(tmp_path, suffix, read, content):
-    (file := tmp_path / f"x{suffix}").write_bytes(content)
+    file = tmp_path / f"{'.x' if suffix == '.lock' else 'x'}{suffix}"
+    file.write_bytes(content)
     read_or_one_line(read, file)
 
 
@@ -95,6 +145,35 @@ def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
 def test_any_value_of_a_parameter_is_read_or_refused(declared, text):
     value = read_or_one_line(notebooks.fitted, declared, text)
     assert value is None or declared is None or type(value) is type(declared)
+
+
+@given(content=BYTES | VALUES.map(lambda one: json.dumps(one).encode()))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_adapter_s_configuration_is_read_or_refused(tmp_path, content):
+    (tmp_path / ADAPTER).write_bytes(content)
+    read_or_one_line(base_of, tmp_path)
+
+
+FUNCTION = 'def f(x):\n    """Do it."""\n    return x\n'
+PARTS = ["```python\n", "```", "~~~", "<think>", FUNCTION, "lambda ", "f'{", "if x:\n  ", "x."]
+WRITTEN = st.lists(st.sampled_from(PARTS) | TEXT, max_size=9).map("".join)
+INDEX = ApiIndex([ApiSpec("aws", "s3", "s3", "get_it", "", ())])
+JUDGES = [
+    code_span,
+    call_extent,
+    completions.visible,
+    expressions,
+    lambda text: solution_of(text, "repaired"),
+    lambda text: insert(FUNCTION, location_of(FUNCTION, 1), text),
+    lambda text: judge_call(f"get_it{text}", ["get_it"], INDEX, "aws", "s3"),
+]
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+@given(text=WRITTEN | TEXTS)
+@settings(deadline=None)
+def test_any_answer_of_a_model_is_judged(judge, text):
+    judge(text)
 
 
 @pytest.mark.parametrize(

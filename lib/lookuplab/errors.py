@@ -32,6 +32,9 @@ class UserError(Exception):
         """Return what a notebook shows in place of a traceback."""
         return [f"error: {self}"]
 
+    def __str__(self) -> str:
+        return " ".join(super().__str__().splitlines())  # also where it quotes a text with several
+
 
 def check_choice(what: str, value: object, choices: Collection[object]) -> None:
     """Raise UserError for a value that is none of the choices. The message names them, the most

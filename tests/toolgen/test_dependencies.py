@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lookuplab.toolgen.dependencies import covered, dependencies_of, expressions
 from lookuplab.toolgen.insertion import location_of
+from lookuplab.toolgen.tokens import whole_tokens
 
 BASE = """LEVEL = 3
 
@@ -75,6 +76,13 @@ def test_a_name_that_the_prediction_binds_itself_covers_nothing():
 @given(st.text(max_size=80))
 def test_any_text_has_expressions(text):
     assert all(found.line >= 1 for found in expressions(text))
+
+
+@pytest.mark.parametrize("part", ["- ", "not ", "lambda: ", "f(", "x if y else "])
+def test_an_answer_that_repeats_itself_is_read_however_deep(part):
+    deep = part * 1500 + "x"
+    assert covered(["x"], f"    return {deep}") == 1
+    assert whole_tokens(f"y = {deep}", 1)[-1].text == "x"
 
 
 def test_only_definitions_of_the_repository_outside_the_function_count_whatever_was_asked(root):

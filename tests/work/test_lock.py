@@ -84,3 +84,11 @@ def test_a_second_command_with_the_same_output_is_refused(score, tmp_path):
     assert result.output.startswith(f"error: another lookuplab writes {output}: process ")
     assert score("cloudapi", [line], "-o", output).exit_code == 0
     assert [file.name for file in tmp_path.glob("*judged*")] == ["judged.jsonl"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", "null", "7", '{"process": "a"}', "[[[["])
+def test_what_is_no_lock_of_ours_locks_nothing(tmp_path, content):
+    (file := tmp_path / ".x.lock").write_text(content)
+    with lock.alone(tmp_path / "x", "writes x"):
+        assert "process" in file.read_text()
+    assert not file.exists()

@@ -84,9 +84,9 @@ def load() -> dict[str, Source]:
 @cache
 def _parsed(file: Path, _changed: int) -> dict[str, Source]:
     try:
-        entries = tomllib.loads(file.read_text("utf-8"))
+        entries = paths.parsed(lambda data: tomllib.loads(data.decode()), file.read_bytes())
         return {name: Source(name, **entry) for name, entry in entries.items()}
-    except (tomllib.TOMLDecodeError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise UserError(f"{file}: {error}") from error
 
 

@@ -97,15 +97,24 @@ def whole_tokens(text: str, line: int) -> list[Token]:
     one.
     """
 
-    def below(node: NodeOrLeaf) -> Iterator[Token]:
+    found = []
+    left: list[NodeOrLeaf] = [_tree(text)]
+    while left:
+        node = left.pop()
         if node.type != "fstring" and isinstance(node, BaseNode):
-            for child in node.children:
-                yield from below(child)
+            left += reversed(node.children)
         elif code := node.get_code(include_prefix=False).strip():
             row, column = node.start_pos
-            yield Token(row + line - 1, column, code)
+            found.append(Token(row + line - 1, column, code))
+    return found
 
-    return list(below(parso.parse(text, version="3.11")))
+
+def _tree(text: str) -> BaseNode:
+    """parso's tree of a text, however deep it is."""
+    try:
+        return parso.parse(text, version="3.11")
+    except RecursionError:  # it looks for the end of a line that has none
+        return parso.parse(text + "\n", version="3.11")
 
 
 @lru_cache(maxsize=8)
@@ -113,7 +122,7 @@ def leaves(text: str) -> tuple[Leaf, ...]:
     """parso's tokens of a text, in order. Parso does not stop at an error, in which generated
     functions often end.
     """
-    found = [parso.parse(text, version="3.11").get_first_leaf()]
+    found = [_tree(text).get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
         found.append(leaf)
     return tuple(found)

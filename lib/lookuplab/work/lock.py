@@ -76,11 +76,11 @@ def _take(file: Path, own: dict[str, object], dead: object) -> dict[str, object]
             return _take(file, own, dead)  # its owner has just ended
         stream.seek(0)
         try:
-            other = json.loads(stream.read())
-        except ValueError:  # new, or its owner was killed while it wrote
-            other = dead
-        if other != dead:
-            assert isinstance(other, dict)
+            other = dict(json.loads(stream.read()))
+            is_owner = [*map(type, other.values())] == [*map(type, own.values())]
+        except (ValueError, TypeError, RecursionError):  # new, or its owner died while it wrote
+            is_owner = False
+        if is_owner and other.keys() == own.keys() and other != dead:
             return other
         stream.truncate(0)
         stream.write(json.dumps(own).encode())

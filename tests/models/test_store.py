@@ -19,8 +19,18 @@ from lookuplab.models.store import SCHEMA, WITHOUT_CHECKSUMS, CompletionStore
 TOY = str(Path(__file__).with_name("toy_model.py"))
 
 
-def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(tmp_path):
-    store, log = tmp_path / "killed.sqlite", tmp_path / "log"
+@pytest.fixture(params=["on a disk", "where machines share files"])
+def place(request, tmp_path):
+    """A folder for ``s.sqlite``: on a disk of this machine, or as on a file system without locks,
+    where a store goes on with the journals that it has.
+    """
+    if request.param != "on a disk":
+        (tmp_path / "s.sqlite.journals").mkdir()
+    return tmp_path
+
+
+def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(place):
+    store, log = place / "s.sqlite", place / "log"
     log.touch()
     for kill in range(3):
         before = len(log.read_text().split())
@@ -37,8 +47,8 @@ def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_e
     assert finished == ask(many_prompts(60), SAMPLED, False)[0]
 
 
-def test_three_processes_write_the_same_new_file_at_the_same_time(tmp_path):
-    file, log = tmp_path / "s.sqlite", tmp_path / "log"
+def test_three_processes_write_the_same_new_file_at_the_same_time(place):
+    file, log = place / "s.sqlite", place / "log"
     commands = [[sys.executable, TOY, file, log, count] for count in ("20", "30", "30")]
     children = [*map(subprocess.Popen, commands)]
     assert [child.wait(timeout=300) for child in children] == [0, 0, 0]
@@ -143,12 +153,12 @@ class Down(ToyModel):
         raise UserError("refused")
 
 
-def test_answers_count_as_made_when_they_are_and_not_when_they_are_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_USES", str(tmp_path / "uses"))
+def test_answers_count_as_made_when_they_are_and_not_when_they_are_asked_for(place, monkeypatch):
+    monkeypatch.setenv("LOOKUPLAB_USES", str(place / "uses"))
     with pytest.raises(UserError, match="refused"):
-        complete(Down(), many_prompts(9), store=tmp_path / "s.sqlite")
-    ask(many_prompts(9), store=tmp_path / "s.sqlite")
-    assert (tmp_path / "uses").read_text().splitlines() == [
+        complete(Down(), many_prompts(9), store=place / "s.sqlite")
+    ask(many_prompts(9), store=place / "s.sqlite")
+    assert (place / "uses").read_text().splitlines() == [
         "completions 0 0 4 0",
         "completions 0 4 0 0",
         "completions 0 0 4 0",

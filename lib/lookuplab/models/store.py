@@ -3,12 +3,12 @@ again.
 
 A store is a table in an SQLite file in WAL mode, key -> answer as JSON and a checksum. ``lookup``
 asks the committed record first (``models.record``), then the file. Each kind of answer has a file
-of its own. Several processes on one machine may write to a store at once (WAL needs shared memory,
-so network file systems do not work; with several machines, each has its own store:
-docs/cluster.md). The caller must build keys from everything that could change the answer. A
-transaction holds one batch: a kill at any moment loses only the batch in flight. Only missing
-answers are written: the file is made with the first one, and a store that has them all may be
-read-only.
+of its own. Several processes may write to a store at once: on a disk of this machine as SQLite
+does; on a file system that other machines may share, each to a journal of its own
+(``models.journals``), beside what an SQLite file there may have. The caller must build keys from
+everything that could change the answer. A transaction holds one batch: a kill at any moment loses
+only the batch in flight. Only missing answers are written: the file is made with the first one, and
+a store that has them all may be read-only.
 
 What is no answer never enters (``AnswerStore.fault``). A row that a flipped bit has changed, or
 that an earlier version should not have kept, is never read: one line names its file, and the
@@ -21,16 +21,19 @@ import json
 import math
 import os
 import platform
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self, TypeVar
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record
+from lookuplab.models.journals import Journals, is_local
 from lookuplab.work.resources import share
 
 STORE_VARIABLE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
@@ -66,37 +69,65 @@ class AnswerStore:
         self._asked = dict[str, bool]()  # key -> whether it is only made for an audit
 
     @cached_property
+    def journals(self) -> Journals | None:
+        """Where rows are added, unless SQLite does it; once there are any, all use them."""
+        folder = Path(f"{self.path}.journals")
+        is_shared = self._is_file and (folder.exists() or not is_local(folder.parent))
+        return Journals(folder) if is_shared else None
+
+    @cached_property
     def db(self) -> sqlite3.Connection:
         """The file, which is opened when the first question is asked that the record cannot answer,
-        and made with the first answer.
+        and made with the first answer; or a private copy, which follows the journals.
         """
         with self._readable_errors():
-            if self._is_file:
-                paths.made(Path(self.path).parent)
-            # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
-            db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level="IMMEDIATE")
-            # a flipped bit may leave bytes that are no text
-            db.text_factory = lambda text: text.decode(errors="replace")
-            # even so, a killed process loses nothing that was committed
-            db.execute("PRAGMA synchronous = NORMAL")
-            ((version, tables),) = db.execute(
-                "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+            return self._followed() if self.journals else self._opened(self.path)
+
+    def _opened(self, path: str | os.PathLike[str]) -> sqlite3.Connection:
+        if self._is_file:
+            paths.made(Path(path).parent)
+        # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
+        db = sqlite3.connect(path, BUSY_SECONDS, isolation_level="IMMEDIATE")
+        # a flipped bit may leave bytes that are no text
+        db.text_factory = lambda text: text.decode(errors="replace")
+        # even so, a killed process loses nothing that was committed
+        db.execute("PRAGMA synchronous = NORMAL")
+        ((version, tables),) = db.execute(
+            "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+        )
+        # a foreign file is left as it is
+        if version not in (SCHEMA, WITHOUT_CHECKSUMS) and (version or tables):
+            raise UserError(
+                f"{self.path} is no store of {self.name}, or another version of lookuplab "
+                "wrote it; name another file (LOOKUPLAB_STORE)"
             )
-            # a foreign file is left as it is
-            if version not in (SCHEMA, WITHOUT_CHECKSUMS) and (version or tables):
-                raise UserError(
-                    f"{self.path} is no store of {self.name}, or another version of lookuplab "
-                    "wrote it; name another file (LOOKUPLAB_STORE)"
-                )
-            if not version:
-                # another process may be doing the same at this moment
-                with contextlib.suppress(sqlite3.OperationalError):
-                    db.execute("PRAGMA journal_mode = WAL")
-                db.execute(f"PRAGMA user_version = {SCHEMA}")
-            db.execute(
-                f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) "
-                "WITHOUT ROWID"
-            )
+        if not version:
+            # another process may be doing the same at this moment
+            with contextlib.suppress(sqlite3.OperationalError):
+                db.execute("PRAGMA journal_mode = WAL")
+            db.execute(f"PRAGMA user_version = {SCHEMA}")
+        db.execute(
+            f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) "
+            "WITHOUT ROWID"
+        )
+        return db
+
+    def _followed(self) -> sqlite3.Connection:
+        db = sqlite3.connect("")  # SQLite's own temporary file
+        db.execute(
+            "CREATE TABLE rows (key TEXT PRIMARY KEY, json TEXT, at INT, gone INT) WITHOUT ROWID"
+        )
+        shown = "SELECT key, json FROM rows WHERE json NOT NULL"
+        db.execute(f"CREATE VIEW {self.name} AS {shown}")
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / "copy"
+            for ending in ("", "-wal", "-journal"):  # without them, what was last added is lost
+                if Path(f"{self.path}{ending}").exists():
+                    shutil.copyfile(f"{self.path}{ending}", f"{copy}{ending}")
+            if copy.exists():
+                with contextlib.closing(self._opened(copy)) as file, db:
+                    rows = file.execute(f"SELECT * FROM {self.name}")
+                    db.executemany("INSERT INTO rows VALUES (?, ?, 0, 0)", rows)
         return db
 
     @classmethod
@@ -138,12 +169,16 @@ class AnswerStore:
         asked = [*keys]
         return self._select(OF_KEYS, json.dumps(asked)) if asked else {}
 
-    def present(self, keys: Iterable[str]) -> set[str]:
-        """Those of the keys for which the file has a row, which is not read; without those that
-        were found damaged.
+    def present(self, keys: Iterable[str] | None = None) -> set[str]:
+        """Those of the keys, or all, for which the file has a row, which is not read; without those
+        that were found damaged.
         """
+        query = f"SELECT key FROM {self.name}"
         with self._readable_errors():
-            rows = self._rows(f"SELECT key FROM {self.name} {OF_KEYS}", json.dumps([*keys]))
+            if keys is None:
+                rows = self._rows(query)
+            else:
+                rows = self._rows(f"{query} {OF_KEYS}", json.dumps([*keys]))
             return {key for (key,) in rows} - self._damaged
 
     def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
@@ -169,6 +204,8 @@ class AnswerStore:
 
     def _rows(self, query: str, *values: str) -> Iterator[Any]:
         """The rows of the file; none where there is no file yet."""
+        if self.journals:
+            self.journals.follow(self.db)
         if "db" in vars(self) or not self._is_file or Path(self.path).exists():
             yield from self.db.execute(query, values)
 
@@ -209,11 +246,15 @@ class AnswerStore:
         faults = {key: said for key, answer in answers.items() if (said := self.fault(answer))}
         texts = {key: json.dumps(one) for key, one in answers.items() if key not in faults}
         rows = [(key, f"{text}\n{digest(key + text)}") for key, text in texts.items()]
-        with self._readable_errors(), self.db:
-            if damaged := self._damaged & texts.keys():
-                self.db.execute(f"DELETE FROM {self.name} {OF_KEYS}", [json.dumps([*damaged])])
-            self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
-            self.db.execute(f"PRAGMA user_version = {SCHEMA}")
+        damaged = self._damaged & texts.keys()
+        with self._readable_errors():
+            if self.journals:
+                self.journals.append([*((key, None) for key in sorted(damaged)), *rows])
+            else:
+                with self.db:
+                    self._delete(damaged)
+                    self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
+                    self.db.execute(f"PRAGMA user_version = {SCHEMA}")
         self._damaged -= damaged
         if texts.keys() - self.present(texts):  # a flipped bit has changed their order
             raise UserError(
@@ -227,8 +268,15 @@ class AnswerStore:
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete the file's answers for these keys."""
-        with self._readable_errors(), self.db:
-            self.db.execute(f"DELETE FROM {self.name} {OF_KEYS}", [json.dumps([*keys])])
+        with self._readable_errors():
+            if self.journals:
+                self.journals.append((key, None) for key in keys)
+            else:
+                with self.db:
+                    self._delete(keys)
+
+    def _delete(self, keys: Iterable[str]) -> None:
+        self.db.execute(f"DELETE FROM {self.name} {OF_KEYS}", [json.dumps([*keys])])
 
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:

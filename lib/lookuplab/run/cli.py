@@ -5,7 +5,7 @@ import os
 import click
 
 import lookuplab
-from lookuplab.run.commands import HELP, Group, data, results, run, score, train
+from lookuplab.run.commands import HELP, Group, data, results, run, score, store, train
 from lookuplab.work.stopping import stoppable
 
 
@@ -23,7 +23,7 @@ def cli() -> None:
 
 for command in (
     *(run.run, run.reproduce, run.audit, run.sweep, run.status, run.draw, run.list_notebooks),
-    *(data.data, score.score, train.train),
+    *(data.data, store.store, score.score, train.train),
     *(results.verify, results.claims, results.results, results.report),
 ):
     cli.add_command(command)

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -84,26 +83,19 @@ class Ended(NamedTuple):
 # 1. One notebook
 
 
-def run_one(job: Job, threads: int = 1, host: str = "", part: Part = Part()) -> Ended:
-    """Execute a notebook in its own process and wait for its end. ``host`` is the machine of a
-    cluster's caller.
+def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
+    """Execute a notebook in its own process and wait for its end.
 
     Whatever the process notes is in a folder of this run until the run is complete. Two runs of
     one notebook never write to one place: the second fails, or, in an array of jobs, writes to a
     place of its own.
     """
-    if host not in ("", socket.gethostname()) and not os.environ.get(STORE_VARIABLE):
-        raise UserError(  # SQLite's WAL needs the memory of one machine
-            f"the worker on {socket.gethostname()} shares {paths.COMPLETIONS.name} with another "
-            "machine, which SQLite cannot do; start it with LOOKUPLAB_STORE set to a file on its "
-            "own disk"
-        )
     try:
         with alone(job.output, f"runs {job.title}"), TemporaryDirectory(prefix="lookuplab-") as own:
             return _run(job, threads, part, Path(own))
     except Taken as error:
         if part.in_array:
-            return run_one(apart(job, part.number), threads, host, part._replace(in_array=False))
+            return run_one(apart(job, part.number), threads, part._replace(in_array=False))
         return Ended(Failure(0, "", "UserError", str(error), ""))
 
 
@@ -244,7 +236,6 @@ def run_jobs(
     on_cards = bool(mine) and any(map(needs_card, jobs)) and cluster is None
     parallel = 1 if part.of > 1 else min(parallel, len(mine)) if on_cards else parallel
     threads = max(1, processors() // part.here // parallel)
-    host = socket.gethostname() if cluster else ""
     first, last = ([job for job in jobs if job.notebook.order == one] for one in ("first", "alone"))
     others = [job for job in jobs if job.notebook.order not in ("first", "alone")]
     shares: SimpleQueue[str] = SimpleQueue()
@@ -263,7 +254,7 @@ def run_jobs(
     under_way = partial(_under_way, jobs, results, time.time())
     with Progress("notebooks", len(jobs), parts=under_way) as progress:
         for phase in (first, others, *([job] for job in last)):
-            one = run if on_cards else partial(run_one, threads=threads, host=host, part=part)
+            one = run if on_cards else partial(run_one, threads=threads, part=part)
             for job, ended in spread(one, phase, parallel, cluster):
                 results[id(job)] = ended
                 progress.update()

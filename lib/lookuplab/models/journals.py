@@ -1,0 +1,89 @@
+"""A store's rows where machines share a file system: no locks and no shared memory are needed.
+
+Each process appends to a file of its own in the folder ``NAME.sqlite.journals``, and all read all
+files. A line is ``[time in ns, key, text]``; without a text, what was kept under that key before is
+forgotten. Of two rows of one key, all readers take the earlier. A kill may leave half a line at a
+file's end, which nobody reads.
+"""
+
+import json
+import os
+import socket
+import sqlite3
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from lookuplab import paths
+
+# what memory and a container's layers are called, which no other machine sees
+OF_THIS_MACHINE = ("tmpfs", "overlay")
+BEGAN = time.time_ns()  # tells this process from a later one of the same number
+KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
+    SET json = excluded.json, at = excluded.at
+    WHERE excluded.at > gone AND (json IS NULL OR excluded.at < at)"""
+FORGET = """INSERT INTO rows VALUES (?, NULL, 0, ?) ON CONFLICT DO UPDATE
+    SET gone = max(gone, excluded.gone), json = CASE WHEN at > excluded.gone THEN json END"""
+
+
+def is_local(folder: Path) -> bool:
+    """Return whether no other machine writes to the file system of ``folder``, so that SQLite's
+    locks and shared memory reach all writers: it is on a block device of this machine, or in its
+    memory. Of any other one (NFS, Lustre, FUSE, one that is not known yet), nobody can tell.
+    """
+    import psutil  # takes time
+
+    place = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
+    if os.major(place.stat().st_dev):
+        return True
+    mounts = {Path(one.mountpoint): one for one in psutil.disk_partitions(all=True)}
+    mount = next((mounts[one] for one in (place, *place.parents) if one in mounts), None)
+    return mount is not None and (
+        # such as btrfs, whose files have numbers of no device
+        Path(mount.device).is_block_device() or mount.fstype in OF_THIS_MACHINE
+    )
+
+
+class Journals:
+    """The files of one store, in ``folder``, which the first ``append`` makes."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._last = 0
+        self._read = dict[Path, int]()  # bytes
+
+    def append(self, rows: Iterable[tuple[str, str | None]]) -> None:
+        """Add a batch to this process's file; when this returns, it is on the disk."""
+        name = f"{socket.gethostname()}-{os.getpid()}-{BEGAN}.jsonl"
+        lines = [""]  # what came before may have ended in half a line, on a full disk
+        for key, text in rows:
+            self._last = max(self._last + 1, time.time_ns())
+            lines.append(json.dumps([self._last, key, text]))
+        with (paths.made(self.folder) / name).open("ab", buffering=0) as own:
+            own.write("\n".join([*lines, ""]).encode())
+            os.fsync(own.fileno())
+
+    def follow(self, db: sqlite3.Connection) -> None:
+        """Put what is new in all files into the table ``rows`` (key, json, at, gone)."""
+        found: list[tuple[int, str, str | None]] = []
+        damaged = 0
+        for file in sorted(self.folder.glob("*.jsonl")):
+            begin = self._read.get(file, 0)
+            if file.stat().st_size == begin:
+                continue
+            with file.open("rb") as stream:
+                stream.seek(begin)
+                whole, end, _ = stream.read().rpartition(b"\n")
+            self._read[file] = begin + len(whole + end)
+            for line in filter(None, whole.split(b"\n")):
+                try:
+                    at, key, text = json.loads(line)
+                    found.append((int(at), str(key), text))
+                except (ValueError, TypeError):
+                    damaged += 1
+        if damaged:
+            print(f"{self.folder}: {damaged} lines are damaged; left out", file=sys.stderr)
+        with db:
+            for at, key, text in sorted(found, key=lambda row: row[0]):
+                db.execute(*((FORGET, (key, at)) if text is None else (KEEP, (key, text, at))))

@@ -1,0 +1,105 @@
+"""``lookuplab store merge``: one store of what several have."""
+
+from collections import Counter
+from collections.abc import Collection
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.models import record
+from lookuplab.models.store import AnswerStore, CompletionStore
+from lookuplab.run.commands import Group, claimed
+from lookuplab.work.progress import watched
+
+AT_ONCE = 1000  # rows
+SHOWN = 200  # characters of a difference
+
+
+@click.group(cls=Group)
+def store() -> None:
+    """Bring together what machines have answered.
+
+    \b
+    Example:
+      lookuplab store merge node1/runs node2/runs
+    """
+
+
+@store.command()
+def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
+    """Add to a store what other STORES have: completions, marks, judgements and verdicts.
+
+    A store is the file that LOOKUPLAB_STORE names, with those beside it, or their folder. Journals
+    of processes that shared a file system are read, too. Answers that differ only in the last
+    digits of their log-probabilities, which depend on the batch, count as equal, and those of the
+    output, then of the store named first, are kept. If two stores answer one question differently,
+    nothing is changed and the exit code is 2. STORES stay as they are. A merge that was killed goes
+    on when it is repeated.
+
+    \b
+    Examples:
+      lookuplab store merge node1/runs node2/runs
+      lookuplab store merge a/completions.sqlite b/completions.sqlite -o all/completions.sqlite
+
+    Args:
+        output: The store to add to. [default: the one that commands here use]
+    """
+    from lookuplab.run.audit import STORES  # takes seconds
+
+    target = located(output) if output else CompletionStore.default_path()
+    claimed(target)
+    files = [target, *(one for one in map(located, stores) if one != target)]
+    counts: Counter[str] = Counter()
+    with ExitStack() as stack:
+        opened = []
+        for kind in STORES:
+            beside = [file.with_name(f"{kind.name}.sqlite") for file in files]
+            own = files if kind is CompletionStore else beside
+            opened.append([stack.enter_context(kind(file)) for file in own])
+        for file, *kinds in zip(files[1:], *(own[1:] for own in opened), strict=True):
+            if not any(one.present() for one in kinds):
+                raise UserError(f"{file}: there is no store, or an empty one")
+        said = [line for own in opened for line in conflicts(own)]
+        if said:
+            raise UserError(
+                f"{len(said)} questions have two answers; the first: {said[0]}; nothing was "
+                "merged: leave one of the two stores out, what it alone has can be made anew"
+            )
+        for into, *others in opened:
+            for one in others:
+                for keys in chunks(one.present() - into.present()):
+                    into.add(answers := one.get(keys))
+                    counts[into.name] += len(answers)
+    for name in (kind.name for kind in STORES):
+        click.echo(f"{name}: {counts[name]:,} added")
+    click.echo(f"into {target}")
+
+
+def located(place: Path) -> Path:
+    """The file of completions of a store that is named by it, or by its folder."""
+    place = paths.expanded(place).absolute()
+    return place / paths.COMPLETIONS.name if place.is_dir() else place
+
+
+def conflicts(stores: list[AnswerStore]) -> list[str]:
+    """A line for each question that two of these stores answer differently."""
+    found = {}
+    for number, one in enumerate(stores):
+        for keys in watched(chunks(one.present()), f"comparing {one.path}", "thousands"):
+            for other in stores[:number]:
+                ours, theirs = one.get(keys), other.get(keys)
+                for key in ours.keys() & theirs:
+                    said, _ = record.differences(one.name, theirs[key], ours[key])
+                    if said:
+                        told = f"{said[0]:.{SHOWN}}"
+                        found[key] = f"{one.name} {key} in {other.path} and {one.path}: {told}"
+    return [found[key] for key in sorted(found)]
+
+
+def chunks(keys: Collection[str]) -> list[list[str]]:
+    """The keys in an order of their own, ``AT_ONCE`` at a time."""
+    ordered = sorted(keys)
+    return [ordered[at : at + AT_ONCE] for at in range(0, len(ordered), AT_ONCE)]

@@ -1,0 +1,107 @@
+"""Stores on file systems that machines share: whoever reads, from wherever, finds the same."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from toy_model import SAMPLED, Kept, ask, many_prompts
+
+from lookuplab.models.journals import Journals, is_local
+from lookuplab.models.store import CompletionStore
+
+TOY = str(Path(__file__).with_name("toy_model.py"))
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """Opens a store that has journals: each time as another process would."""
+    (tmp_path / "kept.sqlite.journals").mkdir()
+    return lambda: Kept(tmp_path / "kept.sqlite")
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """A folder of a file system in user space, of which the kernel cannot know who else uses it."""
+    if not shutil.which("bindfs") or not os.access("/dev/fuse", os.W_OK):
+        pytest.skip("needs bindfs and /dev/fuse (apt-get install bindfs)")
+    for name in "behind", "seen":
+        (tmp_path / name).mkdir()
+    command = ["bindfs", tmp_path / "behind", tmp_path / "seen"]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("this machine allows no mounts")
+    yield tmp_path / "seen"
+    subprocess.run(["umount", tmp_path / "seen"], check=True)
+
+
+def test_a_disk_and_memory_are_this_machines_and_what_nobody_knows_is_not(tmp_path):
+    assert is_local(tmp_path / "not" / "there") and is_local(Path("/dev/shm"))
+    assert not is_local(Path("/proc"))
+
+
+def test_two_writers_one_killed_on_fuse_lose_at_most_a_batch(mounted, tmp_path):
+    assert not is_local(mounted)
+    store, log = mounted / "s.sqlite", tmp_path / "log"
+    log.touch()
+    children = [subprocess.Popen([sys.executable, TOY, store, log, n]) for n in ("40", "60")]
+    while len(log.read_text().split()) < 30:
+        assert children[1].poll() is None
+        time.sleep(0.005)
+    children[1].kill()
+    assert [child.wait() for child in children] == [0, -9]
+    # another machine sees the same files elsewhere
+    moved = shutil.copytree(tmp_path / "behind", tmp_path / "other node") / "s.sqlite"
+    for place in store, moved:
+        with CompletionStore(place) as opened:
+            made = len(opened.present())
+            assert made >= 80
+        answers, calls = ask(many_prompts(60), SAMPLED, place)
+        assert len(calls) == 120 - made and answers == ask(many_prompts(60), SAMPLED, False)[0]
+    assert not store.exists(), "no SQLite, which would need locks"
+
+
+def test_the_earlier_of_two_answers_is_everybodys_and_a_later_one_after_it_was_forgotten(shared):
+    with shared() as one, shared() as other:
+        assert one.get("ab") == other.get("ab") == {}
+        one.add({"a": 1, "b": 1})
+        other.add({"a": 2})
+        assert one.get("ab") == other.get("ab") == {"a": 1, "b": 1}
+        other.forget("a")
+        assert one.present() == {"b"}
+        one.add({"a": 3})
+        assert [each.get("a") for each in (one, other, shared())] == [{"a": 3}] * 3
+
+
+def test_half_a_line_and_a_flipped_bit_are_left_out_and_made_anew(shared, tmp_path, capsys):
+    with shared() as store:
+        store.add({"a": "one", "b": "two"})
+    (file,) = (tmp_path / "kept.sqlite.journals").iterdir()
+    file.write_bytes(file.read_bytes().replace(b"one", b"onf")[:-3])
+    with shared() as store:
+        assert store.get("ab") == {} and "1 rows are damaged" in capsys.readouterr().err
+        store.add({"a": "one", "b": "two"})
+        assert store.get("ab") == {"a": "one", "b": "two"}
+    assert "1 lines are damaged" in capsys.readouterr().err, "the half line, which then ended"
+    with shared() as store:
+        assert store.get("ab") == {"a": "one", "b": "two"}
+
+
+def test_what_sqlite_has_not_moved_from_its_log_is_found_from_journals(tmp_path):
+    with Kept(tmp_path / "first.sqlite") as store:
+        store.add({"a": 1})
+        for ending in "", "-wal":  # as a killed process leaves them
+            shutil.copy(tmp_path / f"first.sqlite{ending}", tmp_path / f"kept.sqlite{ending}")
+    (tmp_path / "kept.sqlite.journals").mkdir()
+    with Kept(tmp_path / "kept.sqlite") as store:
+        store.add({"b": 2})
+        assert store.everything() == {"a": 1, "b": 2}
+
+
+def test_a_journals_line_is_written_at_once(tmp_path):
+    Journals(tmp_path / "j").append([("key", "text")])
+    (file,) = (tmp_path / "j").iterdir()
+    assert json.loads(file.read_text())[1:] == ["key", "text"]

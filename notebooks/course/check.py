@@ -10,7 +10,7 @@ import numpy
 from IPython import get_ipython
 
 from lookuplab import paths
-from lookuplab.results.parameters import of_kernel
+from lookuplab.results.kernel import of_kernel
 
 KEPT = paths.RUNS / "course" / "kept"  # a file for each function
 _passed: list[str] = []  # what was checked in this cell

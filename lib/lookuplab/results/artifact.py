@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
-from lookuplab.results.parameters import of_kernel
+from lookuplab.results.kernel import figures_of, of_kernel
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
@@ -46,13 +47,12 @@ class Artifact:
     def __post_init__(self) -> None:
         of_kernel()  # a wrong parameter ends the notebook here, before the work begins
 
-    @property
+    @cached_property
     def place(self) -> Path:
         """``<profile>/<paper>/<name>`` below ``$LOOKUPLAB_FIGURES``, which the runner sets; without
-        it, as in JupyterLab, below ``runs/figures``: only the runner replaces committed figures.
+        it, as in JupyterLab, below ``runs``: only the runner replaces committed figures.
         """
-        figures = Path(os.environ.get("LOOKUPLAB_FIGURES") or paths.RUNS / "figures")
-        return figures / self.profile / self.paper / self.name
+        return figures_of(f"{self.paper}/{self.name}") / self.profile / self.paper / self.name
 
     def save(
         self,

@@ -32,6 +32,7 @@ from lookuplab.models.names import (
     split_options,
     table_name,
 )
+from lookuplab.results.kernel import original
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 
@@ -57,7 +58,8 @@ class Notebook:
     templates, and all others are ``any``. ``alone`` and ``manual`` notebooks run only if they or
     their paper are named.
     ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name
-    = Artifact(...)`` and the cells tagged ``draw``.
+    = Artifact(...)`` and the cells tagged ``draw``. ``is_copy`` says that another notebook of the
+    kit is the original of one of the artifacts (``fig7a-Copy1``, ``out``).
     """
 
     path: Path
@@ -66,6 +68,7 @@ class Notebook:
     order: str = "any"
     drawing: str = field(default="", repr=False)
     title: str = ""
+    is_copy: bool = False
 
     @property
     def paper(self) -> str:
@@ -96,11 +99,31 @@ class Notebook:
 
 
 def all_notebooks(paper: str | None = None) -> list[Notebook]:
-    """Every notebook (of one paper), sorted by id. Raises UserError for an unknown paper."""
-    notebooks = [read(file) for file in sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))]
+    """Every notebook (of one paper) that is no copy, sorted by id. Raises UserError for an unknown
+    paper.
+    """
+    notebooks = [notebook for notebook in with_copies() if not notebook.is_copy]
     if paper:
         check_choice("PAPER", paper, sorted({notebook.paper for notebook in notebooks}))
     return [notebook for notebook in notebooks if paper in (None, notebook.paper)]
+
+
+def with_copies(further: Path | None = None) -> list[Notebook]:
+    """Every notebook, sorted by id, and one of another folder. No two share an artifact or an id
+    without one being the original and the others its copies.
+    """
+    files = sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))
+    notebooks = [read(file) for file in dict.fromkeys([*files, *filter(None, [further])])]
+    saving: dict[str, list[Path]] = {}
+    for notebook in notebooks:
+        for artifact in (*notebook.artifacts, notebook.id):  # so is its executed copy
+            saving.setdefault(artifact, []).append(notebook.path)
+    copied = {
+        path
+        for artifact, places in saving.items()
+        for path in {*places} - {original(artifact, places)}
+    }
+    return [replace(notebook, is_copy=notebook.path in copied) for notebook in notebooks]
 
 
 def find(name: str) -> Notebook:
@@ -110,13 +133,14 @@ def find(name: str) -> Notebook:
     Raises UserError, which names the most similar ones.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
-        return read(Path(name).resolve())
+        path = Path(name).resolve()
+        return next(notebook for notebook in with_copies(path) if notebook.path == path)
     wanted = name.removesuffix(".ipynb").removeprefix("notebooks/")
-    notebooks = all_notebooks()
+    notebooks = with_copies()
     names = [name for each in notebooks for name in (each.id, each.name, *each.made)]
     check_choice("NOTEBOOK", wanted, dict.fromkeys(names))
     matches = [each for each in notebooks if wanted in (each.id, each.name)]
-    matches = matches or [each for each in notebooks if wanted in each.made]
+    matches = matches or [each for each in notebooks if wanted in each.made and not each.is_copy]
     if len(matches) > 1:
         known = " or ".join(notebook.id for notebook in matches)
         raise UserError(f"{name!r} names {len(matches)} notebooks: use {known}")
@@ -438,6 +462,9 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     is_own = profile.given and profile.figures != paths.FIGURES
     output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
     figures = profile.figures
+    if notebook.is_copy:  # nor what its original writes
+        figures = paths.RUNS / "copies" / notebook.name
+        output = figures / profile.name / f"{notebook.id}.ipynb"
     if is_own and notebook.paper == "own":  # nor one material's figures those of another
         material = [parameters[name] for name in _MATERIALS if name in profile.given]
         figures = figures.joinpath(*(Path(name).name for name in material[:1]))

@@ -1,0 +1,123 @@
+"""What this kernel executes, whatever started it: the notebook's parameters and, if it is known,
+the notebook's file.
+"""
+
+import ast
+import os
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from lookuplab import paths
+from lookuplab.errors import UserError, check_choice
+from lookuplab.results import provenance
+
+INJECTED = "# Parameters\n"  # how papermill begins the cell that it adds
+
+
+def of_kernel() -> dict[str, Any]:
+    """Return the parameters by name, such as ``{"models": ["mini-small"], "limit": 0}``, those of
+    the injected cell checked; {} outside a kernel and before the parameters cell has run.
+
+    Papermill puts its values into a cell after the notebook's own, and only warns of names that the
+    notebook lacks. Where the notebook has a list, a single value becomes a list of one, in the
+    notebook, too. Raises UserError for a name that the notebook does not declare, and for a value
+    of another type.
+    """
+    ipython = sys.modules.get("IPython")
+    shell: Any = ipython.get_ipython() if ipython else None
+    declared: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    for source in shell.user_ns["In"] if shell else ():
+        values = _assigned(source)
+        if source.startswith(INJECTED) and declared:
+            if values is None:
+                raise UserError("the injected parameters are not all plain values")
+            for name, value in values.items():
+                check_choice("the notebook's parameter", name, declared)
+                found[name] = _fitted(name, declared[name], value)
+                if shell.user_ns.get(name) == value:  # the notebook has not changed it since
+                    shell.user_ns[name] = found[name]
+        elif values and "profile" in values:
+            declared, found = values, dict(values)
+    return found
+
+
+def _assigned(source: str) -> dict[str, Any] | None:
+    """Name -> value of a cell that only assigns plain values to names; None for any other cell."""
+    values = {}
+    try:
+        for statement in ast.parse(source).body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    values[name] = ast.literal_eval(value)
+                case _:
+                    return None
+    except (ValueError, SyntaxError):
+        return None
+    return values
+
+
+def _fitted(name: str, declared: Any, value: Any) -> Any:
+    """Return the value with the type of the declared one: an int fits a float, and a list's items
+    must fit its first item.
+    """
+    if isinstance(declared, list):
+        items = value if isinstance(value, list | tuple) else [value]
+        return [_fitted(name, (declared or [None])[0], item) for item in items]
+    kind = type(declared)
+    if declared is None or type(value) is kind or (kind is float and type(value) is int):
+        return value
+    raise UserError(
+        f"parameter {name!r} is of type {kind.__name__} (here {declared!r}), not {value!r}"
+    )
+
+
+def figures_of(artifact: str) -> Path:
+    """Return the folder below which this kernel writes an artifact, ``paper/name``: the runner's
+    ``$LOOKUPLAB_FIGURES``, else ``runs/figures``, or ``runs/copies/NAME`` if the command or session
+    that started the kernel names only other notebooks than the original, such as ``out.ipynb``.
+    """
+    if folder := os.environ.get("LOOKUPLAB_FIGURES"):
+        return Path(folder)
+    if named := _notebooks():
+        statement = 'Artifact("{}", "{}", profile)'.format(*artifact.split("/"))
+        saving = [
+            file
+            for file in paths.NOTEBOOKS.glob("*/[!.]*.ipynb")
+            if statement in file.read_text("utf-8").replace("\\", "").replace("'", '"')
+        ]
+        if saving and original(artifact, saving) not in named:
+            return paths.RUNS / "copies" / named[0].stem
+    return paths.RUNS / "figures"
+
+
+def original(artifact: str, files: Collection[Path]) -> Path:
+    """Return which of the notebooks that save an artifact is no copy: one of the kit that git
+    knows, that is named after it, or that has the shortest name.
+    """
+    known = provenance.git("ls-files", "--", "notebooks") if len(files) > 1 else ""
+
+    def rank(file: Path) -> tuple[bool, bool, bool, int, Path]:
+        is_unknown = provenance.relative(file) not in (known or "")
+        is_other = f"{file.parent.name}/{file.stem}" != artifact
+        return paths.NOTEBOOKS not in file.parents, is_unknown, is_other, len(file.stem), file
+
+    return min(files, key=rank)
+
+
+def _notebooks() -> list[Path]:
+    """The notebooks that papermill's or Jupyter's command, or else JupyterLab's session, names."""
+    if "ipykernel" not in sys.modules:
+        return []
+    import psutil
+
+    try:
+        starter = psutil.Process().parent()
+        named, folder = (starter.cmdline(), starter.cwd()) if starter else ([], "")
+    except psutil.Error:  # it has ended, or is another user's
+        named, folder = [], ""
+    named.append(os.environ.get("JPY_SESSION_NAME", ""))
+    files = (Path(folder, name) for name in named if name.endswith(".ipynb"))
+    return [file.resolve() for file in files if file.is_file()]

@@ -397,9 +397,7 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
 
     notebooks = [find(artifact)] if artifact else all_notebooks()
     if notebooks[0].is_copy:
-        raise UserError(
-            f"{artifact} is a copy: name the original"
-        )
+        raise UserError(f"{artifact} is a copy: name the original")
     chosen = made_profile(profile or (notebooks[0].home if artifact else "mini"))
     drawn: list[str] = []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)

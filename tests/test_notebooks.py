@@ -28,13 +28,14 @@ RUN.remove(find("own/agent"))  # tests/own/test_agent.py gives it a server
 
 
 @each
-def test_a_notebook_has_no_outputs_and_a_reason_for_each_parameter(notebook):
+def test_a_notebook_has_no_outputs_no_long_lines_and_a_reason_for_each_parameter(notebook):
     cells = nbformat.read(notebook.path, as_version=4).cells
     cells = [cell for cell in cells if cell.cell_type == "code"]
     tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", ())]
     assert len(tagged) == 1
     for cell in cells:
         assert not cell.outputs and cell.execution_count is None, f"clear the outputs: {cell}"
+        assert [line for line in cell.source.splitlines() if len(line) > 120] == []
     homes = ["mini", *(["published"] if notebook.paper == "published" else [])]
     assert notebook.parameters.get("profile") in homes, "the default is the mini profile"
     for line in tagged[0].source.splitlines():

@@ -12,8 +12,9 @@ unless the name says ``sampled=true``. Requests to this machine go through no pr
 followed. A reply may take ``total`` seconds, retries included, and has a limit of bytes.
 
 The key comes from the environment and is passed only to the client: it appears in no name,
-identity, store, log or message. Not covered: the meaning of an endpoint's log-probabilities (vLLM's
-are those of the unscaled distribution by default, as here); whether the endpoint samples as
+identity, store, log or message. Where it goes to a host that it may not be meant for, or over the
+network in the clear, a line says so. Not covered: the meaning of an endpoint's log-probabilities
+(vLLM's are those of the unscaled distribution by default, as here); whether the endpoint samples as
 requested (``transformers serve`` stays greedy unless the checkpoint's own configuration samples);
 given texts and answers held to given names, for which a local model is needed.
 """
@@ -45,6 +46,7 @@ from lookuplab.models.completions import (
 from lookuplab.models.names import OPENAI, split_options
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import UNFINISHED
+from lookuplab.work.progress import say
 
 with needs("remote"):
     import openai
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
     from lookuplab.models.local import LocalModel
 
+KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host and perhaps a port and a path
 RETRIES = 5
@@ -105,7 +108,7 @@ class RemoteModel:
         parallel: int = 32,
         timeout: float = 120.0,
         total: float = 900.0,
-        key_variable: str = "OPENAI_API_KEY",
+        key_variable: str = KEY_VARIABLE,
         tokenizer: str = "",
         context: int | None = None,
         revision: str = "",
@@ -195,8 +198,7 @@ class RemoteModel:
         """
         if any(prompt.choices for prompt, _ in requests):
             raise self._cannot("hold answers to given names (choices)")
-        if self.context:
-            _ = self.tokenizer  # loaded once, before there are threads
+        _ = self._client, self.context and self.tokenizer  # made once, before there are threads
         self._most = BYTES + TOKEN_BYTES * (decoding.max_new_tokens + self.thinking_tokens)
         failures: list[UserError] = []
 
@@ -239,8 +241,14 @@ class RemoteModel:
             raise UserError(
                 f"{self.name} needs a key: set the environment variable {self.key_variable}"
             )
-        host = urlsplit(self.base_url).hostname or ""
+        address = urlsplit(self.base_url)
+        host = address.hostname or ""
         is_here = re.fullmatch(LOOPBACK, host) is not None
+        how = " unencrypted (http)" if address.scheme == "http" else ""
+        is_meant = self.base_url == OPENAI_URL or (self.key_variable != KEY_VARIABLE and not how)
+        if key and not (is_here or is_meant):
+            advice = f"; if it is not meant for it, unset {self.key_variable} or use key_variable"
+            say(f"warning: {self.name}: the key in {self.key_variable} goes to {host}{how}{advice}")
         try:
             return openai.OpenAI(
                 api_key=key or "no-key",  # local servers need none, but the client insists on one

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
 from lookuplab import paths
-from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
+from lookuplab.scoring.rates import Rate, bare_row, jackknife, of_number, of_share, row
 
 PLACE = paths.DATA / "published" / "near_misses"
 THRESHOLDS = 0.5, 0.6, 0.7, 0.8, 0.9  # of similarity; the develop half chooses
 MODELS = "six models"  # in the rows that are about all of them
 BOTH = ["reader1", "reader2"]
+# what the rule and what the readers say
+CONFUSION = {"both_near": (True, True), "only_rule_near": (True, False)}
+CONFUSION |= {"only_readers_near": (False, True), "both_not": (False, False)}
 Weighted = NDArray[Any]
 
 
@@ -28,8 +31,9 @@ def labelled() -> pd.DataFrame:
     ``attrs``: ``rules``, and ``candidates``, those that call the paper's printed example near.
     """
     frame = pd.read_csv(PLACE / "rules.csv")  # of the example, too
-    for name in ("drawn", "labels"):
-        other = pd.read_csv(PLACE / f"{name}.csv")
+    for name in ("drawn", *BOTH):
+        other = pd.read_csv(PLACE / f"{name}.csv").rename(columns={"label": name})
+        other = other.drop(columns="confidence", errors="ignore")
         frame = frame.merge(other, "left", on=["model", "problem_id"], validate="1:1")
     for reader in BOTH:
         frame[reader] = frame[reader].eq("near")
@@ -94,7 +98,7 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The readers' kappa, and of every rule, by half, its kappa with the consensus and with each
-    reader, its precision and its recall.
+    reader, its precision, its recall and its confusion with the consensus (CONFUSION).
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
     for half, some in frame.groupby("half", sort=False):
@@ -111,6 +115,9 @@ def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
                 "recall_percent": lambda: part(truth, agreed[rule], agreed.cluster),  # noqa: B023
             }
             rows += [row(*key, name, number().percent()) for name, number in measures.items()]
+            for name, (by_rule, by_readers) in CONFUSION.items():
+                count = (agreed[rule].eq(by_rule) & truth.eq(by_readers)).sum()
+                rows.append(bare_row(*key, name, count, len(agreed)))
     return rows
 
 
@@ -121,14 +128,24 @@ def chosen(rows: pd.DataFrame, candidates: Sequence[str]) -> str:
     return str(found.loc[found.value.idxmax(), "condition"]).removesuffix("/develop")
 
 
+def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
+    """What the claim's instrument is worth: the readers' kappa or, if it is lower, that of the rule
+    with both on the held-out half; condition "instrument".
+    """
+    links = rows[rows.metric.eq("kappa") & rows.condition.isin(["readers", f"{rule}/held-out"])]
+    weaker: dict[str, Any] = links.loc[links.value.idxmin()].to_dict()
+    return weaker | {"condition": "instrument"}
+
+
 def share_rows(frame: pd.DataFrame, rule: str) -> list[dict[str, Any]]:
-    """The weighted share of near misses of each model, and of all, by each reader, by both and by
-    the rule.
+    """The weighted share of near misses by each reader, by both and by the rule: of each model, and
+    of all (condition ``all/...``).
     """
     by = {"reader1": frame.reader1, "reader2": frame.reader2, rule: frame[rule]}
-    by["both readers"] = frame.reader1 & frame.reader2
+    by["both_readers"] = frame.reader1 & frame.reader2
+    parts = [(model, "", some) for model, some in frame.groupby("model", sort=False)]
     return [
-        row(model, name, "near_miss_percent", share(near[some.index], some).percent())
-        for model, some in [*frame.groupby("model", sort=False), (MODELS, frame)]
+        row(model, f"{of}{name}", "near_miss_percent", share(near[some.index], some).percent())
+        for model, of, some in [*parts, (MODELS, "all/", frame)]
         for name, near in by.items()
     ]

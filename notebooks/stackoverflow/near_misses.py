@@ -1,16 +1,17 @@
-"""How near failed answers came: where each failed, and how far it is from the reference (paper,
-Section 5).
-"""
+"""How answers failed: where each did, and how far it is from the reference (paper, Section 5)."""
 
 import ast
 from collections.abc import Iterable
+from math import nan
 from typing import Any
 
 import pandas as pd
 from parso.grammar import load_grammar
 from rapidfuzz.distance import Levenshtein
 
+from lookuplab import paths
 from lookuplab.errors import UNPARSABLE
+from lookuplab.results.artifact import read_csv, readable
 from lookuplab.scoring.rates import rate, row
 from lookuplab.stackoverflow.ds1000 import INSERT, TEST_FUNCTIONS, Problem, program, template
 from lookuplab.stackoverflow.grader import Grader
@@ -27,9 +28,10 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     The paper counted 40% of one model's failures, inspected by hand, as near misses: "minor
     syntactic errors or missing an argument" (Section 5). Here this is a rule: a near_miss differs
     from the reference by at most one token (``one_token``) or by one argument of one call
-    (``one_argument``). compile_error: the code does not compile where the test puts it;
-    test_execution: a value is wrong or an exception is raised; test_string: only what the test asks
-    of the code's text is missing. token_distance ignores comments and line ends.
+    (``one_argument``); readers do not agree with it (``kappa_with_readers``). compile_error: the
+    code does not compile where the test puts it; test_execution: a value is wrong or an exception
+    is raised; test_string: only what the test asks of the code's text is missing. token_distance
+    ignores comments and line ends.
     """
     by_id = {problem.id: problem for problem in problems}
     failed = judged[judged.passed.eq(False)].reset_index(drop=True)
@@ -61,6 +63,17 @@ def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
         for model, part in failures.groupby("model", sort=False)
         for name in FAILURES
     ]
+
+
+def kappa_with_readers() -> str:
+    """How well this rule agrees with two readers of real models' failures, held-out half: Cohen's
+    kappa with its interval, as ``published/near_misses`` committed it; "not measured" without it.
+    """
+    file = paths.FIGURES / paths.PUBLISHED / paths.PUBLISHED / "near_misses.csv"
+    if not file.exists():
+        return "not measured"
+    rows = read_csv(file).query("condition == 'today/held-out' and metric == 'kappa'")
+    return str(readable(rows.assign(n=nan), 2).iloc[0])
 
 
 def _tree(problem: Problem, solution: str) -> ast.Module | None:

@@ -1,6 +1,7 @@
 """Near misses of real models: the draw, single edits, and the agreement of readers and rules."""
 
 import ast
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -79,6 +80,41 @@ def test_the_first_edit_that_passes_is_found_by_running(problem):
     first, second = near_rules.passing_edits(pairs, Grader(store=False, workers=1), 40)
     turned = single_edits.single_edits(*pairs[0])[first - 1]
     assert turned == "result = max(numbers) - min(numbers)" and second == 0
+
+
+@pytest.mark.parametrize("reference", ["np.argsort(a)[-N:][::-1]", "np.flip(np.argsort(a))[:N]"])
+def test_what_is_right_but_for_its_order_is_near_like_the_papers_printed_example(
+    written_file, reference
+):
+    """A task of the example's kind in words of ours: where the N largest are, largest first."""
+    context = written.CONTEXT.replace("import json", "import numpy as np").replace(
+        "numbers = test_input", "a, N = np.array(test_input), 2"
+    )
+    context = context.replace(
+        "max(data) - min(data)", "sorted(range(len(data)), key=lambda n: -data[n])[:2]"
+    ).replace("result == ans", "list(result) == list(ans)")
+    record = written.record(int(near_draw.PRINTED), context, f"result = {reference}\n")
+    (one,) = load_problems(written_file(record | {"origin": near_draw.PRINTED}))
+    nobody = pd.DataFrame(columns=["model", "problem_id"])
+    grader = Grader(store=False, workers=1)
+    found = near_rules.judged(nobody, {one.id: one}, Path(), grader, single_edits.MOST)
+    assert [*found.today] == [0] and found.run[0] > 0
+
+
+def test_the_chosen_rule_calls_the_papers_printed_example_near():
+    frame = agreement.labelled()
+    rows = pd.DataFrame(agreement.agreement_rows(frame[frame.half == "develop"]))
+    best = rows[rows.metric.eq("kappa") & rows.condition.str.endswith("/develop")]
+    best = best.loc[best.value.idxmax(), "condition"].removesuffix("/develop")
+    assert best in frame.attrs["candidates"] and "today" not in frame.attrs["candidates"]
+
+
+def test_the_instrument_is_worth_the_weaker_of_readers_and_rule():
+    rows = [("readers", 0.7), ("a/develop", 0.1), ("a/held-out", 0.9), ("b/held-out", 0.2)]
+    table = pd.DataFrame(rows, columns=["condition", "value"]).assign(metric="kappa")
+    weaker = agreement.weaker_link(table, "a")
+    assert (weaker["condition"], weaker["value"]) == ("instrument", 0.7)
+    assert agreement.weaker_link(table, "b")["value"] == 0.2
 
 
 def test_kappa_and_weighted_share_are_those_computed_by_hand():

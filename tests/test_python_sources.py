@@ -8,6 +8,7 @@ import pytest
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
+from lookuplab.stackoverflow import corpus
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import messages_of
 from lookuplab_notebooks.performance.literal import fresh_messages
@@ -83,3 +84,19 @@ def test_the_pinned_versions_are_those_of_the_constraints():
     lines = python_sources.PINS.read_text().splitlines()
     pins = {line.partition(" ")[0] for line in lines if "--hash" in line}
     assert pins and pins <= set(constraints.replace("_", "-").split())
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [".venv/lib", "venv/lib", "env/lib", "node_modules/gyp", "build/lib", "site-packages/other"],
+)
+def test_what_is_installed_or_built_in_a_folder_is_not_its_own(tmp_path, folder):
+    for name in ("app", "app/build", folder):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / "m.py").write_text('def f():\n    """Say it."""\n    return 1\n')
+    (tmp_path / "app/build/__init__.py").touch()  # a package of that name
+    if folder.endswith("nv/lib"):
+        (tmp_path / folder).with_name("pyvenv.cfg").touch()
+    own = ["app/build/__init__.py", "app/build/m.py", "app/m.py"]
+    assert [str(one.relative_to(tmp_path)) for one in python_sources.python_files(tmp_path)] == own
+    assert [one.id for one in corpus.load_snippets(tmp_path)] == [f"{file}:1" for file in own[1:]]

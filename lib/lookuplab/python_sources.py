@@ -29,6 +29,7 @@ SOURCES_NAME = "python-sources"
 PINS = paths.DATA / f"{SOURCES_NAME}.txt"
 # What is unpacked from a wheel; the metadata has versions and licences.
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
+FOREIGN = {"site-packages", "dist-packages", "node_modules", "__pypackages__"}
 # The same wheels on every system: the hashes pin them.
 _WHEELS = (
     "--implementation=cp",
@@ -107,6 +108,24 @@ def identity(*analysers: str) -> str:
     return ", ".join(
         [*(f"{name} {metadata.version(name)}" for name in analysers), f"sources {read}"]
     )
+
+
+def python_files(root: Path) -> list[Path]:
+    """Return every ``*.py`` under ``root`` that belongs to it, sorted. Links are not followed;
+    hidden folders, virtual environments, installed packages and what was built are left out.
+    """
+    found = []
+    for folder, folders, names in os.walk(root):
+        at = Path(folder)
+        folders[:] = [name for name in folders if _is_own(at / name)]
+        found += [at / name for name in names if name.endswith(".py")]
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def _is_own(folder: Path) -> bool:
+    built = folder.name in ("build", "dist") and not (folder / "__init__.py").exists()
+    foreign = folder.name.startswith(".") or folder.name in FOREIGN
+    return not (built or foreign or (folder / "pyvenv.cfg").exists())
 
 
 def search_path() -> list[str]:

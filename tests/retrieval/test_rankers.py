@@ -121,3 +121,17 @@ def test_code_keeps_comments_identifiers_loops_and_binary_operators():
 def test_code_that_does_not_parse_or_is_deep_gives_its_words():
     assert "frame" in code_words("print frame\nx = = frame.mean(")
     assert code_words("x = " + "+".join(["a"] * 3000)).count("a") == 3000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Größe_der GRÖSSE", "grösse der grösse"),
+        ("如何读取 JSON", "如 何 读 取 json"),
+        ("हिन्दी में", "हिन्दी में"),
+        ("cafe\u0301, naïve!", "café naïve"),
+        ("прочитать файл", "прочитать файл"),
+    ],
+)
+def test_words_of_any_script_are_words(text, words):
+    assert query_words(text) == words.split()

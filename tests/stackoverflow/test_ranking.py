@@ -90,3 +90,11 @@ def test_a_problems_documents_are_the_snippets_of_its_object(problems):
     documents, [asked] = questions([problems[1], about], "", snippets)
     assert documents == snippets
     assert (asked.id, asked.relevant, asked.hidden) == (about.id, ("x#1",), ("x#2",))
+
+
+def test_a_ranker_that_knows_no_word_is_left_out_and_said(capsys):
+    empty = [Snippet(id, "...", "x = 1", "", "") for id in "ab"]
+    assert [*ranking.rankers(empty, "", "", ["bm25-description", "bm25-code"])] == ["bm25-code"]
+    assert "warning: bm25-description is left out: nothing to search" in capsys.readouterr().err
+    with pytest.raises(UserError, match="bm25-description is left out"):
+        ranking.rankers(empty, "", "", ["bm25-description"])

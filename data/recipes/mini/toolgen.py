@@ -23,6 +23,7 @@ from transformers import PreTrainedTokenizerFast
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
+from lookuplab.python_sources import python_files
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.toolgen import marking
@@ -35,7 +36,6 @@ from lookuplab.toolgen.functions import (
     first_sentence,
     lines_of,
     locate,
-    python_files,
 )
 from lookuplab.toolgen.pairs import ModelKind, Pair, encode
 from lookuplab.work.progress import watched

@@ -15,6 +15,7 @@ import re
 from typing import ClassVar, NamedTuple
 
 from lookuplab.models.completions import visible
+from lookuplab.models.fences import blocks
 
 # The first two paragraphs are the paper's words. The end of the listing, an example input and its
 # expected output, is missing from our text of the paper (it repeats "As an example you will be
@@ -43,7 +44,6 @@ translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode=
 ```
 """
 
-FENCE = re.compile(r"```[ \t]*[\w+#.-]*[ \t]*\n(?P<code>.*?)(?:\n[ \t]*```|```|\Z)", re.DOTALL)
 INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
 QUOTED = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")  # within words
 CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -156,9 +156,9 @@ class FirstCall:
 
 
 def strip_backticks(text: str) -> str:
-    """The code in a chat model's answer, after any reasoning: the last fenced block that is not
-    blank, else the text between backticks that enclose the answer, else the last code between
-    backticks within words.
+    """The code in a chat model's answer, after any reasoning: the last fenced block
+    (``fences.blocks``), else the text between backticks that enclose the answer, else the last code
+    between backticks within words.
 
     A fence left open by the length limit extends to the end. Text with none of these is returned
     unchanged. Use this only on answers of chat models: in the output of a base model, backticks are
@@ -173,8 +173,11 @@ def code_span(text: str) -> tuple[int, int]:
     """
     answer = visible(text)
     begin = text.rindex(answer) if answer else len(text)
-    fences = [fence for fence in FENCE.finditer(answer) if fence["code"].strip()]
-    quotes = [*QUOTED.finditer(answer)]
-    code = fences[-1] if fences else INLINE.match(answer) or (quotes[-1] if quotes else None)
-    start, end = code.span("code") if code else (0, len(answer))
+    if found := blocks(answer):
+        start, end = found[-1].start, found[-1].end
+        end -= answer[start:end].endswith("\n")
+    else:
+        quotes = [*QUOTED.finditer(answer)]
+        code = INLINE.match(answer) or (quotes[-1] if quotes else None)
+        start, end = code.span("code") if code else (0, len(answer))
     return begin + start, begin + end

@@ -8,6 +8,7 @@ lemmatised: spaCy's English model is not on any package registry.
 
 import json
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,6 +40,7 @@ STOP_WORDS = frozenset(
 HOW_TO = re.compile(
     r"^\s*(how to|how do (i|you)|how does one|(the )?best way to|(how )?can (you|i))\s+", re.I
 )
+UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 LOOPS = ("for", "while")
@@ -73,8 +75,10 @@ def identifier_words(name: str, digits: str = "dropped last") -> list[str]:
     """The words of a snake_case, dashed or camelCase name, lower-cased; ``digits`` is one of WORDS.
 
     ``getHTTPResponse2`` -> get, http, response (and 2: "apart"; response2: "joined"); ``__init__``
-    -> init; ``_`` -> nothing.
+    -> init; ``_`` -> nothing. A name in other letters than ASCII's is split at its underscores.
     """
+    if not name.isascii():
+        return list(filter(None, name.casefold().split("_")))
     if digits == "dropped last":
         name = name.strip("_").rstrip("0123456789")
     return [word.lower() for word in WORDS[digits].findall(name)]
@@ -84,9 +88,15 @@ def query_words(text: str) -> list[str]:
     """The words of a question, a description or a comment, without "how to", stop words, numbers
     and punctuation.
 
-    Code names are split as in code.
+    Code names are split as in code. Words may be of any script; those that Chinese and Japanese
+    write without blanks are single characters here.
     """
-    names = re.findall(r"[A-Za-z0-9_]+", HOW_TO.sub("", text))
+    text = HOW_TO.sub("", text)
+    if not text.isascii():  # vowel signs and accents belong to their words
+        text = UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
+        kinds = ((one, unicodedata.category(one)[0]) for one in text)
+        text = "".join(one if kind in "LMN" or one == "_" else " " for one, kind in kinds)
+    names = re.findall(r"\w+" if text.isascii() else r"\S+", text)
     return [word for name in names for word in identifier_words(name) if word not in STOP_WORDS]
 
 
@@ -113,6 +123,10 @@ def _words_of(node: Node) -> list[str]:
     parent = node.parent.type if node.parent else ""
     operation = node.type in OPERATORS and parent in OPERATIONS
     return [node.type] if operation or node.type in LOOPS else []
+
+
+class Wordless(UserError):
+    """A ranker knows no word of any document, so it cannot tell one from another."""
 
 
 class Ranker(ABC):
@@ -169,7 +183,7 @@ class Bm25(Ranker):
         self.ids = sorted(documents)
         self.words = words
         if not any(documents.values()):
-            raise UserError(f"nothing to search: {len(documents)} documents without a single word")
+            raise Wordless(f"nothing to search: {len(documents)} documents without a single word")
         okapi = BM25Okapi([documents[name] for name in self.ids])
         self.holders: dict[str, list[int]] = defaultdict(list)
         for at, counts in enumerate(okapi.doc_freqs):
@@ -233,8 +247,10 @@ class Ensemble(Ranker):
 def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
     """The neural bag of words NCS over code (id -> text): a query is the mean of its words'
     ``vectors``, code their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown
-    words are ignored.
+    words are ignored. Raises Wordless if no code has a word.
     """
+    if not any(map(code_words, codes.values())):
+        raise Wordless(f"nothing to search: {len(codes)} pieces of code without a single word")
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     zeros = np.zeros_like(next(iter(vectors.values())))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError
+from lookuplab.python_sources import python_files
 
 CORPUS_FOLDER = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
@@ -126,7 +127,7 @@ def _functions(folder: Path) -> Iterator[Snippet]:
     the docstring.
     """
     unread = 0
-    for file in sorted(folder.rglob("*.py")):
+    for file in python_files(folder):
         place = os.fsencode(file.relative_to(folder)).decode("utf-8", "backslashreplace")
         snippets = []
         try:

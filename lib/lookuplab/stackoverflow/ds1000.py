@@ -21,6 +21,7 @@ from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError, check_choice
 from lookuplab.execution.server import Program
 from lookuplab.models.completions import visible
+from lookuplab.models.fences import blocks
 from lookuplab.models.store import hashed
 
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
@@ -192,18 +193,21 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
 
     "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening
     fence of Python, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer
-    whose fence names no language. "repaired" takes the first fenced block, of any language, if the
-    answer opens with a fence or has one after words that are not code; it also drops the reasoning
-    before ``</think>`` and cuts at the stop word "# SOLUTION END", which a model may write past.
+    whose fence names no language. "repaired" takes the first fenced block (``fences.blocks``) if
+    the answer opens with a fence or has one after words that are not code; it also drops the
+    reasoning before ``</think>`` and cuts at the stop word "# SOLUTION END", which a model may
+    write past.
     """
     check_choice("variant", variant, ("official", "repaired"))
     text = text.split("</code>")[0]
     if variant == "repaired":
         text = visible(text)
-        before, _, rest = text.partition("```")
-        before = before.replace("<code>", "")
-        if rest and not (before.strip() and _is_code(before)):  # after code, a fence closes
-            text = re.sub(r"\A\s*?\w*\s*?(\n|\Z)", "", rest).split("```")[0]  # drop the language
+        first = re.search(r"```|^ {0,3}~~~", text, re.MULTILINE)
+        before = text[: first.start()].replace("<code>", "") if first else ""
+        if first and not (before.strip() and _is_code(before)):  # after code, a fence closes
+            block, *_ = (*blocks(text), None)
+            rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])  # without a language alone
+            text = text[block.start : block.end] if block else rest
         text = text.split("# SOLUTION END")[0]
     text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")

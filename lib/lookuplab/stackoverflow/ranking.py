@@ -18,9 +18,10 @@ from huggingface_hub import snapshot_download
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.retrieval import rankers as kinds
-from lookuplab.retrieval.rankers import Ranker, code_words, query_words
+from lookuplab.retrieval.rankers import Ranker, Wordless, code_words, query_words
 from lookuplab.stackoverflow import corpus as corpora
 from lookuplab.stackoverflow.corpus import Snippet
+from lookuplab.work.progress import say
 
 RANKERS = (
     *("bm25-code", "bm25-description", "bm25-both", "code", "description"),
@@ -38,8 +39,9 @@ def rankers(
     """Name -> ranker over ``snippets``; parts that several rankers need are made once.
 
     words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder:
-    a sentence-transformers model by folder or name. Raises UserError for an unknown name and for
-    missing folders.
+    a sentence-transformers model by folder or name. A ranker that knows no word of any snippet is
+    left out, and said. Raises UserError for an unknown name, for missing folders, and if no ranker
+    is left.
     """
 
     @cache
@@ -63,7 +65,16 @@ def rankers(
 
     if not names:
         raise UserError("there is no ranker to make: name at least one")
-    return {name: ranker(name) for name in names}
+    made = {}
+    for name in names:
+        try:
+            made[name] = ranker(name)
+        except Wordless as error:
+            said = f"{name} is left out: {error}"
+            say(f"warning: {said}")
+    if not made:
+        raise UserError(said)
+    return made
 
 
 def _terms(snippet: Snippet, part: str) -> list[str]:

@@ -37,7 +37,7 @@ from lookuplab.execution import namespaces
 from lookuplab.execution.server import refusal
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.paths import folder_hash
-from lookuplab.toolgen.functions import python_files
+from lookuplab.python_sources import python_files
 from lookuplab.work.progress import Progress, say
 from lookuplab.work.spread import Workers, check_seen, spread
 

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UNPARSABLE, UserError
+from lookuplab.python_sources import python_files
 from lookuplab.toolgen.insertion import DEFINITIONS, column_of, indented, read_source
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
@@ -133,17 +134,6 @@ def locate_all(names: Iterable[str]) -> list[Path]:
     if len({place.name for place in repositories}) < len(repositories):
         raise UserError("two repositories have the same name, so ids collide; rename one folder")
     return repositories
-
-
-def python_files(root: Path) -> list[Path]:
-    """Every ``*.py`` under ``root``, sorted. Links and hidden folders are not followed."""
-    return sorted(
-        path
-        for path in root.rglob("*.py")
-        if path.is_file()
-        and not path.is_symlink()
-        and not any(part.startswith(".") for part in path.relative_to(root).parts[:-1])
-    )
 
 
 def extract(

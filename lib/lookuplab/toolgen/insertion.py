@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab.errors import UNPARSABLE, UserError
+from lookuplab.models.fences import blocks
 from lookuplab.toolgen.tokens import cut_comments, tokens
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
 BLANK = r"[^\S\n]"
-FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 # Lines at the margin that begin with a capital letter and have no sign of code
 PROSE_LINES = r"(?m:^(?:[A-Z][^=()\[\]{}@#\n]*)?(?:\n|\Z))+"
 
@@ -161,18 +161,17 @@ def _extracted(location: Location, answer: str) -> Iterator[str]:
     """What may be the code of an answer, by one rule: the first of these that parses in its place.
 
     - The answer as it is, unless it begins with a fence.
-    - The fenced block (``` or ~~~) that has the `def` of that name, else the last one; a block
-      with nothing in it is none.
+    - The fenced block (``fences.blocks``) that has the `def` of that name, else the last one.
     - From the `def` of that name to the end of its block, without the words around it; or a body
       without the lines of words at the margin around it.
     - The same with the first line, which has lost its indentation, indented like the least
       indented of the others.
     """
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
-    blocks = [block for _, block in FENCED.findall(answer) if block.strip()]
-    blocks.sort(key=lambda block: bool(re.search(name, block)))
+    fenced = [answer[block.start : block.end] for block in blocks(answer)]
+    fenced.sort(key=lambda block: bool(re.search(name, block)))
     texts = [] if re.match(r"\s*(```|~~~)", answer) else [answer]
-    for text in texts + blocks[-1:]:
+    for text in texts + fenced[-1:]:
         yield text
         for whole in re.finditer(rf"^([ \t]*){name}.*(?:\n(?:\1[ \t)\]}}].*|[ \t]*))*", text, re.M):
             yield whole[0]

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from lookuplab.errors import UserError
 from lookuplab.paths import folder_hash
+from lookuplab.python_sources import python_files
 from lookuplab.toolgen.analysers import ITS_OWN, WorkerLost, ask_worker
-from lookuplab.toolgen.functions import Function, python_files
+from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
 from lookuplab.toolgen.pairs import ModelKind, writes_def
 from lookuplab.toolgen.rules import PAPER_RULES, Rules

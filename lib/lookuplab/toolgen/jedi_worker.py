@@ -36,7 +36,6 @@ from lookuplab.toolgen.tokens import Token
 
 _BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
 _TREES = 600  # syntax trees of files on disk that are kept, parso's own number
-NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
 
 
 class ToolAnswer(NamedTuple):
@@ -218,7 +217,7 @@ def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: ran
                 source = name.module_path and name.module_path.resolve()
                 if not (source and source.is_relative_to(inside)):
                     continue
-                is_own = not NOT_ITS_OWN & set(source.relative_to(inside).parts)
+                is_own = not python_sources.FOREIGN & set(source.relative_to(inside).parts)
                 itself = source == path and name.type != "module" and name.line in lines
                 # nobody defines __file__, which has no line
                 if is_own and name.line and not itself:

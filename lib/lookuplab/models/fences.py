@@ -1,0 +1,44 @@
+"""Fenced blocks in a model's answer, as CommonMark has them (0.31, Section 4.5): opened by three or
+more backticks or tildes and any words, closed by a line of at least as many.
+
+Two things that models write are blocks here, too: one that opens behind words in its line, and one
+that closes behind code in its last line.
+"""
+
+import re
+from typing import NamedTuple
+
+_BLOCK = re.compile(
+    r"(?P<fence>`{3,}|(?m:^)[ \t]*(?P<tildes>~{3,}))(?P<info>(?(tildes)[^\n]|[^`\n])*)(?:\n|\Z)"
+    r"(?P<code>.*?)(?:(?m:^)[ \t]*(?:(?(tildes)(?P=tildes)|(?P=fence)))[`~]*[ \t]*(?m:$)|\Z)",
+    re.DOTALL,
+)
+PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3", "sage", "cython"}
+NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext", "output"}
+
+
+class Block(NamedTuple):
+    """Where a block begins in the answer, and where its code begins and ends."""
+
+    begin: int
+    start: int
+    end: int
+
+
+def blocks(answer: str) -> list[Block]:
+    """The blocks that may be the code that was asked for, in their order: of several with code in
+    them those of Python, else those that are no shell session, no output and no plain text.
+
+    A block that was cut off reaches to the end of the answer.
+    """
+    found = []
+    for match in _BLOCK.finditer(answer):
+        start, end = match.span("code")
+        within = match["code"].find(match["tildes"] or match["fence"])
+        end = end if within < 0 else start + within
+        language = re.sub(r"[{}.]|language-", " ", match["info"]).lower().split()[:1]
+        found.append((Block(match.start(), start, end), "".join(language)))
+    filled = [one for one in found if answer[one[0].start : one[0].end].strip()]
+    python = [one for one in filled if one[1] in PYTHON]
+    other = [one for one in filled if one[1] not in NOT_CODE]
+    return [block for block, _ in python or other or filled]

@@ -1,0 +1,44 @@
+"""Fences as CommonMark has them: which block of an answer is the code, whatever opens it."""
+
+import pytest
+
+from lookuplab.cloudapi.first_call import strip_backticks
+from lookuplab.models.fences import blocks
+from lookuplab.stackoverflow.ds1000 import solution_of
+
+OPENED = {
+    "attributes": ("```python title=a.py", "```"),
+    "braces": ("``` {.python .numberLines}", "```"),
+    "four": ("````python", "````"),
+    "tildes": ("~~~python", "~~~"),
+    "five tildes, closed by more": ("~~~~~ py", "~~~~~~"),
+    "other signs": ("```c++-python", "```"),
+    "indented": ("   ```py", "  ```"),
+    "no language": ("```", "```"),
+    "never closed": ("```python", ""),
+}
+
+
+@pytest.mark.parametrize(("opened", "closed"), OPENED.values(), ids=OPENED)
+def test_a_fence_of_any_kind_opens_and_closes_a_block_in_every_paper(opened, closed):
+    answer = f"So:\n{opened}\nf(a=1)\n{closed}\n"
+    (block,) = blocks(answer)
+    assert answer[block.start : block.end].strip() == "f(a=1)"
+    assert strip_backticks(answer).strip() == "f(a=1)"
+    assert solution_of(answer, "repaired").strip() == "f(a=1)"
+
+
+@pytest.mark.parametrize("other", ["bash", "console", "text", "json", ""])
+def test_of_several_blocks_the_python_one_is_taken(other):
+    shell = f"```{other}\npip install it\n```\n"
+    python = "~~~py\nf(a=1)\n~~~\n"
+    for answer in (shell + python, "Like this:\n" + python + "then\n" + shell):
+        (block,) = blocks(answer)
+        assert answer[block.start : block.end] == "f(a=1)\n"
+        assert solution_of(answer, "repaired") == "f(a=1)\n"
+    assert [*blocks("```sh\nls\n```\n```\nx\n```")] == [(13, 17, 19)]
+
+
+def test_a_longer_fence_holds_a_shorter_one():
+    (block,) = blocks("````py\ns = 1\n```\nt = 2\n````")
+    assert block.end - block.start == len("s = 1\n```\nt = 2\n")

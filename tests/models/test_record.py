@@ -129,7 +129,7 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_t
     keys = {f"success f {at}": [] for at in range(4000)}
     keys |= {f"dependencies f {at}": [] for at in range(70)} | {"rare f 0": []}
     write_file("judgements", keys, folder / "judgements.parquet")
-    one, other = (record.sampled("judgements", record.Audit(0.02, seed, "")) for seed in "12")
+    one, other = (record.sampled("judgements", record.Audit(0.02, seed)) for seed in "12")
     counts = pd.Series(one).value_counts().to_dict()
     assert counts == {"success": 80, "dependencies": 50, "rare": 1}
     assert one.keys() != other.keys()

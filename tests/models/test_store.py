@@ -159,10 +159,10 @@ def test_answers_count_as_made_when_they_are_and_not_when_they_are_asked_for(pla
         complete(Down(), many_prompts(9), store=place / "s.sqlite")
     ask(many_prompts(9), store=place / "s.sqlite")
     assert (place / "uses").read_text().splitlines() == [
-        "completions 0 0 4 0",
-        "completions 0 4 0 0",
-        "completions 0 0 4 0",
-        "completions 0 0 1 0",
+        "completions 0 0 4",
+        "completions 0 4 0",
+        "completions 0 0 4",
+        "completions 0 0 1",
     ]
 
 

@@ -67,7 +67,7 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     shutil.rmtree(kit.root / "runs" / "mini")
     said = kit.said("reproduce --audit 2%")
     assert "the record has 5 answers and judgements" in said
-    assert "5 from the record, 0 found in the store, 0 made anew, 5 for the audit" in said
+    assert "5 from the record, 0 found in the store, 5 made anew" in said
     assert "audit: 5 of 5 rows made anew, 0 different" in said
     assert "audit: nothing was compared" in kit.said("reproduce --audit 2%"), "up to date"
     assert (kit.output("asks"), kit.output("judges")) == cold
@@ -105,15 +105,10 @@ def test_an_audit_that_compares_nothing_fails_and_says_why(kit, record_of):
     record_of(ASKS, JUDGES)
     kit.notebook("asks_nothing", "pass")
     said = kit.said("audit asks_nothing", code=1)
-    assert "FAILED: nothing was compared; the notebooks asked for 0 rows of the sample" in said
+    assert "FAILED: nothing was compared: no notebook that ran asks for a row" in said
     assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges")
-    kit.notebook("judges", JUDGES.replace("own=True", "own=True, store='own.sqlite'"))
-    said = kit.said("audit judges", code=1)
-    assert said.count("not made anew: verdicts | program p") == 2 and "FAILED" in said
     kit.notebook("judges", f"from lookuplab.models import store\nstore.PYTHON = '2.7'\n{JUDGES}")
-    said = kit.said("audit judges", code=1)
-    assert "not compared: 2 rows asked for depend on Python" in said
-    assert "FAILED: nothing was compared; the notebooks asked for 2 rows of the sample" in said
+    assert "FAILED: nothing was compared" in kit.said("audit judges", code=1), "other keys"
     kit.notebook("breaks", JUDGES, "1 / 0")
     said = kit.said("audit breaks", code=1)
     assert "FAILED: 2 of 5 rows made anew, 0 different; not all notebooks ran" in said

@@ -1,15 +1,16 @@
 """The record: every answer and judgement behind the committed mini figures, committed as Parquet in
 ``data/mini/record``.
 
-Where a store is asked for an answer, the record is asked first; ``$LOOKUPLAB_RECORD=off`` leaves it
-out (a cold run). Rows are found by the keys of the stores, so what no longer fits is not found and
-is made anew. One file for each kind of store: ``completions`` has a column for each field of an
-answer, the others have their answers as JSON. ``python -m recipes.mini.record`` writes them, and
-``SHA256SUMS``, by which each file is checked when it is first read.
+Where a store is asked for an answer, the record is asked first. ``$LOOKUPLAB_RECORD=off`` leaves it
+out (a cold run). ``SHARE SEED`` in its place states an audit: a sample of each kind of rows is also
+made anew, into the stores, while numbers are still computed from the record.
 
-For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then a sample of the rows is also made anew,
-into the stores (``AnswerStore.lookup``), and the file ``asked`` names what was to be compared.
-``differences`` compares the two answers.
+Rows are found by the keys of the stores, so what no longer fits is not found and is made anew. One
+file for each kind of store: ``completions`` has a column for each field of an answer, the others
+have their answers as JSON. ``python -m recipes.mini.record`` writes them, and ``SHA256SUMS``, by
+which each file is checked when it is first read.
+
+``differences`` compares an answer with the record's, and says what a near tie is.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -29,8 +30,7 @@ from lookuplab.errors import UserError, check_choice
 if TYPE_CHECKING:
     import pyarrow
 
-AUDIT_VARIABLE = "LOOKUPLAB_AUDIT"  # an Audit as JSON; set by the runner
-RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off": without the record
+RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off", or an Audit as text
 LEAST_AUDITED = 50  # rows of each model and kind in an audit, or all where there are fewer
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and logs
 # have its margin. Between vector extensions of processors, the mini models' log-probabilities
@@ -50,8 +50,8 @@ def _file(name: str) -> tuple[Path, int] | None:
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
-    check_choice(RECORD_VARIABLE, switch, ("", "off"))
-    return None if switch or not file.is_file() else (file, file.stat().st_mtime_ns)
+    check_choice(RECORD_VARIABLE, "" if Audit.stated() else switch, ("", "off"))
+    return None if switch == "off" or not file.is_file() else (file, file.stat().st_mtime_ns)
 
 
 def plain(key: str) -> str:
@@ -128,31 +128,25 @@ def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
 
 
 class Audit(NamedTuple):
-    """An audit as the runner states it: the share of each kind, the seed of the sample, and the
-    file in which notebooks note what they asked for.
-    """
+    """Which rows of the record are made anew: a share of each kind, drawn by a seed."""
 
     share: float
     seed: str
-    file: str
+
+    def __str__(self) -> str:
+        """Return the text that ``$LOOKUPLAB_RECORD`` has during the audit."""
+        return f"{self.share} {self.seed}"
+
+    @classmethod
+    def sample(cls, name: str) -> Collection[str]:
+        """Return the keys that the stated audit makes anew; none without an audit."""
+        return sampled(name, stated) if (stated := cls.stated()) else ()
 
     @classmethod
     def stated(cls) -> "Audit | None":
-        text = os.environ.get(AUDIT_VARIABLE)
-        return cls(**json.loads(text)) if text else None
-
-    def asked(self, name: str, keys: Iterable[str]) -> list[str]:
-        """Those of the keys whose rows are in the sample, which are noted."""
-        chosen = sampled(name, self)
-        asked = [key for key in keys if plain(key) in chosen]
-        with open(self.file, "a", encoding="utf-8") as log:
-            log.write("".join(f"{name} {key}\n" for key in asked))
-        return asked
-
-    def noted(self, name: str) -> set[str]:
-        """What notebooks asked the stores called ``name`` for."""
-        lines = Path(self.file).read_text("utf-8").splitlines()
-        return {line.removeprefix(f"{name} ") for line in lines if line.startswith(f"{name} ")}
+        """Return the audit that ``$LOOKUPLAB_RECORD`` states, None if it states none."""
+        stated = re.fullmatch(r"(\d*\.?\d+(?:e-\d+)?) (\S+)", os.environ.get(RECORD_VARIABLE, ""))
+        return cls(float(stated[1]), stated[2]) if stated else None
 
 
 def kinds(name: str) -> dict[str, list[str]]:

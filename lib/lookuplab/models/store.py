@@ -66,7 +66,7 @@ class AnswerStore:
         self.path = ":memory:" if path is False else path or self.default_path()
         self._is_file = str(self.path) != ":memory:"
         self._damaged = set[str]()  # keys of rows to be replaced
-        self._asked = dict[str, bool]()  # key -> whether it is only made for an audit
+        self._asked = set[str]()  # keys of answers that are to be made
 
     @cached_property
     def journals(self) -> Journals | None:
@@ -139,27 +139,22 @@ class AnswerStore:
         """The answers that the record or the file has to questions with these keys, and the keys
         whose answers are to be made.
 
-        In an audit, the latter include the sampled ones, except where Python or the sandbox is
-        another one than the record's. Whoever makes them adds them to the file, but uses the
-        record's.
+        The latter include the sample of an audit, which is added to the file; the record's answers
+        are used all the same, since the last digits of others depend on the batch.
         """
         keys = [*questions]
         recorded = record.rows(self.name, keys) if self._is_file else {}
-        # an audit compares what the file has with the record
-        audit = record.Audit.stated() if recorded else None
-        stored = self.get(key for key in keys if audit or key not in recorded)
+        # no sample where Python or the sandbox is another one than the record's: keys with endings
+        sample = record.Audit.sample(self.name) if recorded else ()
+        stored = self.get(key for key in keys if key in sample or key not in recorded)
         answers = stored | recorded
-        new = [key for key in keys if key not in answers]
-        asked = audit.asked(self.name, recorded) if audit else []
-        again = [key for key in asked if "@" not in key and key not in stored]
-        self._asked |= dict.fromkeys(new, False) | dict.fromkeys(again, True)
-        self._count(len(recorded), len(answers) - len(recorded), 0, 0)
-        return answers, new + again
+        new = [key for key in keys if key not in stored and (key in sample or key not in recorded)]
+        self._asked.update(new)
+        self._count(len(recorded), len(answers) - len(recorded), 0)
+        return answers, new
 
     def _count(self, *counts: int) -> None:
-        """Note how many answers were found in the record, found in the file, made, and made for an
-        audit.
-        """
+        """Note how many answers were found in the record, found in the file, and made."""
         if self._is_file and any(counts) and (file := os.environ.get(USES_VARIABLE)):
             with open(file, "a", encoding="utf-8") as log:
                 print(self.name, *counts, file=log)
@@ -261,8 +256,8 @@ class AnswerStore:
                 f"store of {self.name} {self.path}: answers that it has taken are not found in it; "
                 "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
             )
-        made = [self._asked.pop(key) for key in texts if key in self._asked]
-        self._count(0, 0, made.count(False), made.count(True))
+        self._count(0, 0, len(self._asked & texts.keys()))
+        self._asked -= texts.keys()
         for said in faults.values():
             raise UserError(f"{said}; it is not stored")
 

@@ -1,13 +1,11 @@
 """Is the record what the models, Jedi, pylint and the programs answer? What it depends on, and
 audits of it.
 
-An audit executes notebooks, which make a seeded sample of the record's rows anew
-(``AnswerStore.lookup``), and compares the two one by one. The notebooks' own numbers are computed
-from the record, as always.
+An audit executes notebooks, which also make a seeded sample of the record's rows anew
+(``AnswerStore.lookup``), and compares the two one by one.
 """
 
 import json
-import platform
 import re
 import shutil
 from collections.abc import Collection, Iterator
@@ -27,6 +25,7 @@ from lookuplab.models.store import (
     AnswerStore,
     CompletionStore,
     canonical,
+    elsewhere,
 )
 from lookuplab.results import provenance
 from lookuplab.run.commands import claimed
@@ -58,7 +57,7 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
 
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
     """Variables for a run with an audit; none without one."""
-    return {record.AUDIT_VARIABLE: json.dumps(audit._asdict())} if audit else {}
+    return {record.RECORD_VARIABLE: str(audit)} if audit else {}
 
 
 def complete(is_whole: bool) -> None:
@@ -145,14 +144,13 @@ def begin(share: str) -> record.Audit:
         )
     claimed(folder())
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
-    audit = record.Audit(float(percentage[1]) / 100, seed, str(folder() / "asked.txt"))
+    audit = record.Audit(float(percentage[1]) / 100, seed)
     stated = canonical([audit, surroundings()])
     if not statement().is_file() or statement().read_text("utf-8").strip() != stated:
         for kind in STORES:
             with kind() as store:
                 store.forget(record.sampled(kind.name, audit))
         paths.write_lines(statement(), [stated])
-    paths.write_lines(Path(audit.file), [])
     return audit
 
 
@@ -171,58 +169,42 @@ def finish(audit: record.Audit, code: int, every: bool = True) -> int:
     result in the last line.
 
     Return the exit code; ``code`` is that of the notebooks. An audit that has compared nothing has
-    failed, unless not ``every`` notebook had to run and those that did asked for no sampled row.
+    failed, unless not ``every`` notebook had to run.
     """
     counts: list[dict[str, Any]] = []
-    lines: dict[str, list[str]] = {"near tie": [], "different": [], "not made anew": []}
-    foreign: set[str] = set()  # asked for under another Python, or without a sandbox
+    lines: dict[str, list[str]] = {"near tie": [], "different": []}
     for kind in STORES:
         sample = record.sampled(kind.name, audit)
-        asked = audit.noted(kind.name)
         with kind() as store:
             anew = store.get(sample)
-        recorded = record.rows(kind.name, {*anew, *asked})
-        equal = set()
+        recorded = record.rows(kind.name, anew)
         for key in sorted(anew):
             said, near = record.differences(kind.name, recorded[key], anew[key])
             if said:
                 line = f"{kind.name} | {_named(key, recorded[key])}: {'; '.join(said)}"
                 lines["near tie" if near else "different"].append(line)
-            else:
-                equal.add(key)
-        for key in sorted(asked - anew.keys()):
-            if "@" in key:
-                foreign.add(key)
-            else:  # it was stopped, or is in a store of its own
-                lines["not made anew"].append(f"{kind.name} | {_named(key, recorded[key])}")
         for of, keys in record.kinds(kind.name).items():
-            sizes = {"rows": keys, "sample": sample, "asked for": map(record.plain, asked)}
-            sizes |= {"made anew": anew, "equal": equal}
+            sizes = {"rows": keys, "sample": sample, "made anew": anew}
             numbers = {name: len({*keys}.intersection(part)) for name, part in sizes.items()}
             counts.append({"store": kind.name, "kind": of, **numbers})
     table = pd.DataFrame(counts)
-    rows, _, wanted, made, _ = map(int, table.sum(numeric_only=True))
+    rows, _, made = map(int, table.sum(numeric_only=True))
     share = f"{audit.share:.2%} of each kind, at least {record.LEAST_AUDITED} rows"
     print(f"audit of {share}; seed {audit.seed}", table.to_string(index=False), sep="\n")
     for outcome, found in lines.items():
         for line in found:
             print(f"{outcome}: {line}")
-    if foreign:
-        print(
-            f"not compared: {len(foreign):,} rows asked for depend on Python and the sandbox (here "
-            f"{platform.python_version()}; the record: {PYTHON}, with a sandbox)"
-        )
     for line in outdated():
         print(f"not compared: {line}")
-    ties, differing, lost = map(len, lines.values())
+    if elsewhere():
+        print(f"not compared: rows that depend on Python (the record's: {PYTHON})")
+    ties, differing = map(len, lines.values())
+    result = "nothing was compared: no notebook that ran asks for a row of the sample"
     if made:
         result = f"{made:,} of {rows:,} rows made anew, {differing} different"
         result += f", {ties} explained by near ties" if ties else ""
-        result += f", {lost} not made anew" if lost else ""
-    else:
-        result = f"nothing was compared; the notebooks asked for {wanted:,} rows of the sample"
     result += "; not all notebooks ran" if code else ""
-    failed = code or differing or lost or (not made and (wanted or every))
+    failed = code or differing or (not made and every)
     print(f"audit: {'FAILED: ' if failed else ''}{result}")
     if code == 0:  # complete: the next one begins anew
         statement().unlink()

@@ -41,7 +41,7 @@ _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
 # what the numbers of a store's line in ``USES_VARIABLE``'s file count
-USES = ("from the record", "found in the store", "made anew", "for the audit")
+USES = ("from the record", "found in the store", "made anew")
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # this Python, whatever kernels are registered on the machine
 KERNEL = {

@@ -15,7 +15,6 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import ArrayLike
 from pandas import DataFrame
-from scipy.stats import chi2, norm
 
 from lookuplab.cloudapi.bench import AGGREGATES
 from lookuplab.cloudapi.dag import Passes
@@ -30,15 +29,11 @@ from lookuplab.cloudapi.policies import (
 )
 from lookuplab.errors import UserError
 from lookuplab.models.store import hashed
-from lookuplab.scoring.calibration import auroc_interval, equal_mass_bins, weighted
+from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import (
-    LEVEL,
-    TAIL_PROBABILITY,
-    Array,
     Rate,
     averages,
     bare_row,
-    jackknife,
     of_change,
     of_share,
     rate,
@@ -47,47 +42,6 @@ from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 
 BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
 TOLERATED = 1.0  # points: a threshold that is at most this far below the best is as good
-
-
-def ece_interval(
-    correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
-) -> Rate:
-    """Expected calibration error: mean distance of share right and mean confidence in equal-mass
-    bins, by size.
-
-    Noise never cancels in a sum of distances, so even a calibrated model's error is above 0. The
-    interval is therefore Scheffé's: all errors whose gaps in the bins are jointly compatible with
-    the observed ones. It covers the truth in more than 95% of samples, and reaches 0 if nothing
-    shows that the model is miscalibrated.
-    """
-    gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
-    inside = equal_mass_bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
-    gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
-    value = math.fsum(abs(each.value) for each in gaps)
-    reach = np.sqrt(math.fsum((each.high - each.low) ** 2 for each in gaps)) / 2
-    reach *= np.sqrt(chi2.ppf(LEVEL, bins)) / norm.isf(TAIL_PROBABILITY)
-    return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)
-
-
-def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike) -> Rate:
-    """Area under the risk-coverage curve; 0 is perfect.
-
-    Coverage is the share of tasks answered, most confident first and equal confidences together.
-    Risk is the share of wrong answers among them. Each level of confidence is weighted by its share
-    of the tasks.
-    """
-    return jackknife(weighted(_aurc, correct, confidence), clusters, of_share)[0]
-
-
-def _aurc(right: Array, wrong: Array) -> Array:
-    """Add answers from the highest confidence downwards."""
-    counts = (right + wrong)[:, ::-1]
-    wrong = wrong[:, ::-1]
-    covered = np.cumsum(counts, axis=1)
-    # no division by 0: where nothing is covered yet, the weight is 0 too
-    risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
-    area: Array = (risk * counts).sum(axis=1) / covered[:, -1]
-    return area
 
 
 def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:

@@ -27,16 +27,9 @@ from lookuplab.cloudapi.policies import (
 from lookuplab.errors import UserError
 from lookuplab.models import Model, complete, score
 from lookuplab.models.names import mini_models
-from lookuplab.scoring.calibration import auroc_interval
+from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.toolgen.pairs import MARK
-from lookuplab_notebooks.cloudapibench.triggers import (
-    aurc_interval,
-    best,
-    curve,
-    ece_interval,
-    folds,
-    lowest,
-)
+from lookuplab_notebooks.cloudapibench.triggers import best, curve, folds, lowest
 
 BANDS = {"0": 0, "1-3": 3, "4-10": 10, "11-30": 30, "31-100": 100, "101-300": 300, "301-600": 600}
 RULES = {"dag_index_lookup": 0.8, "dag_plus_plus": 0.8, "asked": 0.5}  # policy -> threshold

@@ -40,7 +40,7 @@ from lookuplab.cloudapi.validity import judge_call
 from lookuplab.errors import UNPARSABLE
 from lookuplab.models import load
 from lookuplab.models.store import hashed
-from lookuplab.scoring.calibration import auroc_interval
+from lookuplab.scoring.calibration import auroc_interval, ece_interval
 from lookuplab.stackoverflow.ds1000 import (
     INSERT,
     Problem,
@@ -51,7 +51,6 @@ from lookuplab.stackoverflow.ds1000 import (
 from lookuplab.toolgen.insertion import function_of, location_of
 from lookuplab.toolgen.similarity import COMPONENTS, bleu, bleu_counts, code_bleu_counts, components
 from lookuplab.toolgen.success import CHECKS, messages_of
-from lookuplab_notebooks.cloudapibench.triggers import ece_interval
 from lookuplab_notebooks.published.near_draw import MODELS, published_answers, verdicts
 
 Row = dict[str, Any]

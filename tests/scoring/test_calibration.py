@@ -7,10 +7,11 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from lookuplab.scoring.calibration import (
+    aurc_interval,
     auroc_interval,
+    ece_interval,
     reliability_rows,
 )
-from lookuplab_notebooks.cloudapibench.triggers import aurc_interval, ece_interval
 
 CORRECT = [False, True, False, True]
 CONFIDENCE = [0.1, 0.4, 0.6, 0.9]

@@ -19,10 +19,10 @@ from lookuplab.scoring.rates import (
     of_change,
     of_score_change,
     paired_difference,
+    pass_at_k,
     rate,
     wilson,
 )
-from lookuplab.stackoverflow.scores import pass_at_k
 
 
 def ends(found):

@@ -12,11 +12,13 @@ dependencies covered); a score is any other number from 0 to 1 (BLEU, edit simil
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import nan
+from math import comb, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from lookuplab.errors import UserError
 
 LEVEL = 0.95
 TAIL_PROBABILITY = (1 - LEVEL) / 2
@@ -293,3 +295,18 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     gained = int((change > 0).sum())
     p = float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0
     return McNemar(lost, gained, p)
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that one of k
+    samples passes.
+
+    The unbiased estimator of Chen et al. (2021, Section 2.1) from all n samples, 1 - C(n-c, k) /
+    C(n, k): the share of the sets of k samples that contain a pass. Computed exactly, with Python's
+    integers. Raises UserError for k > n: n samples say nothing about more.
+    """
+    if not 1 <= k <= n:
+        raise UserError(
+            f"pass@{k} needs 1 <= k <= n, and there are n = {n} samples: draw more, or lower k"
+        )
+    return 1 - comb(n - c, k) / comb(n, k)

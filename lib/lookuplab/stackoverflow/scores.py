@@ -5,29 +5,12 @@ problem: a problem and its perturbations fail together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import comb
 from typing import Any
 
 import pandas as pd
 
-from lookuplab.errors import UserError
-from lookuplab.scoring.rates import paired_difference, rate, row
+from lookuplab.scoring.rates import paired_difference, pass_at_k, rate, row
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem
-
-
-def pass_at_k(n: int, c: int, k: int) -> float:
-    """pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that one of k
-    samples passes.
-
-    The unbiased estimator of Chen et al. (2021, Section 2.1) from all n samples, 1 - C(n-c, k) /
-    C(n, k): the share of the sets of k samples that contain a pass. Computed exactly, with Python's
-    integers. Raises UserError for k > n: n samples say nothing about more.
-    """
-    if not 1 <= k <= n:
-        raise UserError(
-            f"pass@{k} needs 1 <= k <= n, and there are n = {n} samples: draw more, or lower k"
-        )
-    return 1 - comb(n - c, k) / comb(n, k)
 
 
 def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:

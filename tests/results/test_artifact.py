@@ -89,6 +89,7 @@ def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others():
     low = artifact.quote("low", "valid")
     assert artifact.tell(f"First {low}.").data.endswith(" n = 267.")
     assert artifact.tell(f"Then {artifact.quote('high', 'valid')}.").data.endswith("n = 7.")
+    assert artifact.tell(f"Again {low}.").data.endswith(" n = 267."), "in whatever order"
     assert artifact.tell("Nothing.").data == "Nothing."
 
 

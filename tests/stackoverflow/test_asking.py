@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from lookuplab.errors import UserError
+from lookuplab.models import Completion
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import trimmed_prompt
 from lookuplab.stackoverflow.corpus import Snippet
@@ -122,3 +123,14 @@ def test_a_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
     alone, behind_one = model.asked
     assert alone.system == behind_one.system == CHAT and alone.text == problems[0].prompt
     assert behind_one.text.endswith("</code>\n\n" + alone.text)
+
+
+def test_columns_of_a_judgement_do_not_depend_on_an_earlier_call(problems, tokenizer):
+    [problem, *_] = problems
+    answer = Completion(problem.id, 0, "", (), (), (), "stop", 0)
+    for known, count in (None, 4), (tokenizer, 8):
+        bench = asking.Ds1000Bench([problem], Grader(store=False, workers=1), tokenizer=known)
+        first = bench.judge(problem, answer)
+        if known:
+            bench.prompt(problem)
+        assert [*first] == [*bench.judge(problem, answer)] and len(first) == count

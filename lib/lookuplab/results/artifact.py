@@ -41,8 +41,8 @@ class Artifact:
     name: str
     profile: str = "mini"
     begun: float = field(default_factory=time.monotonic)
-    # each number quoted since the last sentence, as text, and its n
-    quoted: list[tuple[str, str]] = field(default_factory=list)
+    # each number quoted, as text with its n: a sentence takes those that it contains
+    quoted: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         of_kernel()  # a wrong parameter ends the notebook here, before the work begins
@@ -155,7 +155,7 @@ class Artifact:
         text = _with_interval(row, digits, unit)
         if row.n > 1:
             within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
-            self.quoted.append((text, f"{row.n:,.0f}{within}"))
+            self.quoted[text, f"{row.n:,.0f}{within}"] = None
         return text
 
     def tell(self, text: str) -> "Markdown":
@@ -167,10 +167,8 @@ class Artifact:
         from IPython.display import Markdown
 
         text = self._public(text)
-        # a cell that failed before it told anything may have quoted more
         if counts := dict.fromkeys(n for quote, n in self.quoted if quote in text):
             text += f" n = {', '.join(counts)}."
-        self.quoted.clear()
         paths.write_lines(self.place.with_suffix(".txt"), [text])
         return Markdown(text)
 

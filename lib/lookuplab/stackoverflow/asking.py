@@ -155,23 +155,24 @@ class Ds1000Bench(Benchmark[Problem]):
         Each prompt has its problem's id, whatever precedes the problem, so that sample i with two
         examples is drawn with the same seed as sample i without any.
         """
-        room = self.budget
-        system = None
-        if self.chat:
-            room = room - len(self.tokenizer(CHAT)["input_ids"])
-            system = CHAT
-        shown = self.matches[task.id][: self.examples] if self.examples else []
-        limits = room, self.decoding.max_new_tokens, self.tokenizer
-        trimmed = trimmed_prompt(task.prompt, shown, *limits, self.trim, self.shortened)
-        self._prompts[task.id] = trimmed
-        return Prompt(task.id, trimmed.text, system)
+        return Prompt(task.id, self._trimmed(task).text, CHAT if self.chat else None)
+
+    def _trimmed(self, task: Problem) -> Trimmed:
+        """Return the prompt and what the budget cut from it, computed once."""
+        if task.id not in self._prompts:
+            room = self.budget - (len(self.tokenizer(CHAT)["input_ids"]) if self.chat else 0)
+            shown = self.matches[task.id][: self.examples] if self.examples else []
+            limits = room, self.decoding.max_new_tokens, self.tokenizer
+            trimmed = trimmed_prompt(task.prompt, shown, *limits, self.trim, self.shortened)
+            self._prompts[task.id] = trimmed
+        return self._prompts[task.id]
 
     def judge(self, task: Problem, completion: Completion) -> dict[str, Any]:
         return self.judge_all([(task, completion)])[0]
 
     def judge_all(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[dict[str, Any]]:
         """``library``; ``solution``, the code that ran; ``passed``, None if that cannot be judged
-        here; ``error``, in one line, "" if it passed. If the prompts were made here, also
+        here; ``error``, in one line, "" if it passed. With a ``tokenizer`` also
         ``prompt_tokens`` and the numbers of tokens that the budget cut: ``description_lost``,
         ``code_lost`` and ``question_lost``.
         """
@@ -184,7 +185,8 @@ class Ds1000Bench(Benchmark[Problem]):
             passed = outcome.passed if outcome.judged else None
             row: dict[str, Any] = {"library": task.library, "solution": code, "passed": passed}
             row["error"] = outcome.error
-            if trimmed := self._prompts.get(task.id):
+            if self.tokenizer is not None:
+                trimmed = self._trimmed(task)
                 row["prompt_tokens"] = trimmed.tokens
                 row |= {f"{part}_lost": count for part, count in trimmed.lost.items()}
             rows.append(row)

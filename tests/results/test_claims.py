@@ -91,11 +91,6 @@ def test_a_claim_that_the_papers_own_numbers_contradict_says_so():
     assert all(said in one.why for one in contradicted)
 
 
-def test_a_claim_that_others_imply_says_so():
-    found = report.TEMPLATES.filters["implications"](load())
-    assert found == {one.id: one.follows_from for one in load() if one.id in found}
-
-
 def test_designs_are_rows_of_the_mini_world_s_page():
     page = (paths.MINI / "DESIGN.md").read_text("utf-8")
     names = [name for one in load() for some in one.design.values() for name in some]

@@ -159,7 +159,7 @@ def test_what_is_written_stands_in_the_place_of_the_function_and_the_caret_follo
     above = CONTAINER.partition("    def label")[0] + inserted
     for rules in RULES.values():
         text, *caret = unsaved(lines, functions[1], written, kind, rules)
-        assert text == f"{above}{rules.dummy}\n{lines[-1]}"
+        assert text == f"{above}{'' if rules.is_package else '_'}\n{lines[-1]}"
         assert caret == [above.count("\n") + 1, len(above.rpartition("\n")[2])]
         if kind != "decoder":  # which writes the same if it is not given the signature
             whole = replace(rules, given_signature=False)

@@ -103,8 +103,8 @@ def test_behind_a_name_comes_anything_and_with_a_boundary_what_cannot_continue_i
 
 def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_where_it_is_missing():
     assert str(ToolUse("dot")) == "trigger dot, variant paper, gate 0.0, ends break"
-    bound = by(dummy="x", boundary=True)
-    assert str(bound) == "trigger mark, variant paper, gate 0.0, ends first, dummy x"
+    bound = by(given_signature=False, boundary=True)
+    assert str(bound) == "trigger mark, variant paper, gate 0.0, ends first, given_signature False"
 
 
 def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark(write):

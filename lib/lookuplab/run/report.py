@@ -5,7 +5,6 @@ What they say is in the templates of ``run/pages``; here is what the templates a
 
 import json
 import re
-import runpy
 from collections import Counter
 from functools import cached_property
 from itertools import takewhile
@@ -228,7 +227,6 @@ TEMPLATES.filters |= {
     "counts": Counter,
     "number": claims.number,
     "on_real": lambda id, run: run.on_real(id),
-    "implications": runpy.run_path(str(paths.PAPER / "implied.py"))["implications"],
 }
 TEMPLATES.globals |= {
     "ROLES": claims.ROLES,

@@ -167,7 +167,7 @@ def inserted(
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    shift = original.indent if rules.verbatim else None  # models write at the margin
+    shift = original.indent if rules.is_package else None  # models write at the margin
     return text, location, insert(text, location, prediction, shift)
 
 
@@ -234,7 +234,7 @@ class ToolGen(Benchmark[Original]):
                 "success", at, digest, text=new.text, end_line=new.end_line, check=CHECK_VERSION
             )
             # a reference's dependencies are found once, whatever was predicted
-            if not self.rules.whole_functions:
+            if not self.rules.is_package:
                 questions[uses] = task.root, task.file, dependencies_of, text, location
             lines = new.line, new.end_line + BEYOND
             questions[check] = task.root, task.file, messages_of, new.text, lines, digest
@@ -257,7 +257,7 @@ class ToolGen(Benchmark[Original]):
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
         """The marked bodies, by id, if the rules need them."""
-        if not self.rules.whole_functions:
+        if not self.rules.is_package:
             return {}
         tasks = {task.id: task for task, _ in pairs}.values()
         functions = [task for task in tasks if isinstance(task, Function)]
@@ -274,7 +274,7 @@ class ToolGen(Benchmark[Original]):
         text = body
         original = location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
-        if self.rules.whole_functions:
+        if self.rules.is_package:
             read = whole.startswith(location.header)  # from a model that writes a body
             text = package_text(location, body, read) if read else blanked(whole)
             original = package_text(location, without_comments(location.body), read)

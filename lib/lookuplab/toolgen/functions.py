@@ -264,7 +264,7 @@ def _function(
 ) -> Function:
     doc = node.body[0]
     raw = ast.get_docstring(node, clean=False)
-    package = filters.rules.package_docstrings
+    package = filters.rules.is_package
     if not raw:
         raise LeftOut("no docstring")
     if node.name.startswith("test_"):

@@ -99,7 +99,8 @@ def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> 
     the function and offers no local name; a dummy name after the caret puts it inside. The package
     has no dummy, and so never offers a local name at the start of a statement.
     """
-    return "".join([before, rules.dummy, "\n", *lines[function.end_line :]])
+    dummy = "" if rules.is_package else "_"
+    return "".join([before, dummy, "\n", *lines[function.end_line :]])
 
 
 def ask_tool(

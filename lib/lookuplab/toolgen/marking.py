@@ -74,7 +74,7 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
     previous = ""
     for token in function.tokens:
         text = token.text
-        if rules.whatever_fits:
+        if rules.is_package:
             is_candidate = text not in SKIPPED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
         else:
             is_builtin = previous != "." and text in RECEIVERS | BUILTINS
@@ -109,7 +109,7 @@ def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -
         answer = tool.complete(function.root, function.file, text, *caret, token.text)
         if answer.failure:
             failures[answer.failure] += 1
-        elif token.text in (answer.inserted if rules.whatever_fits else answer.identifiers):
+        elif token.text in (answer.inserted if rules.is_package else answer.identifiers):
             positions.append([*caret])
     return {"positions": positions, "asked": len(tokens), "failures": dict(failures)}
 
@@ -127,7 +127,7 @@ def augmented(
         column -= file[line - 1].index(plain[number])  # the indentation that the body lacks
         lines[number] = lines[number][:column] + MARK + lines[number][column:]
     body = "\n".join(lines)
-    if not rules.comments_in_corpus:
+    if rules.is_package:
         signature, body = without_comments(signature), without_comments(body)
     return Pair(function.id, function.docstring, signature, body, rules)
 

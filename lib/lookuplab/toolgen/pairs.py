@@ -140,7 +140,7 @@ def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> s
     docstring = function.docstring
     signature = function.signature
     if kind == "encoder-decoder":
-        if rules.bare_signatures:
+        if rules.is_package:
             signature = re.sub(r"^(async\s+)?def\s+", "", signature).strip(" :")
         signature = signature if rules.given_signature else ""
         given = {"Description": docstring, "Signature": signature}

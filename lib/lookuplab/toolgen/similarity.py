@@ -137,7 +137,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     package uses for a weighted reference, matched and all subtrees of the syntax, matched and all
     data flows, and whether a missing data flow counts.
     """
-    keeps = rules.comments_in_code_bleu
+    keeps = rules.is_package
     words, grams, subtrees, edges = _analysis(prediction, keeps)
     wanted_words, wanted_grams, wanted_subtrees, wanted_edges = _analysis(reference, keeps)
     common = _common(grams, wanted_grams)
@@ -157,7 +157,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
         wanted_subtrees.total(),
         (wanted_edges & edges).total(),
         wanted_edges.total(),
-        rules.absent_flow_counts,
+        rules.is_package,
     ]
 
 
@@ -382,7 +382,7 @@ def similarities(
     texts = normalized(text), normalized(original_text)
     written, original = identifiers(body), identifiers(original_body)
     return {
-        "edit_similarity": round(fuzz.ratio(*texts) / 100, rules.digits),
+        "edit_similarity": round(fuzz.ratio(*texts) / 100, 2 if rules.is_package else 6),
         "exact_match": texts[0] == texts[1],
         "next_identifier": written[:1] == original[:1] if original else None,
         "identifier_sequence": _common_share(written, original),

@@ -39,11 +39,11 @@ from pylint.utils import ASTWalker
 from lookuplab import python_sources
 from lookuplab.toolgen.analysers import ask_worker, serve
 from lookuplab.toolgen.insertion import Inserted
-from lookuplab.toolgen.rules import PAPER_RULES, RULES, Rules
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
-BEYOND = max(one.lines_beyond for one in RULES.values())  # so an answer serves all rules
+BEYOND = 2  # lines after a function that count as its own in the package
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
 
@@ -59,8 +59,8 @@ def verdict(
     default a syntax error anywhere in the file
     is a failure: with the reference the file did parse. A crash of pylint is always a failure.
     """
-    anywhere = (*rules.errors_anywhere, *CRASHES)
-    lines = range(inserted.line, inserted.end_line + 1 + rules.lines_beyond)
+    anywhere = CRASHES if rules.is_package else ("E0001", *CRASHES)
+    lines = range(inserted.line, inserted.end_line + 1 + BEYOND * rules.is_package)
     return [
         message
         for message in messages

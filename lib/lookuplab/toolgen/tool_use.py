@@ -183,7 +183,7 @@ class ToolConstraint:
         if mark is None or threshold <= 0:
             return None if margin == math.inf else (logits, margin)
         probability = _probability(logits, [mark])
-        if probability < threshold and (forbidden or not rules.weak_marks):
+        if probability < threshold and (forbidden or not rules.is_package):
             logits = logits.clone()
             logits[mark] = -math.inf
         return logits, min(margin, abs(probability - threshold))
@@ -205,7 +205,7 @@ class ToolConstraint:
                     return
             self.node = None  # the name has ended, or the break was read, alone or in this token
         if trigger == "mark" and token == self.vocabulary.mark:
-            self.unanswered = rules.weak_marks and probability < rules.min_mark_probability
+            self.unanswered = rules.is_package and probability < rules.min_mark_probability
             if not self.unanswered:
                 self._ask()
         elif trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token)):
@@ -232,7 +232,7 @@ class ToolConstraint:
         answer = self.pending.result()
         self.pending = None
         question.failure = answer.failure
-        if not rules.whatever_fits or self.use.trigger == "dot":
+        if not rules.is_package or self.use.trigger == "dot":
             question.offered = suggestions(answer, self.use.trigger)
         else:
             inserted = [text.strip() for text in answer.inserted if text.strip()]

@@ -10,7 +10,7 @@ from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
 from transformers.cache_utils import Cache
 
 from lookuplab.errors import UserError
-from lookuplab.models.local import Work
+from lookuplab.models.completions import Work
 
 
 class Batch:

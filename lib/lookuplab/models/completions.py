@@ -125,6 +125,22 @@ class Decoding:
         return over
 
 
+@dataclass
+class Work:
+    """What a local model has done since it was loaded, including work repeated after running out of
+    memory.
+
+    ``passes`` counts forward passes of a whole batch (an encoder's pass counts with the decoder's
+    first one);
+    ``prompt_tokens`` and ``new_tokens`` count tokens read and generated, without padding. Samples
+    of one prompt in one batch read it once.
+    """
+
+    passes: int = 0
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+
+
 @dataclass(frozen=True)
 class Completion:
     """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; joined tokens

@@ -14,6 +14,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -22,16 +23,19 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lookuplab.errors import UserError
 from lookuplab.models.batch import Batch, decoder_start
-from lookuplab.models.completions import Batches, Completion, Decoding, Prompt
+from lookuplab.models.completions import Batches, Completion, Decoding, Prompt, Work
 from lookuplab.models.constraint import Constraint
-from lookuplab.models.local import CPU_TOKENS, LocalModel, Work
 from lookuplab.models.names import table_name
 from lookuplab.models.store import NOT_NUMBERS
 from lookuplab.models.tokens import TAIL, decoded, speller
 
+if TYPE_CHECKING:
+    from lookuplab.models.local import LocalModel
+
 # Rows that ask a tool are so many batches, by the type of the device, which take turns: a GPU's
 # forward pass is shorter than Jedi's answer, so it computes one while the others wait for theirs.
 TURNS = {"cuda": 4}
+CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 # drop finished rows once they are one in this many of the batch: each drop copies the cache
 COMPACT = 8
 # relative differences of logits that rounding explains; an ignored cache makes them about 1
@@ -39,7 +43,7 @@ APART, APART_IN_16_BITS = 0.01, 0.5
 
 
 def decode_rows(
-    model: LocalModel, rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
+    model: "LocalModel", rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
 ) -> Batches:
     """Finish the model's rows, longest prompts first, in batches.
 
@@ -87,7 +91,7 @@ def decode_rows(
 
 @torch.inference_mode()
 def _decode(
-    model: LocalModel, rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
+    model: "LocalModel", rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
 ) -> Iterator[int]:
     """Append tokens until every row is finished. Finished rows leave the batch a few at a time.
 
@@ -269,7 +273,7 @@ def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]
 
 
 @torch.inference_mode()
-def check_steps(model: LocalModel, module: PreTrainedModel) -> None:
+def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
     """Compare what a batch of two prompts gives, token by token, with plain forward passes of each
     alone. Raises UserError where they differ.
 

@@ -26,6 +26,7 @@ from lookuplab.models.completions import (
     Decoding,
     Prompt,
     Requests,
+    Work,
     thinking_switches,
 )
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
@@ -62,25 +63,8 @@ UNUSED = re.compile(
 )
 ROOM = 1.25  # of the memory of its weights: what a model needs on a card, to answer too
 BATCH_ROWS = 128  # per batch, at most
-CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 # what a chat template that asks for the date is told; it is the default of Llama's own templates
 TODAY = date(2024, 7, 26)
-
-
-@dataclass
-class Work:
-    """What a local model has done since it was loaded, including work repeated after running out of
-    memory.
-
-    ``passes`` counts forward passes of a whole batch (an encoder's pass counts with the decoder's
-    first one);
-    ``prompt_tokens`` and ``new_tokens`` count tokens read and generated, without padding. Samples
-    of one prompt in one batch read it once.
-    """
-
-    passes: int = 0
-    prompt_tokens: int = 0
-    new_tokens: int = 0
 
 
 @dataclass(eq=False)

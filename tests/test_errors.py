@@ -6,7 +6,7 @@ from lookuplab.errors import UserError, check_choice
 
 
 def test_a_misspelt_name_of_few_gets_all_choices_the_nearest_first():
-    with pytest.raises(UserError, match="^trim is 'lift'; it must be left, right$"):
+    with pytest.raises(UserError, match=r"^trim is 'lift'; it must be left, right$"):
         check_choice("trim", "lift", ["right", "left"])
 
 

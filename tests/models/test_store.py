@@ -14,7 +14,7 @@ from toy_model import SAMPLED, Kept, ToyModel, ask, many_prompts
 
 from lookuplab.errors import UserError
 from lookuplab.models import complete
-from lookuplab.models.store import SCHEMA, WITHOUT_CHECKSUMS, CompletionStore
+from lookuplab.models.store import SCHEMA, WITHOUT_CHECKSUMS, AnswerStore, CompletionStore
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
 
@@ -79,6 +79,15 @@ FAULTS = {
         {"token_logprobs": (-math.inf, -0.5)},
         {"token_logprobs": (-0.5, "-0.5")},
         {"margin": math.nan},
+        {"margin": -math.inf},
+        {"margin": "0.1"},
+        {"token_logprobs": (True, -0.5)},
+    ],
+    "no numbers of tokens": [
+        {"token_ids": ("1", "2")},
+        {"token_ids": (math.nan, 2)},
+        {"prompt_tokens": math.nan},
+        {"prompt_dropped": -1},
     ],
     "1 log-probabilities of 2 tokens": [{"token_logprobs": (-0.5,)}],
     "above 0": [{"token_logprobs": (-0.5, 0.01)}],
@@ -99,6 +108,14 @@ def test_what_is_no_answer_never_enters_the_store_and_costs_no_other_of_its_batc
     with CompletionStore(file) as store:
         assert [one["sample"] for one in store.everything().values()] == [0]
     assert ask(many_prompts(1), SAMPLED, file)[1] == [("task/0", 1)]
+
+
+@pytest.mark.parametrize("answer", [{"x": [math.nan]}, -math.inf, {"x": {1, 2}}, b"x"])
+def test_what_json_cannot_hold_never_enters_a_store_and_costs_no_other_of_its_batch(answer):
+    with AnswerStore(False) as store:
+        with pytest.raises(UserError, match=r"answers bad: .* cannot be kept"):
+            store.add({"good": 1, "bad": answer})
+        assert store.everything() == {"good": 1}
 
 
 def test_a_given_text_may_be_a_special_token_that_spells_nothing():

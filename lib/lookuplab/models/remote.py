@@ -207,7 +207,7 @@ class RemoteModel:
                 return [] if failures else [self._answer(*request, decoding)]
             except UserError as error:
                 failures.append(error)
-            except (AttributeError, KeyError, TypeError, RecursionError) as error:
+            except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
                 form = f"{self.name} at {self.base_url}: a reply of an unknown form ({error})"
                 failures.append(UserError(form))
             return []
@@ -410,7 +410,7 @@ class RemoteModel:
         if self.logprobs:
             asked["logprobs"] = True if self.chat else 1
         choice, usage = self._ask(asked | self.fields)
-        read = usage.get("prompt_tokens") or 0
+        read = int(usage.get("prompt_tokens") or 0)
         said = (choice.get("message") or {}).get("content") if self.chat else choice.get("text")
         if isinstance(said, list):  # of parts, some of which may be reasoning
             said = "".join(part.get("text") or "" for part in said)

@@ -43,6 +43,7 @@ PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and
 # other writers lock the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
 OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # a list of keys, as JSON
+COUNTED = ("tokens", "dropped")  # of a prompt
 ENDS = ("eos", "stop", "length", "scored")  # of a completion
 ROUNDING = 1e-4  # by so much a log-probability may be above 0
 NOT_NUMBERS = (
@@ -238,8 +239,16 @@ class AnswerStore:
 
         Raises UserError for the first that is none (``fault``), after the others are stored.
         """
-        faults = {key: said for key, answer in answers.items() if (said := self.fault(answer))}
-        texts = {key: json.dumps(one) for key, one in answers.items() if key not in faults}
+        faults = {}
+        texts = {}
+        for key, answer in answers.items():
+            try:
+                if not (said := self.fault(answer)):
+                    texts[key] = json.dumps(answer, allow_nan=False)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                said = f"{self.name} {key}: an answer of a form that cannot be kept ({error})"
+            if said:
+                faults[key] = said
         rows = [(key, f"{text}\n{digest(key + text)}") for key, text in texts.items()]
         damaged = self._damaged & texts.keys()
         with self._readable_errors():
@@ -301,10 +310,13 @@ class CompletionStore(AnswerStore):
         """Why a completion is none: not finite, not complete, or at odds with itself."""
         text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
         margin = answer["margin"]
-        is_number = [type(one) in (int, float) and -math.inf < one for one in numbers or ()]
+        measured = [*(numbers or ()), *([] if margin is None else [margin])]
+        counts = [*answer["token_ids"], *(answer.get(f"prompt_{what}", 0) for what in COUNTED)]
         said = ""
-        if not all(is_number) or not (margin is None or abs(margin) < math.inf):
+        if not all(type(one) in (int, float) and abs(one) < math.inf for one in measured):
             said = NOT_NUMBERS
+        elif not all(type(one) is int and one >= 0 for one in counts):
+            said = "its token ids or counts of tokens are no numbers of tokens"
         elif numbers is not None and len(numbers) != len(tokens):
             said = f"{len(numbers)} log-probabilities of {len(tokens)} tokens"
         elif numbers and max(numbers) > ROUNDING:

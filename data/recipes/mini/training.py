@@ -314,6 +314,7 @@ def pretrain(
     }
     if is_main:
         part = out.with_name(f".{out.name}.partial")
+        shutil.rmtree(part, ignore_errors=True)  # of a run that was killed here
         model.to("cpu", torch.float16).save_pretrained(part)  # type: ignore[arg-type]
         tokenizer.save_pretrained(part)
         shutil.copyfile(work / "log.csv", part / "log.csv")

@@ -7,9 +7,11 @@ import json
 import re
 import subprocess
 
+import click
 import pytest
 
 from lookuplab.paths import NOTEBOOKS, ROOT
+from lookuplab.run.cli import COMMANDS, cli
 
 PACKAGE = ROOT / "lib" / "lookuplab"
 # What is on one floor does not know its neighbours.
@@ -83,8 +85,8 @@ def test_notebooks_import_their_package_by_name_and_papers_neither_another_paper
         ("cloudapi.bench", r"recipes|cloudapi\.dag"),  # what scores a model needs no recipe
         ("results.artifact", r"lookuplab\.models\.(?!names$)|torch|transformers"),
         # two seconds each, which judging finished runs does not need
-        ("run.report", r"scipy\.stats$|statsmodels$|nbformat$|jsonschema$|torch$|matplotlib$"),
-        ("results.claims", r"scipy\.stats$|statsmodels$|nbformat$|jsonschema$|torch$"),
+        ("run.report", r"scipy|statsmodels$|nbformat$|jsonschema$|torch$|matplotlib$"),
+        ("results.claims", r"scipy|statsmodels$|nbformat$|jsonschema$|torch$"),
     ],
 )
 def test_importing_a_module_does_not_bring_others_along(run_python, module, others):
@@ -92,15 +94,34 @@ def test_importing_a_module_does_not_bring_others_along(run_python, module, othe
     assert [name for name in names if re.match(others, name)] == []
 
 
-def test_help_waits_for_no_heavy_library(run_python):
-    """`lookuplab --help` imports every command for its short help; none may bring these along."""
+def test_help_waits_for_no_command_and_no_heavy_library(run_python):
     script = """
 import sys
 from lookuplab.run.cli import cli
 cli(["--help"], standalone_mode=False)
 print(*sys.modules)"""
+    loaded = {*run_python(script).split()}
     heavy = "torch transformers pandas numpy statsmodels papermill IPython nbformat matplotlib"
-    assert not {*run_python(script).split()} & {*heavy.split()}
+    assert not loaded & {*heavy.split(), "yaml", "sqlite3", "lookuplab.run.notebooks"}
+    assert not [name for name in loaded if name.startswith("lookuplab.run.commands.")]
+
+
+@pytest.mark.parametrize("page", ["claims", "results"])
+def test_a_page_of_finished_runs_waits_for_nothing_that_makes_runs(run_python, page):
+    script = f"""
+import sys
+from lookuplab.run.cli import cli
+cli(["{page}"], standalone_mode=False)
+print("loaded", *sys.modules)"""
+    loaded = {*run_python(script).rpartition("loaded")[2].split()}
+    heavy = "torch transformers scipy statsmodels papermill IPython nbformat jsonschema matplotlib"
+    assert not loaded & {*heavy.split(), "sklearn", "jedi", "rfc3987_syntax"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_of_a_command_how_its_own_help_begins(name):
+    _, command, _ = cli.resolve_command(click.Context(cli), [name])
+    assert " ".join(command.help.split()).startswith(COMMANDS[name][1])
 
 
 def test_no_file_names_a_place_of_one_machine():

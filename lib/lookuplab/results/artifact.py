@@ -11,7 +11,8 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -235,14 +236,19 @@ def read_csv(file: Path) -> pd.DataFrame:
     """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks
     the schema.
     """
-    types = dict.fromkeys(ROW_KEY, str) | dict.fromkeys(NUMBERS, float)
-    empty = {column: [""] for column in NUMBERS}
     try:
-        return pd.read_csv(
-            file, usecols=[*types], keep_default_na=False, na_values=empty, dtype=types
-        )
+        return _frame(file.read_bytes()).copy()
     except (ValueError, OSError) as error:
         raise UserError(f"{file} is not an artifact's CSV: {error}") from error
+
+
+@lru_cache(maxsize=512)  # a page reads each several times
+def _frame(content: bytes) -> pd.DataFrame:
+    types = dict.fromkeys(ROW_KEY, str) | dict.fromkeys(NUMBERS, float)
+    empty = {column: [""] for column in NUMBERS}
+    return pd.read_csv(
+        BytesIO(content), usecols=[*types], keep_default_na=False, na_values=empty, dtype=types
+    )
 
 
 def read_record(place: Path) -> dict[str, Any]:

@@ -41,22 +41,22 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise, product
 from math import inf, nan
 from operator import attrgetter
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
-from scipy.special import ndtr, ndtri  # scipy.stats takes two seconds to import
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.paths import PUBLISHED
 from lookuplab.results import paper
-from lookuplab.results.artifact import NUMBERS, read_csv
+from lookuplab.results.artifact import read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
@@ -72,6 +72,7 @@ DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, UNSIZED, UNCALIBRATED
 )
 SIZES = COVERS, SMALLER, LARGER, IMPRECISE = "covers", "smaller", "larger", "too imprecise to say"
 UNPRINTED = "no printed value"
+REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # of an interval, in standard errors
 ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")
@@ -160,6 +161,22 @@ class Claim:
         rows = read_csv(file) if file.exists() else pd.DataFrame(columns=[*Cell._fields, "metric"])
         found = rows[(rows.condition == asked["condition"]) & (rows.metric == asked["metric"])]
         return found.empty or bool(found.value.min() >= asked["least"])
+
+
+class _Row(NamedTuple):
+    """A row of an artifact; an interval that is missing has no end, or the number itself if it is
+    exact.
+    """
+
+    metric: str
+    model: str
+    condition: str
+    value: float
+    ci_low: float
+    ci_high: float
+    n: float
+    clusters: float
+    paper_value: float
 
 
 class Cell(NamedTuple):
@@ -257,8 +274,7 @@ class JudgedClaim:
         """The same test on the paper's own numbers, where it prints them."""
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
-        rows = paper.values(self.claim.paper, self.claim.artifact)
-        comparisons = _comparisons(self.claim, rows)
+        comparisons = _comparisons(self.claim, _printed(self.claim.paper, self.claim.artifact))
         return tuple(each for each in comparisons if not math.isnan(each.value))
 
     @property
@@ -313,8 +329,16 @@ def load(file: Path = FILE) -> list[Claim]:
     is malformed.
     """
     try:
-        entries = paths.parsed(yaml.safe_load, file.read_bytes())
-    except (OSError, ValueError) as error:
+        return [*_loaded(file, file.read_bytes())]
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error}") from error
+
+
+@cache  # a page asks for them once for each profile
+def _loaded(file: Path, content: bytes) -> list[Claim]:
+    try:
+        entries = paths.parsed(yaml.safe_load, content)
+    except ValueError as error:
         raise UserError(f"cannot read {file}: {error}") from error
     claims: dict[str, Claim] = {}
     floors: dict[str, Floor] = {}
@@ -355,8 +379,13 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); in the
     profile of published answers, on the artifact that ``Claim.published`` names.
     """
+    rows = cache(lambda file: _rows(read_csv(file)))
     trained = folder / "mini" / "arms.csv"
-    rows = dict([*read_csv(trained).groupby("model")]) if trained.exists() else {}
+    asked_arms = rows(trained) if trained.exists() else []
+    trained_arms = {
+        name: [row for row in asked_arms if row.model == name]
+        for name in sorted(_models(asked_arms))
+    }
     found: dict[str, JudgedClaim] = {}
     same: dict[Any, str] = {}
     for claim in claims:
@@ -371,12 +400,12 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         if not file.exists():
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
-        judged = judge(claim, read_csv(file), weak_models(claim, folder))
+        judged = _judged(claim, rows(file), weak_models(claim, folder))
         is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
             counted_as = twin
-        arms = ((name, judge(claim, asked)) for name, asked in rows.items())
+        arms = ((name, _judged(claim, asked)) for name, asked in trained_arms.items())
         asked_of = {name: other for name, other in arms if other.numbers}
         found[claim.id] = replace(judged, counted_as=counted_as, arms=asked_of)
     return list(found.values())
@@ -389,7 +418,8 @@ def weak_models(claim: Claim, folder: Path) -> set[str]:
         return set()
     if not (file := folder / claim.paper / f"{floor.artifact}.csv").exists():
         return set()
-    rows = read_csv(file).query("metric == @floor.metric and condition in @floor.conditions")
+    rows = read_csv(file)
+    rows = rows[(rows.metric == floor.metric) & rows.condition.isin(floor.conditions)]
     best = rows.groupby("model").ci_low.max()
     return set(best.index[best < floor.below])
 
@@ -400,9 +430,13 @@ def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> Judg
 
     ``weak`` models, and pairs of them, do not count: only the others decide, if there are any.
     """
-    strong = frame[[not {*weak}.issuperset(str(name).split(" - ")) for name in frame.model]]
-    at_floor = len(strong) < len(frame) and not strong.model.any()
-    return JudgedClaim(claim, _comparisons(claim, frame if at_floor else strong), at_floor)
+    return _judged(claim, _rows(frame), weak)
+
+
+def _judged(claim: Claim, rows: list[_Row], weak: Collection[str] = ()) -> JudgedClaim:
+    strong = [row for row in rows if not {*weak}.issuperset(row.model.split(" - "))]
+    at_floor = len(strong) < len(rows) and not any(row.model for row in strong)
+    return JudgedClaim(claim, _comparisons(claim, rows if at_floor else strong), at_floor)
 
 
 def number(value: float) -> str:
@@ -471,13 +505,9 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
     return {family: sorted(members) for family, members in families.items()}
 
 
-def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
-    """The claim's inequalities, compared on the rows of its metric.
-
-    Models that have none of the claim's conditions (a control, say) are skipped.
-    """
-    metric = claim.test["metric"]
-    frame = frame.reindex(columns=["metric", *Cell._fields, *NUMBERS])
+def _rows(frame: pd.DataFrame) -> list[_Row]:
+    """A tidy frame's rows, which are compared many times, without what pandas takes for each."""
+    frame = frame.reindex(columns=list(_Row._fields))
     # a count is exact; an estimate without an interval could be anything
     is_exact = frame.clusters.isna()
     ends = {
@@ -485,30 +515,48 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
         "ci_high": frame.value.where(is_exact, inf),
     }
     frame = frame.fillna({"model": "", "condition": "", **ends})
-    rows = frame[frame.metric == metric]
-    models = list(rows.model.unique())
+    return [_Row(*row) for row in frame.itertuples(index=False, name=None)]
+
+
+@cache
+def _printed(paper_: str, artifact: str) -> list[_Row]:
+    return _rows(paper.values(paper_, artifact))
+
+
+def _models(rows: Iterable[_Row]) -> list[str]:
+    return [*dict.fromkeys(row.model for row in rows)]
+
+
+def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
+    """The claim's inequalities, compared on the rows of its metric.
+
+    Models that have none of the claim's conditions (a control, say) are skipped.
+    """
+    metric = claim.test["metric"]
+    rows = [row for row in table if row.metric == metric]
+    models = _models(rows)
     # also a model that lacks the metric, unless it is one of pairs of models: not measured must not
     # decide the claim
     if any(" - " not in model for model in models):
-        single = [model for model in frame.model if " - " not in model]
+        single = [model for model in _models(table) if " - " not in model]
         conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}
-        has_one = set(frame.model[frame.condition.isin(conditions)])
+        has_one = {row.model for row in table if row.condition in conditions}
         models = [m for m in dict.fromkeys([*models, *single]) if m in has_one] or models
-    numbers = {Cell(row.model, row.condition): _number(row) for row in rows.itertuples()}
+    numbers = {Cell(row.model, row.condition): _number(row) for row in rows}
     change = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
-    changes = _changes(frame[frame.metric.isin(change)])
+    changes = _changes(row for row in table if row.metric in change)
     printed = claim.test.get("printed")
     return tuple(_compare(each, numbers, changes, printed) for each in inequalities(claim, models))
 
 
-def _changes(rows: pd.DataFrame) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
+def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
     """The paired changes of an artifact, by new and old cell, and reversed by old and new.
 
     A row names two conditions of one model, or two models under one condition. One that names
     neither is the change from the base.
     """
     changes: dict[tuple[Cell, ...], tuple[Rate, str]] = {}
-    for row in rows.itertuples():
+    for row in rows:
         models, conditions = row.model.split(" - "), row.condition.split(" - ")
         if len(models) == len(conditions) == 1:
             conditions.append("/".join(["base", *row.condition.split("/")[1:]]))
@@ -567,10 +615,10 @@ def _p_value(distance: float, side: float) -> float:
     """
     if side == 0 or math.isinf(distance):  # exact, or an open end
         return float(distance <= 0)
-    return float(ndtr(ndtri(TAIL_PROBABILITY) * distance / side))
+    return math.erfc(REACH * distance / side / math.sqrt(2)) / 2
 
 
-def _number(row: Any, of: str = "") -> tuple[Rate, str, float]:
+def _number(row: _Row, of: str = "") -> tuple[Rate, str, float]:
     """Our number, its n in words, and the paper's number."""
     within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
     n = "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"

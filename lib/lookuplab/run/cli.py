@@ -1,15 +1,71 @@
-"""The command line: all commands by name. Each is a function in ``lookuplab.run.commands``."""
+"""The command line: all commands by name. Each is a function in ``lookuplab.run.commands``, which
+is imported when it is asked for.
+"""
 
 import os
+from importlib import import_module
 
 import click
 
 import lookuplab
-from lookuplab.run.commands import HELP, Group, data, results, run, score, store, train
+from lookuplab.run.commands import HELP, Group
 from lookuplab.work.stopping import stoppable
 
+# command: its module, and what --help says of it (a test holds it to the docstring)
+COMMANDS = {
+    "audit": (
+        "run",
+        "Make a sample of the record's answers and judgements anew, and compare them one by one.",
+    ),
+    "claims": ("results", "Check the papers' claims against our runs."),
+    "data": (
+        "data",
+        "List and fetch the downloads named in data/sources.toml; count",
+    ),
+    "draw": (
+        "run",
+        "Redraw the pictures and rewrite the result sentences from the artifacts' CSVs.",
+    ),
+    "list": ("run", "Print each notebook (of PAPER) with its title in a line."),
+    "report": (
+        "results",
+        "Build a static site of the last runs in runs/report and print the path of its front page.",
+    ),
+    "reproduce": (
+        "run",
+        "Execute every notebook of PAPER (without PAPER, of all papers)",
+    ),
+    "results": (
+        "results",
+        "Print the page RESULTS.md: each notebook's question, method, picture, result",
+    ),
+    "run": ("run", "Execute one notebook under a profile and keep the executed copy under runs/."),
+    "score": ("score", "Judge completions that were generated elsewhere."),
+    "status": ("run", "List every notebook with its state, tables and figures."),
+    "store": ("store", "Bring together what machines have answered."),
+    "sweep": ("run", "Execute one notebook for every combination of the given values."),
+    "train": ("train", "Fine-tune any model for ToolGen."),
+    "verify": (
+        "results",
+        "Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers.",
+    ),
+}
 
-@click.group(cls=Group, context_settings=HELP)
+
+class Commands(Group):
+    """Commands that are imported when they are asked for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, others = super().resolve_command(ctx, args)
+        if name in COMMANDS:
+            module = import_module(f"lookuplab.run.commands.{COMMANDS[name][0]}")
+            command = getattr(module, "list_notebooks" if name == "list" else name)
+        return name, command, others
+
+
+@click.group(cls=Commands, context_settings=HELP)
 @click.version_option(lookuplab.__version__, prog_name="lookuplab")
 def cli() -> None:
     """What happens when a code model may look something up? Three papers as notebooks.
@@ -21,12 +77,8 @@ def cli() -> None:
     """
 
 
-for command in (
-    *(run.run, run.reproduce, run.audit, run.sweep, run.status, run.draw, run.list_notebooks),
-    *(data.data, store.store, score.score, train.train),
-    *(results.verify, results.claims, results.results, results.report),
-):
-    cli.add_command(command)
+for name, (_, text) in COMMANDS.items():
+    cli.add_command(click.Command(name, help=text))
 
 
 def main() -> None:

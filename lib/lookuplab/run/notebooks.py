@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -190,7 +190,7 @@ def read(path: Path) -> Notebook:
     drawing += [source for source, tags in cells if "draw" in tags]
     orders = paths.NOTEBOOKS / "order.yaml"
     id = f"{path.parent.name}/{path.stem}"
-    groups = yaml.safe_load(orders.read_text("utf-8")) if orders.is_file() else {}
+    groups = _groups(orders.read_text("utf-8")) if orders.is_file() else {}
     order = next((order for order, names in groups.items() if id in names), "any")
     ids = tuple(id for id, _ in artifacts)
     title = next((head.strip().split("\n")[0] for head in heads if head.startswith("# ")), "")
@@ -223,6 +223,11 @@ def _artifacts(source: str, path: Path) -> Iterator[tuple[str, ast.Assign]]:
             f"{path}: cannot read the names of every artifact; write "
             'artifact = Artifact("paper", "name", profile), with plain texts'
         )
+
+
+@cache
+def _groups(orders: str) -> dict[str, list[str]]:
+    return dict(yaml.safe_load(orders))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from lookuplab.run.notebooks import (
     profile_names,
 )
 
+KEY = ["model", "condition", "metric"]
 PAGES = Path(__file__).with_name("pages")
 REAL = (paths.PUBLISHED, "gemma")  # profiles whose models others trained
 
@@ -97,8 +98,8 @@ class Run:
     def __init__(self, profile: Profile):
         self.profile = profile
         self.figures = profile.figures
-        words = yaml.safe_load((paths.PAPER / "results.yaml").read_text("utf-8"))
-        self.words: dict[str, Any] = words if profile.name == "mini" else {}
+        words = (paths.PAPER / "results.yaml").read_text("utf-8")
+        self.words: dict[str, Any] = yaml.safe_load(words) if profile.name == "mini" else {}
         concerned = {claim.artifact_id for claim in claims.load()}
 
         def position(notebook: Notebook) -> tuple[bool, bool]:
@@ -188,11 +189,14 @@ def filled(text: str, place: Path, column: str = "value") -> str:
     KeyError for a number that does not exist.
     """
     rows = read_csv(place.with_suffix(".csv"))
-    cells = rows.set_index(["model", "condition", "metric"])[column]
+    cells = dict(zip(rows[KEY].itertuples(index=False, name=None), rows[column], strict=True))
 
     def number(match: re.Match[str]) -> str:
         *cell, metric = match[1].split("|")
-        value = cells[*cell, metric] if cell[1:] else cells.xs(metric, level=2).agg(cell[0])
+        if cell[1:]:
+            value = cells[*cell, metric]
+        else:
+            value = rows.set_index("metric")[column].loc[[metric]].agg(cell[0])
         return format(value, match[2] or ".1f")
 
     return re.sub(r"\{([^:}]+):?([^}]*)\}", number, text)

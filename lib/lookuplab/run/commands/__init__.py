@@ -18,7 +18,6 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice, explained
-from lookuplab.run.notebooks import fitted
 from lookuplab.work.lock import alone
 from lookuplab.work.stopping import stoppable
 
@@ -147,6 +146,8 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     """A copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
     UserError.
     """
+    from lookuplab.run.notebooks import fitted
+
     changed = {}
     for name, text in pairs(texts).items():
         check_choice("the setting", name, vars(defaults))

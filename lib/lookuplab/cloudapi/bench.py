@@ -71,10 +71,12 @@ def shown_tokens(
         begin = end
         end += len(piece)
         if end > offset + start:
-            shown.append((piece, math.exp(logprob), begin < offset + stop))
-    of_name = sum(counts for *_, counts in shown)
+            counts = begin < offset + stop
+            if not counts and (after := after - 1) < 0:
+                break
+            shown.append((piece, math.exp(logprob), counts))
     # no end-of-text after the name
-    return [token for token in shown[: of_name + after] if token[0] or token[2]]
+    return [token for token in shown if token[0] or token[2]]
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:

@@ -12,6 +12,7 @@ a replacement field (allowed from Python 3.12) ends the string.
 """
 
 import re
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from lookuplab.models.completions import visible
@@ -87,6 +88,7 @@ class CallExtent(NamedTuple):
         return self.impossible or self.end is not None
 
 
+@lru_cache(maxsize=10_000)  # both a judgement and a confidence ask; models repeat answers
 def call_extent(text: str) -> CallExtent:
     """The first call of a text, as far as it has arrived. What follows the end of the call is
     ignored.

@@ -7,13 +7,15 @@ lemmatised: spaCy's English model is not on any package registry.
 """
 
 import json
+import math
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache, reduce
+from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ from lookuplab.retrieval.metrics import Floats
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+K1, B, EPSILON = 1.5, 0.75, 0.25  # of BM25, rank-bm25's defaults
 STOP_WORDS = frozenset(
     """
     a an the this that these those it its i me my we our you your he she they them their there here
@@ -56,7 +59,7 @@ WORDS = {
 }
 # of a cosine: further digits are float32 noise, which would separate equal texts that should tie
 DIGITS = 6
-BATCH = 256  # queries scored at once: limits the memory to BATCH x documents numbers
+BATCH, SCORES = 256, 30_000_000  # queries scored at once, and what limits their memory: scores
 WEIGHTS = (0.3, 0.4, 0.5)  # of the ensemble
 # differs from gensim's defaults: nokia/codesearch's settings, and fastText's own for a skip-gram
 FASTTEXT = {
@@ -150,7 +153,8 @@ class Ranker(ABC):
         order of ids.
         """
         texts = list(queries.values())
-        batches = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
+        size = min(BATCH, SCORES // len(self.ids) + 1)
+        batches = (texts[start : start + size] for start in range(0, len(texts), size))
         scores = (line for batch in batches for line in self.scores_of(batch))
         ranked = ([self.ids[at] for at in best(line, k)] for line in scores)
         return dict(zip(queries, ranked, strict=True))
@@ -167,7 +171,7 @@ def best(scores: Floats, k: int) -> Floats:
 class Bm25(Ranker):
     """Okapi BM25 over ``documents`` (id -> words), with the same numbers as rank-bm25.
 
-    Each query word is scored once, for the documents that contain it, instead of scoring all
+    Each word of the documents is scored once, for those that contain it, instead of scoring all
     documents for every query.
     ``words`` splits a query into words; a word that occurs twice counts twice. Raises UserError if
     no document has a word.
@@ -178,25 +182,44 @@ class Bm25(Ranker):
         documents: Mapping[str, Sequence[str]],
         words: Callable[[str], Iterable[str]] = query_words,
     ):
-        from rank_bm25 import BM25Okapi
-
         self.ids = sorted(documents)
         self.words = words
         if not any(documents.values()):
             raise Wordless(f"nothing to search: {len(documents)} documents without a single word")
-        okapi = BM25Okapi([documents[name] for name in self.ids])
-        self.holders: dict[str, list[int]] = defaultdict(list)
-        for at, counts in enumerate(okapi.doc_freqs):
-            for word in counts:
-                self.holders[word].append(at)
-        self.scored = cache(lambda word: okapi.get_batch_scores([word], self.holders[word]))
+        # a word's number is its place among all words in the order in which they are met
+        self.numbers: dict[str, int] = {}
+        number = self.numbers.setdefault
+        lengths = np.array([len(documents[name]) for name in self.ids])
+        every = chain.from_iterable(documents[name] for name in self.ids)
+        met = np.fromiter((number(word, len(self.numbers)) for word in every), np.int64)
+        # its postings, one after another: each document that holds it, and its score there
+        holders = np.repeat(np.arange(len(lengths)), lengths)
+        pairs, counts = np.unique(met * len(lengths) + holders, return_counts=True)
+        word, holder = np.divmod(pairs, len(lengths))
+        self.starts = np.searchsorted(word, np.arange(len(self.numbers) + 1))
+        weights = _weights(np.diff(self.starts).tolist(), len(lengths))
+        # in rank-bm25's order of operations, so that the last bits are the same
+        scale = K1 * (1 - B + B * lengths / lengths.mean())
+        self.holders = holder.astype(np.int32)
+        self.scored = weights[word] * (counts * (K1 + 1) / (counts + scale[holder]))
 
     def scores_of(self, queries: Sequence[str]) -> Floats:
         scores = np.zeros((len(queries), len(self.ids)))
         for line, query in zip(scores, queries, strict=True):
             for word in self.words(query):
-                line[self.holders[word]] += self.scored(word)
+                if (number := self.numbers.get(word)) is not None:
+                    own = slice(self.starts[number], self.starts[number + 1])
+                    line[self.holders[own]] += self.scored[own]
         return scores
+
+
+def _weights(holders: list[int], documents: int) -> Floats:
+    """Each word's weight from the number of documents that hold it, as rank-bm25 has it: a negative
+    one, of a word in more than half of them, becomes EPSILON of the mean.
+    """
+    weights = [math.log(documents - n + 0.5) - math.log(n + 0.5) for n in holders]
+    least = EPSILON * (reduce(add, weights) / len(weights))  # sum() rounds otherwise
+    return np.array([least if weight < 0 else weight for weight in weights])
 
 
 @dataclass

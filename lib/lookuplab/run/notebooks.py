@@ -202,6 +202,8 @@ def _artifacts(source: str, path: Path) -> Iterator[tuple[str, ast.Assign]]:
 
     Raises UserError for a name that cannot be known without running the notebook.
     """
+    if "Artifact" not in source:
+        return
     try:
         tree = paths.parsed(ast.parse, _MAGIC.sub("", source))
     except ValueError:  # not Python (a cell magic), or it fails when it runs

@@ -32,7 +32,7 @@ or the difference of two, on the claimed side of a bound?
 printed value*; *too imprecise to say* if it does but its half-width is not below that number.
 
 No fact is counted twice: a claim with the same numbers as an earlier one, or that follows from one
-that holds, is shown and not counted (data/paper/implied.py looks for those).
+that holds, is shown and not counted.
 
 Nothing is rendered here: ``run.report`` has the pages.
 """

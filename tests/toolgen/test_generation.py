@@ -71,8 +71,8 @@ def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
     assert offer_rows({("m", "x"): done})[0]["value"] == 100  # percent of the calls answered
 
 
-def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leaves_the_row_free(
-    tmp_path, functions
+def test_a_question_that_is_lost_twice_costs_one_function_and_an_error_of_jedi_s_leaves_it_free(
+    tmp_path, functions, capsys
 ):
     model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, "nothere", END)
     answers = [ToolAnswer(failure=reason) for reason in ("error in Jedi: KeyError", "timed out")]
@@ -80,8 +80,20 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
         done = write(model, functions[:1], JediTool(1))
         assert list(questions_of(done).failure) == ["error in Jedi: KeyError"]
         assert text_of(done) == "    self.nothere"
-        with pytest.raises(UserError, match=r"lost twice .timed out."):
-            write(model, functions[:1], JediTool(1))
+    asked = []
+
+    def times_out(*question):
+        asked.append(question)
+        return ToolAnswer(failure="timed out" if len(asked) == 1 else "error in Jedi: KeyError")
+
+    with patch.object(JediTool, "complete", times_out):
+        done = write(model, functions, JediTool(1), store=tmp_path / "s.sqlite")
+        [lost] = done.model.lost
+        assert {*done.completions} == {one.id for one in functions} - {lost} and len(functions) > 1
+        assert done.predictions[lost] == ""
+        assert f"1 of {len(functions)} functions have no answer ({lost})" in capsys.readouterr().err
+        again = write(model, functions, JediTool(1), store=tmp_path / "s.sqlite")
+        assert {*again.completions} == {one.id for one in functions} and not again.model.lost
 
 
 def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, functions, tool):

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
+class Lost(UserError):
+    """A row cannot go on, because what it asks has failed; others can."""
+
+
 class Constraint(Protocol):
     """Constrains one row. It may be idle at first and become active in the middle of the row.
 

@@ -24,10 +24,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from lookuplab.errors import UserError
 from lookuplab.models.batch import Batch, decoder_start
 from lookuplab.models.completions import Batches, Completion, Decoding, Prompt, Work
-from lookuplab.models.constraint import Constraint
+from lookuplab.models.constraint import Constraint, Lost
 from lookuplab.models.names import table_name
 from lookuplab.models.store import NOT_NUMBERS
 from lookuplab.models.tokens import TAIL, decoded, speller
+from lookuplab.work.progress import say
 
 if TYPE_CHECKING:
     from lookuplab.models.local import LocalModel
@@ -50,7 +51,8 @@ def decode_rows(
     A batch has at most ``batch_size`` rows, on a CPU also ``CPU_TOKENS`` of prompts, padding
     included. If memory runs out, the batch is halved and repeated, and later ones are no larger;
     UserError if a single row does not fit. The order is fixed and results are whole batches, so an
-    interrupted run resumes with the same batches on a CPU; on GPUs they may differ.
+    interrupted run resumes with the same batches on a CPU; on GPUs they may differ. A row that its
+    tool has lost (``constraint.Lost``) is said and left out.
 
     No row enters a running batch. Its cache is one tensor in each layer, whose rows end in the same
     column: to let a row in is to copy and pad every layer, and its answer's last digits would
@@ -83,10 +85,21 @@ def decode_rows(
         else:
             at += len(batch)
             model.work.new_tokens += sum(len(row.tokens) for row in batch)
-            yield [row.completion() for row in batch]
+            yield [*_whole(batch)]
             continue
         # outside the except block, so that the failed batch's tensors are free
         clear_device_cache(garbage_collection=True)
+
+
+def _whole(ended: list["DecodingRow"]) -> Iterator[Completion]:
+    """The completions of rows that have ended, but for those that their tool has lost."""
+    for row in ended:
+        try:
+            if row.lost:
+                raise row.lost
+            yield row.completion()
+        except Lost as lost:
+            say(f"left out: {lost}")
 
 
 @torch.inference_mode()
@@ -104,7 +117,11 @@ def _decode(
         gates = [math.inf] * len(rows)
         for i, row in enumerate(rows):
             if row.constraint and not row.finish_reason:
-                allowed = row.constraint.restrict(logits[i])
+                try:
+                    allowed = row.constraint.restrict(logits[i])
+                except Lost as lost:
+                    row.lost, row.finish_reason = lost, "lost"
+                    continue
                 if allowed:
                     scores = scores.clone() if scores is logits else scores
                     scores[i], gates[i] = allowed
@@ -153,6 +170,7 @@ class DecodingRow:
         self.over = decoding.stopper()
         self.spell = speller(tokenizer, self.tail)
         self.constraint = self.make_constraint()
+        self.lost: Lost | None = None
         self.margin = math.inf
         self.finish_reason = ""
         self.tokens: list[int] = []

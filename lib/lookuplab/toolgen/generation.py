@@ -22,6 +22,7 @@ from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool, conten
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
+from lookuplab.work.progress import say
 
 # the package's 128 tokens of code, plus marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
@@ -33,7 +34,8 @@ class ToolModel:
     and batch.
 
     It answers the prompts of ``prompts`` for ``functions``. Raises UserError for a model behind an
-    endpoint, and if marks are the trigger but the model has none.
+    endpoint, and if marks are the trigger but the model has none. ``lost`` are the functions of
+    which Jedi has lost a question twice: they have no answer.
     """
 
     model: LocalModel
@@ -44,6 +46,7 @@ class ToolModel:
     def __post_init__(self) -> None:
         self.name = self.model.name
         self.chat = self.model.chat
+        self.lost = set[str]()
         if not isinstance(self.model, LocalModel):
             raise UserError(
                 f"{self.name}: an endpoint cannot ask a tool between two tokens; use a local model"
@@ -91,8 +94,12 @@ class ToolModel:
 
             return self.use.constraint(self.vocabulary, before, request)
 
+        left = {(prompt.id, sample) for prompt, sample in requests}
         with ThreadPoolExecutor(self.tool.workers) as threads:
-            yield from self.model.generate(requests, decoding, constrain)
+            for batch in self.model.generate(requests, decoding, constrain):
+                left -= {(one.id, one.sample) for one in batch}
+                yield batch
+        self.lost |= {id for id, _ in left}
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Log-probabilities of given continuations, which need no tool."""
@@ -102,7 +109,7 @@ class ToolModel:
 @dataclass(frozen=True)
 class Generations:
     """What the ``model`` wrote, by function id; a function whose prompt does not fit into its
-    context has no completion.
+    context, or of which Jedi has lost a question, has no completion.
     """
 
     model: ToolModel
@@ -130,12 +137,24 @@ def generate(
 
     Answers are stored and resumed as in ``models.complete``; if a repository's Python
     files change, its functions are generated again. A function whose prompt does not fit into the
-    model's context gets no answer.
+    model's context gets no answer; nor does one of which Jedi loses a question twice, with a
+    warning.
     """
     tooled = ToolModel(model, functions, tool, use)
     context = model.context or math.inf
     prompts = [
         prompt for prompt in tooled.prompts() if len(model.prompt_ids(prompt.text)) < context
     ]
-    completions = complete(tooled, prompts, decoding, store, progress)
+    try:
+        completions = complete(tooled, prompts, decoding, store, progress)
+    except UserError:
+        if not tooled.lost:
+            raise
+        say(
+            f"warning: {model.name}: {len(tooled.lost)} of {len(prompts)} functions have no "
+            f"answer ({', '.join(sorted(tooled.lost))}): a question to Jedi was lost twice; see to "
+            "less other work, and run it again: only they are asked"
+        )
+        others = [prompt for prompt in prompts if prompt.id not in tooled.lost]
+        completions = complete(tooled, others, decoding, store, progress)
     return Generations(tooled, {completion.id: completion for completion in completions})

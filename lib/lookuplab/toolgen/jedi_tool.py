@@ -10,7 +10,7 @@ import keyword
 import re
 from pathlib import Path
 
-from lookuplab.errors import UserError
+from lookuplab.models.constraint import Lost
 from lookuplab.paths import folder_hash
 from lookuplab.python_sources import python_files
 from lookuplab.toolgen.analysers import ITS_OWN, WorkerLost, ask_worker
@@ -117,16 +117,13 @@ def ask_tool(
 ) -> ToolAnswer:
     """TOOL-COMPLETE after what has been ``written`` of a function (see ``unsaved``).
 
-    Raises UserError for a question that is lost twice, unless Jedi itself fails on this code: a
-    machine must not change an answer.
+    Raises Lost for a question that is lost twice, unless Jedi itself fails on this code: a machine
+    must not change an answer.
     """
     place = unsaved(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *place)
     if answer.failure and not answer.failure.startswith(ITS_OWN):
-        raise UserError(
-            f"{function.id}: a question to Jedi was lost twice ({answer.failure}); finished "
-            "functions are kept: mend what is named, or see to less other work, and run it again"
-        )
+        raise Lost(f"{function.id}: a question to Jedi was lost twice ({answer.failure})")
     return answer
 
 

@@ -14,12 +14,16 @@ MEASURES = {"mrr_at_20": (reciprocal_rank, 20), "success_at_3": (success_at, 3)}
 def found_rows(
     rankers: Mapping[str, Ranker], queries: Sequence[Query], corpus: str
 ) -> list[dict[str, Any]]:
-    """The mean of each measure and ranker over the queries, each a cluster of its own."""
+    """The mean of each measure and ranker over the queries, each a cluster of its own, and the
+    share of the queries that ties decide.
+    """
     texts = {query.id: query.text for query in queries}
     relevant = {query.id: query.relevant for query in queries}
     rows = []
     for name, ranker in rankers.items():
-        found = ranker.rank(texts, 20)
-        for measure, (of, depth) in MEASURES.items():
-            rows.append(row(corpus, name, measure, rate(of(found, relevant, depth), [*texts])))
+        found = ranker.places(texts, relevant, 20)
+        found.tell(name)
+        values = {measure: of(found, depth) for measure, (of, depth) in MEASURES.items()}
+        for measure, numbers in {**values, "undecided": found.undecided}.items():
+            rows.append(row(corpus, name, measure, rate(numbers, [*texts])))
     return rows

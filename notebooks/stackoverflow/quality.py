@@ -22,20 +22,22 @@ MEASURES = {
     "ndcg_at_10": (ndcg_at, 10, of_score_change),
 }
 
+UNDECIDED = "undecided"
+
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
-    """One row per ranker and query: columns ranker, query and the MEASURES, each from 0 to 1."""
-    texts, relevant = (
-        {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant")
+    """One row per ranker and query: columns ranker, query, the MEASURES, each from 0 to 1, and
+    UNDECIDED, 1 if ties decide them; says for how many queries they do.
+    """
+    texts, relevant, hidden = (
+        {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant", "hidden")
     )
-    depth = DEPTH + max((len(query.hidden) for query in queries), default=0)
     parts = []
     for name, ranker in rankers.items():
-        found = ranker.rank(texts, depth)
-        for query in queries:
-            shown = [document for document in found[query.id] if document not in query.hidden]
-            found[query.id] = shown[:DEPTH]
-        values = {key: 1.0 * of(found, relevant, k) for key, (of, k, _) in MEASURES.items()}
+        found = ranker.places(texts, relevant, DEPTH, hidden)
+        found.tell(name)
+        values = {key: of(found, k) for key, (of, k, _) in MEASURES.items()}
+        values |= {UNDECIDED: 1.0 * found.undecided}
         parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
     return pd.concat(parts, ignore_index=True)
 
@@ -46,8 +48,8 @@ def quality_rows(
     pairs: Iterable[tuple[str, str]] = (),
     clusters: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """The mean of each measure and ranker with its 95% interval over queries, as an artifact's
-    rows.
+    """The mean of each measure and ranker with its 95% interval over queries, and the share of
+    queries that ties decide (UNDECIDED), as an artifact's rows.
 
     For pairs of rankers also the first minus the second, query by query: metric
     ``<measure>_change``, condition ``FIRST
@@ -59,7 +61,7 @@ def quality_rows(
     table = values.pivot(index="query", columns="ranker")
     groups = table.index.map(clusters or str)
     found = []
-    for name, measure in product(values.ranker.unique(), MEASURES):
+    for name, measure in product(values.ranker.unique(), [*MEASURES, UNDECIDED]):
         found.append(row(model, name, measure, rate(table[measure, name], groups)))
     for (one, other), measure in product(dict.fromkeys(pairs) if len(values) else (), MEASURES):
         kind = MEASURES[measure][2]

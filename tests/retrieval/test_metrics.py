@@ -1,9 +1,18 @@
 """Ranking measures on queries that can be worked out by hand."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
-from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
+from lookuplab.retrieval.metrics import (
+    listed,
+    ndcg_at,
+    places,
+    recall_at,
+    reciprocal_rank,
+    success_at,
+)
 
 RANKINGS = dict.fromkeys(("q1", "q2", "q3"), "abc")
 # in another order: values are matched by id
@@ -25,4 +34,32 @@ SECOND, THIRD = 1 / np.log2(3), 1 / 2  # a document's worth at these ranks
     ],
 )
 def test_measures_by_hand(measure, k, values):
-    assert 1.0 * measure(RANKINGS, RELEVANT, k) == pytest.approx(values)
+    assert measure(listed(RANKINGS, RELEVANT, 20), k) == pytest.approx(values)
+
+
+@pytest.mark.parametrize("measure", [success_at, recall_at, reciprocal_rank, ndcg_at])
+@pytest.mark.parametrize("relevant", ["a", "f", "be", "cd", "bcde", "abcdef"])
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 20])
+def test_equal_scores_give_the_mean_over_all_orders(measure, relevant, k):
+    scores = {"a": 2, "b": 1, "c": 1, "d": 1, "e": 0, "f": 0}
+    orders = {"".join(order) for order in permutations(scores)}
+    orders = [order for order in orders if sorted(order, key=scores.get, reverse=True) == [*order]]
+    each = listed({one: one for one in orders}, dict.fromkeys(orders, relevant), 20)
+    at = ["abcdef".index(name) for name in relevant]
+    tied = places([(np.array([*scores.values()], float), at, len(at))], 20)
+    assert len(orders) == 3 * 2 * 2
+    assert measure(tied, k) == pytest.approx([measure(each, k).mean()])
+
+
+@pytest.mark.parametrize("relevant", range(4))
+def test_a_ranker_that_scores_everything_alike_gets_the_expected_value_whatever_ids_are(relevant):
+    found = places([(np.zeros(4), [relevant], 1)], 20)
+    assert reciprocal_rank(found, 20) == pytest.approx([(1 + 1 / 2 + 1 / 3 + 1 / 4) / 4])
+    assert success_at(found, 3) == pytest.approx([0.75])
+    assert found.undecided.all()
+
+
+def test_documents_that_are_not_ranked_and_relevant_ones_that_do_not_exist_are_never_found():
+    found = places([(np.array([-np.inf, 0.0, 1.0]), [0, 1], 3)], 20)
+    assert recall_at(found, 20) == pytest.approx([1 / 3])
+    assert reciprocal_rank(found, 20) == pytest.approx([1 / 2]) and not found.undecided.any()

@@ -84,3 +84,18 @@ def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(writt
     assert relevant == {"1": ("lib.sort",), "3": ("lib.mean", "lib.sort")}
     with pytest.raises(UserError, match="line 2 is no problem"):
         pages(written_file({"problem_id": 1, "docs": [page]}, {"problem_id": 2}))
+
+
+def test_relevant_ids_that_no_snippet_has_are_said_and_out_of_the_rate(capsys):
+    snippets = [corpus.Snippet(id, "d", "c", "", "") for id in "ab"]
+    wanted = [("a", "x"), ("y", "z", "w"), ("b",)]
+    asked = [corpus.Query(str(at), "q", ids) for at, ids in enumerate(wanted)]
+    left = corpus.answerable(asked, snippets)
+    assert [(one.id, one.relevant) for one in left] == [("0", ("a",)), ("2", ("b",))]
+    assert capsys.readouterr().err == (
+        "warning: queries: 4 of 6 relevant ids are not in the corpus (x, y, z, ...); "
+        "left out: 1 of 3 queries\n"
+    )
+    assert corpus.answerable(left, snippets) == left and not capsys.readouterr().err
+    with pytest.raises(UserError, match=r"3 of 3 relevant ids are not in the corpus \(y, z, w\)"):
+        corpus.answerable(asked[1:2], snippets)

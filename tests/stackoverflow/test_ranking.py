@@ -11,6 +11,7 @@ from lookuplab.errors import UserError
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Query, Snippet
+from lookuplab_notebooks.own.found_rows import found_rows
 from lookuplab_notebooks.own.ties import undecided
 from lookuplab_notebooks.stackoverflow.documents import questions
 from lookuplab_notebooks.stackoverflow.quality import MEASURES, measured, quality_rows
@@ -75,7 +76,23 @@ def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_quer
     assert found["good", "success_at_1"] == pytest.approx(2 / 3)
     assert found["bad", "recall_at_3"] == pytest.approx((1 + 1 + 1 / 2) / 3)
     assert found["good - bad", "mrr_at_20_change"] == pytest.approx((1 / 2 + 1 / 6 + 0) / 3)
-    assert len(rows) == 3 * len(MEASURES) and (rows.n == 3).all()
+    assert len(rows) == 3 * len(MEASURES) + 2 and (rows.n == 3).all()
+
+
+@pytest.mark.parametrize("relevant", ["a", "e"])
+def test_a_ranker_that_knows_nothing_is_undecided_and_said(relevant, capsys):
+    class Equal(Given):
+        def scores_of(self, queries):
+            return np.zeros((len(queries), 5))
+
+    asked = [Query(str(at), str(at), (relevant,)) for at in range(3)]
+    rows = found_rows({"equal": Equal(0), "best": Given(-9)}, asked, "tiny")
+    values = {(one["condition"], one["metric"]): one["value"] for one in rows}
+    assert values["equal", "success_at_3"] == pytest.approx(3 / 5)
+    assert values["equal", "undecided"] == 1 and values["best", "undecided"] == 0
+    assert "equal: 3 of 3 queries undecided" in (said := capsys.readouterr().out)
+    assert "best" not in said
+    assert measured({"equal": Equal(0)}, asked).undecided.tolist() == [1, 1, 1]
 
 
 def test_documents_that_are_hidden_from_a_query_are_not_ranked_for_it():

@@ -1,65 +1,124 @@
 """How good rankings are: one value per query, so that the caller can average and compare query by
 query.
 
-``rankings`` maps query ids to document ids, best first, without duplicates; ``relevant`` maps query
-ids to their relevant documents, at least one each. Values are in the order of ``rankings``.
+Documents with equal scores have no order. Each measure is its expected value over all their orders
+(McSherry and Najork 2008, "Computing information retrieval performance measures efficiently in the
+presence of tied scores"), never that of their ids or of a file.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Rankings = Mapping[str, Sequence[str]]
-Relevant = Mapping[str, Collection[str]]
 Floats = NDArray[Any]
 
 
-def success_at(rankings: Rankings, relevant: Relevant, k: int) -> Floats:
-    """Whether any relevant document is in the top k, (n,) booleans.
+class Places(NamedTuple):
+    """Where the relevant documents of n queries stand in rankings of depth k.
+
+    each: (n, k) the probability that the document at a rank is relevant. first: (n, k) that it is
+    the first relevant one. relevant: (n,) the number of relevant documents, at least 1.
+    """
+
+    each: Floats
+    first: Floats
+    relevant: Floats
+
+    @property
+    def undecided(self) -> Floats:
+        """Whether ties decide what the ranking is worth, (n,) booleans."""
+        return ((self.each > 0) & (self.each < 1)).any(axis=1)
+
+    def tell(self, name: str) -> None:
+        """Print for how many queries the ranker ``name`` leaves it to ties, if there are any."""
+        if count := self.undecided.sum():
+            print(
+                f"{name}: {count} of {len(self.relevant)} queries undecided: equal scores, so the "
+                "numbers are expected values over all orders"
+            )
+
+
+def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places:
+    """The places of the relevant documents of each query from (scores, indices, number).
+
+    scores: of all documents, (m,) floats, higher is better; those of -inf are not ranked. indices:
+    of the relevant documents. number: how many relevant documents there are.
+    """
+    each, first, numbers = [], [], []
+    for scores, relevant, number in lines:
+        depth = min(k, int((scores > -np.inf).sum()))
+        least = np.partition(scores, -depth)[-depth] if depth else np.inf
+        values, sizes = np.unique(
+            -scores[scores >= least], return_counts=True
+        )  # the ties, in order
+        mine = -scores[relevant]
+        hits = np.bincount(np.searchsorted(values, mine[mine <= -least]), minlength=len(values))
+        each.append(np.zeros(k))
+        each[-1][:depth] = np.repeat(hits / sizes, sizes)[:depth]
+        first.append(np.zeros(k))
+        if hits.any():
+            at = int((hits > 0).argmax())
+            before, rest = sizes[:at].sum(), sizes[at] - np.arange(sizes[at] - hits[at] + 1)
+            none_yet = np.cumprod([1, *(1 - hits[at] / rest[:-1])])
+            chances = (none_yet * hits[at] / rest)[: depth - before]
+            first[-1][before : before + len(chances)] = chances
+        numbers.append(number)
+    shape = (len(numbers), k)
+    return Places(np.reshape(each, shape), np.reshape(first, shape), np.array(numbers))
+
+
+def listed(
+    rankings: Mapping[str, Sequence[str]], relevant: Mapping[str, Collection[str]], k: int
+) -> Places:
+    """The places in rankings without ties: query id -> document ids, best first, no duplicates."""
+    return places(
+        (
+            (
+                -np.arange(1.0, len(ranking) + 1),
+                [at for at, name in enumerate(ranking) if name in relevant[query]],
+                len(set(relevant[query])),
+            )
+            for query, ranking in rankings.items()
+        ),
+        k,
+    )
+
+
+def success_at(found: Places, k: int) -> Floats:
+    """Whether any relevant document is in the top k, (n,) floats; between 0 and 1 only by ties.
 
     CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it
     recall@k.
     """
-    return recall_at(rankings, relevant, k) > 0
+    return np.minimum(found.first[:, :k].sum(axis=1), 1)
 
 
-def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> Floats:
+def recall_at(found: Places, k: int) -> Floats:
     """The share of the relevant documents that are in the top k, (n,) floats."""
-    hits, sizes = _hits(rankings, relevant, k)
-    shares: Floats = hits.sum(axis=1) / sizes
+    shares: Floats = found.each[:, :k].sum(axis=1) / found.relevant
     return shares
 
 
-def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> Floats:
+def reciprocal_rank(found: Places, k: int) -> Floats:
     """1 / rank of the first relevant document, 0 where there is none in the top k, (n,) floats; the
     mean is MRR@k.
 
     nokia/codesearch, and therefore the paper, use k = 20.
     """
-    hits, _ = _hits(rankings, relevant, k)
-    reciprocals: Floats = (hits / np.arange(1, k + 1)).max(axis=1)
+    reciprocals: Floats = (found.first[:, :k] / np.arange(1, k + 1)).sum(axis=1)
     return reciprocals
 
 
-def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> Floats:
+def ndcg_at(found: Places, k: int) -> Floats:
     """Normalised discounted cumulative gain of the top k, (n,) floats from 0 to 1; a relevant
     document is worth 1.
 
     A document at rank r counts 1 / log2(r + 1); the sum is divided by that of an ideal order of the
     relevant documents (Jarvelin and Kekalainen 2002).
     """
-    hits, sizes = _hits(rankings, relevant, k)
     discounts = 1 / np.log2(np.arange(2, k + 2))
-    return hits @ discounts / ((np.arange(k) < sizes[:, None]) @ discounts)
-
-
-def _hits(rankings: Rankings, relevant: Relevant, k: int) -> tuple[Floats, Floats]:
-    """(n, k) whether the document at each rank is relevant, and (n,) the number of relevant
-    documents.
-    """
-    hits = np.zeros((len(rankings), k), dtype=bool)
-    for line, (query, ranking) in zip(hits, rankings.items(), strict=True):
-        line[: len(ranking)] = [name in relevant[query] for name in ranking[:k]]
-    return hits, np.array([len(set(relevant[query])) for query in rankings])
+    ideal = (np.arange(k) < found.relevant[:, None]) @ discounts
+    gains: Floats = found.each[:, :k] @ discounts / ideal
+    return gains

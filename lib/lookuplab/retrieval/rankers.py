@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import chain
@@ -25,7 +25,7 @@ from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
-from lookuplab.retrieval.metrics import Floats
+from lookuplab.retrieval.metrics import Floats, Places, places
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -43,7 +43,9 @@ STOP_WORDS = frozenset(
 HOW_TO = re.compile(
     r"^\s*(how to|how do (i|you)|how does one|(the )?best way to|(how )?can (you|i))\s+", re.I
 )
-UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 LOOPS = ("for", "while")
@@ -91,8 +93,8 @@ def query_words(text: str) -> list[str]:
     """The words of a question, a description or a comment, without "how to", stop words, numbers
     and punctuation.
 
-    Code names are split as in code. Words may be of any script; those that Chinese and Japanese
-    write without blanks are single characters here.
+    Code names are split as in code. Words may be of any script; what Chinese, Japanese, Thai and
+    others write without blanks is single characters here.
     """
     text = HOW_TO.sub("", text)
     if not text.isascii():  # vowel signs and accents belong to their words
@@ -152,12 +154,35 @@ class Ranker(ABC):
         """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the
         order of ids.
         """
+        ranked = ([self.ids[at] for at in best(line, k)] for line in self._lines(queries))
+        return dict(zip(queries, ranked, strict=True))
+
+    def places(
+        self,
+        queries: Mapping[str, str],
+        relevant: Mapping[str, Collection[str]],
+        k: int,
+        hidden: Mapping[str, Collection[str]] | None = None,
+    ) -> Places:
+        """Where each query's relevant documents stand among its first ``k``, as ``metrics`` needs
+        it. Those that are ``hidden`` from a query are not ranked for it.
+        """
+        at = {name: place for place, name in enumerate(self.ids)}
+
+        def seen() -> Iterator[tuple[Floats, list[int], int]]:
+            for query, scores in zip(queries, self._lines(queries), strict=True):
+                line = scores.astype(float)
+                line[[at[name] for name in (hidden or {}).get(query, ())]] = -np.inf
+                names = {*relevant[query]}
+                yield line, [at[name] for name in names if name in at], len(names)
+
+        return places(seen(), k)
+
+    def _lines(self, queries: Mapping[str, str]) -> Iterator[Floats]:
         texts = list(queries.values())
         size = min(BATCH, SCORES // len(self.ids) + 1)
         batches = (texts[start : start + size] for start in range(0, len(texts), size))
-        scores = (line for batch in batches for line in self.scores_of(batch))
-        ranked = ([self.ids[at] for at in best(line, k)] for line in scores)
-        return dict(zip(queries, ranked, strict=True))
+        return (line for batch in batches for line in self.scores_of(batch))
 
 
 def best(scores: Floats, k: int) -> Floats:

@@ -11,13 +11,14 @@ import hashlib
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.python_sources import python_files
+from lookuplab.work.progress import say
 
 CORPUS_FOLDER = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
@@ -107,6 +108,31 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
         return every
     valid = {one for one in every if hashlib.sha256(one.text.encode()).digest()[0] < 64}
     return [query for query in every if (query in valid) == (split == "valid")]
+
+
+def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[Query]:
+    """The queries with those of their relevant snippets that there are, without the queries that
+    have none; says which ids are missing.
+
+    Nothing finds a document that is not in the corpus, so it counts for and against nobody. Raises
+    UserError if all are missing.
+    """
+    known = {snippet.id for snippet in snippets}
+    every = {id: None for query in queries for id in query.relevant}
+    missing = [id for id in every if id not in known]
+    kept = [
+        replace(one, relevant=(*(id for id in one.relevant if id in known),)) for one in queries
+    ]
+    left = [query for query in kept if query.relevant]
+    if missing:
+        said = (
+            f"queries: {len(missing)} of {len(every)} relevant ids are not in the corpus "
+            f"({', '.join(missing[:3])}{', ...' * (len(missing) > 3)})"
+        )
+        if not left:
+            raise UserError(f"{said}: which corpus are they for?")
+        say(f"warning: {said}; left out: {len(queries) - len(left)} of {len(queries)} queries")
+    return left
 
 
 def _snippets(file: Path, licence: str) -> Iterator[Snippet]:

@@ -29,7 +29,9 @@ class Places(NamedTuple):
     @property
     def undecided(self) -> Floats:
         """Whether ties decide what the ranking is worth, (n,) booleans."""
-        return ((self.each > 0) & (self.each < 1)).any(axis=1)
+        decided = np.isin(self.each, (0, 1))
+        undecided: Floats = ~np.all(decided, axis=1)
+        return undecided
 
     def tell(self, name: str) -> None:
         """Print for how many queries the ranker ``name`` leaves it to ties, if there are any."""
@@ -92,7 +94,8 @@ def success_at(found: Places, k: int) -> Floats:
     CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it
     recall@k.
     """
-    return np.minimum(found.first[:, :k].sum(axis=1), 1)
+    chances: Floats = np.minimum(found.first[:, :k].sum(axis=1), 1)
+    return chances
 
 
 def recall_at(found: Places, k: int) -> Floats:

@@ -335,8 +335,8 @@ def find_or_generate(
 
 
 def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
-    """Keys to make one after the other: this process's share, then, OTHERS at a time, what no other
-    process has made by then. A process alone has all at once.
+    """Keys to make one after the other: this process's share, then, at most OTHERS at a time, what
+    no other process has made by then. A process alone has all at once.
 
     So none waits, a slow or dead process is helped, and only what is in flight is made twice. Each
     comes to others' prompts in an order of its own; all samples of a prompt stay together.
@@ -354,7 +354,8 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
     while others:
         found = store.present(others)
         others = [key for key in others if key not in found]
-        now, others = others[:OTHERS], others[OTHERS:]
+        size = max(1, min(OTHERS, len(others) // count))  # the others are at work on as many
+        now, others = others[:size], others[size:]
         if now:
             yield now
 

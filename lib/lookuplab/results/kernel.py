@@ -88,7 +88,7 @@ def figures_of(artifact: str) -> Path:
             for file in paths.NOTEBOOKS.glob("*/[!.]*.ipynb")
             if statement in file.read_text("utf-8").replace("\\", "").replace("'", '"')
         ]
-        if saving and original(artifact, saving) not in named:
+        if saving and original(artifact, saving).resolve() not in named:
             return paths.RUNS / "copies" / named[0].stem
     return paths.RUNS / "figures"
 

@@ -1,0 +1,67 @@
+"""A notebook gives the same numbers whatever executes it, and from whatever folder: one of each
+folder, the combinations spread, and the quickest one in every way.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lookuplab import paths
+from lookuplab.run.notebooks import find
+
+WAYS = {
+    "papermill": "papermill {file} {out} --no-progress-bar -k python3",
+    "execute": "jupyter execute {file} --output={out} --kernel_name=python3",
+    "nbconvert": "nbconvert --execute --to notebook {file} --output {out}",
+    "kit": "lookuplab run {id}",
+}
+CASES = """
+published/instruments papermill root
+published/instruments execute elsewhere
+published/instruments nbconvert folder
+published/instruments kit folder
+cloudapibench/table4_failure_modes papermill elsewhere
+toolgen/explorer execute root
+stackoverflow/retrieval_only nbconvert elsewhere
+mini/mini_models kit elsewhere
+own/model execute folder
+performance/engines nbconvert root
+course/lesson0_tokens papermill folder
+"""
+
+
+def test_each_folder_has_its_case():
+    folders = {file.parent.name for file in paths.NOTEBOOKS.glob("*/*.ipynb")}
+    assert folders == {case.split("/")[0] for case in CASES.split("\n") if case}
+
+
+@pytest.mark.parametrize("case", CASES.strip().splitlines())
+def test_a_notebook_gives_the_committed_numbers(case, tmp_path):
+    id, way, place = case.split()
+    checkout = paths.made(tmp_path / "kit")  # so that nothing is written to this one
+    for name in ("data", "notebooks", "CITATION.cff"):
+        (checkout / name).symlink_to(paths.ROOT / name)
+    notebook = find(id)
+    file, out = notebook.path, tmp_path / "out.ipynb"
+    command = WAYS[way].format(file=shlex.quote(str(file)), out=shlex.quote(str(out)), id=id)
+    folder = {"root": paths.ROOT, "folder": file.parent, "elsewhere": tmp_path}[place]
+    variables = {"LOOKUPLAB_HOME": str(checkout), "OMP_NUM_THREADS": "1"}
+    variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    arguments = [sys.executable, "-m", *shlex.split(command)]
+    environment = os.environ | variables
+    done = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    ran = {"kit": checkout / "runs" / notebook.home / f"{id}.ipynb"}.get(way, out)
+    said = ran.read_text("utf-8")
+    # the kit's command prints paths as seen from the checkout
+    begins, below = ("", "figures") if way == "kit" else (f"{checkout}/", "runs/figures")
+    for artifact in notebook.artifacts:
+        place = f"{below}/{notebook.home}/{artifact}.csv"
+        assert f"written: {begins}{place}" in said
+        written, committed = checkout / place, paths.FIGURES / notebook.home / f"{artifact}.csv"
+        if committed.is_file() and notebook.paper != "performance":  # whose numbers are times
+            assert written.read_bytes() == committed.read_bytes()

@@ -40,6 +40,6 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table with ``heads``; cells are shown as their texts."""
+    """Return an HTML table with ``heads``; cells are shown as their texts."""
     frame = pd.DataFrame(list(rows), columns=heads)
     return str(frame.to_html(index=False, border=0, justify="left"))

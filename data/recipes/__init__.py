@@ -15,7 +15,9 @@ from lookuplab.paths import write_lines
 
 
 def tables(name: str) -> Any:
-    """What a YAML file of this folder says: words, numbers and settings that a recipe uses."""
+    """Return what a YAML file of this folder says: words, numbers and settings that a
+    recipe uses.
+    """
     return yaml.safe_load((Path(__file__).parent / name).read_text("utf-8"))
 
 

@@ -60,8 +60,8 @@ def html_text(html: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of plain text. The end of a line also ends a sentence, because headings have no
-    full stop.
+    """Return the sentences of plain text. The end of a line also ends a sentence, because headings
+    have no full stop.
     """
     found = []
     for line in text.splitlines():
@@ -88,8 +88,8 @@ def _inner_text(match: re.Match[str]) -> str:
 
 
 def first_sentence(docstring: str) -> str:
-    """The first sentence of the first paragraph that is prose, as plain text; "" where there is
-    none.
+    """Return the first sentence of the first paragraph that is prose, as plain text; "" where there
+    is none.
     """
     for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
         text = " ".join(rst_text(paragraph).split())
@@ -108,8 +108,8 @@ def documented_types(docstring: str) -> dict[str, str]:
 
 
 def prose_sentences(text: str) -> list[str]:
-    """The sentences of the prose paragraphs of a text, without markup, lists, tables, code and
-    directives.
+    """Return the sentences of the prose paragraphs of a text, without markup, lists, tables, code
+    and directives.
 
     A sentence has 4 to 40 words, begins with a letter and contains no formula.
     """
@@ -131,7 +131,9 @@ def plain(text: str, markup: Iterable[tuple[str, str]] = _NUMPYDOC_MARKUP) -> st
 
 
 def opening_sentence(text: str) -> str:
-    """The first sentence of a text, on one line; "" if it begins with a signature or markup."""
+    """Return the first sentence of a text, on one line; "" if it begins with a signature
+    or markup.
+    """
     first = re.split(r"\n\s*\n|(?<=[.])\s", text.strip(), maxsplit=1)[0]
     return plain(first) if re.match("[A-Za-z]", first) and "(" not in first.split(" ")[0] else ""
 

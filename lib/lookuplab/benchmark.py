@@ -45,17 +45,17 @@ class Benchmark(ABC, Generic[TaskT]):
 
     @abstractmethod
     def prompt(self, task: TaskT) -> Prompt:
-        """What a model reads; the prompt's id is the task's."""
+        """Return what a model reads; the prompt's id is the task's."""
 
     @abstractmethod
     def judge(self, task: TaskT, completion: Completion) -> dict[str, Any]:
-        """{column: value} for one completion: booleans for what is right or wrong, numbers for
-        what is measured, texts for what explains. The columns are the same for all completions.
+        """Return {column: value} for one completion: booleans for what is right or wrong, numbers
+        for what is measured, texts for what explains. The columns are the same for all completions.
         """
 
     def cluster(self, task: TaskT) -> str:
-        """Tasks of one cluster (the same API, problem or repository) succeed and fail together, so
-        intervals count clusters. By default each task is its own.
+        """Return tasks of one cluster (the same API, problem or repository) succeed and fail
+        together, so intervals count clusters. By default each task is its own.
         """
         return str(task.id)
 
@@ -81,8 +81,8 @@ class Benchmark(ABC, Generic[TaskT]):
         return judgements
 
     def for_model(self, model: Model) -> Self:  # noqa: ARG002
-        """This benchmark as it is put to one model: a chat model may need an instruction and have
-        its code cut out of the answer, a small one a shorter prompt. By default no different.
+        """Return this benchmark as it is put to one model: a chat model may need an instruction and
+        have its code cut out of the answer, a small one a shorter prompt. By default no different.
         """
         return self
 
@@ -90,7 +90,8 @@ class Benchmark(ABC, Generic[TaskT]):
 def completions_of(
     model: Model, benchmark: Benchmark[TaskT], **options: Any
 ) -> list[tuple[TaskT, Completion]]:
-    """Each task with its completions, ``benchmark.decoding.n`` of them, in the order of the tasks.
+    """Return each task with its completions, ``benchmark.decoding.n`` of them, in the order of the
+    tasks.
 
     ``options`` (``store``, ``progress``) are those of ``models.complete``.
     Raises UserError if there is no task, and whatever ``complete`` raises.
@@ -107,8 +108,8 @@ def completions_of(
 
 
 def judged(benchmark: Benchmark[TaskT], pairs: Pairs[TaskT]) -> pd.DataFrame:
-    """One row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its text),
-    ``finish_reason``, and the columns of the benchmark's judgement.
+    """Return one row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its
+    text), ``finish_reason``, and the columns of the benchmark's judgement.
 
     Raises UserError if a judgement is no dict, or has a column of one of these names.
     """
@@ -145,7 +146,8 @@ def evaluate(model: Model, benchmark: Benchmark[TaskT], **options: Any) -> pd.Da
 def rate_rows(
     frame: pd.DataFrame, columns: Iterable[str] | None = None, by: str = ""
 ) -> list[dict[str, Any]]:
-    """Numbers with 95% intervals, clustered, as rows of an artifact, from frames of ``evaluate``.
+    """Return numbers with 95% intervals, clustered, as rows of an artifact, from frames of
+    ``evaluate``.
 
     A column of booleans becomes ``<column>_percent``, another one of numbers its mean,
     ``<column>``; by default, all columns of booleans. Missing values are left out of their number.
@@ -180,18 +182,18 @@ def rate_rows(
 
 
 def _is_boolean(column: pd.Series) -> bool:
-    """Whether all values are booleans but for the missing ones."""
+    """Return whether all values are booleans but for the missing ones."""
     return bool(is_bool_dtype(column.dropna().infer_objects())) and bool(column.notna().any())
 
 
 def written(id: str | int, text: str, sample: int = 0) -> Completion:
-    """A completion that was generated elsewhere: nothing but its text is known."""
+    """Return a completion that was generated elsewhere: nothing but its text is known."""
     return Completion(str(id), sample, text, (), (), None, "unknown", 0)
 
 
 def load_benchmark(name: str) -> Benchmark[Any]:
-    """The benchmark that ``module:Class`` makes without arguments. Raises UserError if there is no
-    such class.
+    """Return the benchmark that ``module:Class`` makes without arguments. Raises UserError if there
+    is no such class.
     """
     module, _, attribute = name.partition(":")
     try:

@@ -61,8 +61,8 @@ def needs(extra: str) -> Iterator[None]:
 
 
 def explained(error: Exception) -> str | None:
-    """One line for a UserError, a full disk, an unusable path or a limit; None for anything that
-    may be a bug.
+    """Return one line for a UserError, a full disk, an unusable path or a limit; None for anything
+    that may be a bug.
     """
     if isinstance(error, OSError) and error.errno in _OF_THE_LIMITS:
         return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"

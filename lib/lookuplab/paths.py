@@ -50,13 +50,13 @@ def located(path: Path | str) -> Path:
 
 
 def fetched_model(name: Path | str) -> Path:
-    """The folder of a model from the package index, whether or not it has been fetched."""
+    """Return the folder of a model from the package index, whether or not it has been fetched."""
     return DOWNLOADS / "models" / name
 
 
 def expanded(path: Path | str) -> Path:
-    """A path with its ``~``. Raises UserError for an unknown user's home, and for a text that
-    cannot be a path.
+    """Return a path with its ``~``. Raises UserError for an unknown user's home, and for a text
+    that cannot be a path.
     """
     try:
         os.fsencode(found := Path(path).expanduser())
@@ -84,7 +84,7 @@ def parsed(read: Callable[[Any], Any], text: Any) -> Any:
 
 
 def made(folder: Path) -> Path:
-    """The folder, created if necessary."""
+    """Return the folder, created if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -120,8 +120,8 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def opened(path: Path) -> TextIO:
-    """A text file to read: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16; "-" is
-    standard input. Bytes that are no characters become lone surrogates.
+    """Return a text file to read: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16;
+    "-" is standard input. Bytes that are no characters become lone surrogates.
     """
     data: Any = io.BufferedReader(sys.stdin.buffer if path == Path("-") else path.open("rb"))
     for magic, decompressed in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open)):
@@ -132,9 +132,9 @@ def opened(path: Path) -> TextIO:
 
 
 def source_text(path: Path) -> str:
-    """A Python file as Python reads it: with a byte order mark, in the encoding that it declares,
-    with any line ends; also one in UTF-16, which Python refuses. Bytes that are none of its
-    characters become U+FFFD.
+    """Return a Python file as Python reads it: with a byte order mark, in the encoding that it
+    declares, with any line ends; also one in UTF-16, which Python refuses. Bytes that are none of
+    its characters become U+FFFD.
     """
     with path.open("rb") as file:
         if file.peek(2).startswith(UTF_16):
@@ -147,7 +147,7 @@ def source_text(path: Path) -> str:
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of a JSON Lines file, compressed or not. Half a character (a lone
+    """Yield (line number, object) of a JSON Lines file, compressed or not. Half a character (a lone
     surrogate) or a byte that is not UTF-8, which nothing can write again, becomes "?", and stderr
     says in how many lines. Raises UserError with the number of an invalid line.
     """

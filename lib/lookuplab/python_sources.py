@@ -39,7 +39,7 @@ _WHEELS = (
 
 
 def folder() -> Path:
-    """Where the sources are; they are fetched if missing. Raises UserError if that fails."""
+    """Return where the sources are; they are fetched if missing. Raises UserError if that fails."""
     if own := os.environ.get("LOOKUPLAB_SOURCES"):
         if not Path(own).is_dir():
             raise UserError(
@@ -98,8 +98,8 @@ def download(folder: Path, *wanted: str) -> str:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """What an answer depends on besides the repository and Python: the analysers' versions and the
-    sources.
+    """Return what an answer depends on besides the repository and Python: the analysers' versions
+    and the sources.
     """
     read = file_hash(PINS)
     if os.environ.get("LOOKUPLAB_SOURCES"):
@@ -129,7 +129,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def search_path() -> list[str]:
-    """Where imports are looked up: in Python's own library, then in the sources."""
+    """Return where imports are looked up: in Python's own library, then in the sources."""
     library = Path(os.__file__).parent
     return [str(library), str(library / "lib-dynload"), str(folder())]
 

@@ -23,7 +23,7 @@ API_VERSIONS = paths.ROOT / "data" / "public" / "cloudapi" / "api_versions.csv"
 
 
 def properties(tasks: pd.DataFrame) -> pd.DataFrame:
-    """One row a task: numbers that could explain why a call is valid, besides frequency.
+    """Return one row a task: numbers that could explain why a call is valid, besides frequency.
 
     ``tasks`` has the fields of ``ApiTask``. Words of a name are those between its underscores; a
     comment has them all if each is a word of it, in any order. The year is that of the version of
@@ -49,16 +49,16 @@ def properties(tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def balance(tasks: pd.DataFrame) -> pd.DataFrame:
-    """(properties, classes): the mean of each property in each class, and how far apart the classes
-    are.
+    """Return (properties, classes): the mean of each property in each class, and how far apart the
+    classes are.
     """
     table = properties(tasks).groupby(tasks.frequency).mean().T
     return table.assign(difference=table.max(axis=1) - table.min(axis=1))
 
 
 def standardised(judged: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
-    """(models, classes): the percentage of valid calls if every class had the required arguments of
-    all tasks (direct standardisation).
+    """Return (models, classes): the percentage of valid calls if every class had the required
+    arguments of all tasks (direct standardisation).
 
     ``judged`` has ``model``, ``id``, ``frequency`` and ``valid`` of every task. A class without a
     task in a bin leaves it out.
@@ -72,7 +72,7 @@ def standardised(judged: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(files: Sequence[Path]) -> str:
-    """The balance of several files of tasks side by side, as a table of Markdown."""
+    """Return the balance of several files of tasks side by side, as a table of Markdown."""
     tables = [balance(pd.DataFrame(load_tasks(file)))[[*CLASSES, "difference"]] for file in files]
     table = pd.concat(tables, axis=1)
     rows = [["property", *table], ["--", *["--:"] * table.shape[1]]]

@@ -15,7 +15,7 @@ MINI_TASKS = "data/mini/"
 
 
 def paper_rows(ours: DataFrame, roles: Mapping[str, str]) -> DataFrame:
-    """The valid calls, as the paper's Table 1 prints them, of the models in ``roles``.
+    """Return the valid calls, as the paper's Table 1 prints them, of the models in ``roles``.
 
     No rows if each of ``ours`` has a role: then its own diamond is enough.
     """
@@ -55,7 +55,7 @@ def which_tasks(ours: DataFrame, roles: Mapping[str, str], tasks_file: str) -> s
 
 
 def paper_ranges(rows: DataFrame) -> str:
-    """The lowest and highest number of the paper's models in each class, as a sentence."""
+    """Return the lowest and highest number of the paper's models in each class, as a sentence."""
     if rows.empty:
         return ""
     ranges = rows.groupby("condition").value.agg(["min", "max"])

@@ -15,7 +15,7 @@ from lookuplab.cloudapi.policies import Hits, Numbers, Rows, class_rows, outcome
 
 
 def has_confidence(first: DataFrame) -> bool:
-    """Whether a pass has log-probabilities; if not, a line says what its model loses."""
+    """Return whether a pass has log-probabilities; if not, a line says what its model loses."""
     found = bool(first.minimum.notna().all())
     if not found:
         print(
@@ -27,8 +27,8 @@ def has_confidence(first: DataFrame) -> bool:
 
 
 def spent(passes: Passes, retrieve: ArrayLike, column: str, hits: Hits) -> np.ndarray:
-    """(tasks,) expected tokens of a ``column``: always those of the first pass, which the query
-    needs, and those of the second pass where ``retrieve`` is true. Lookup and search cost no
+    """Return (tasks,) expected tokens of a ``column``: always those of the first pass, which the
+    query needs, and those of the second pass where ``retrieve`` is true. Lookup and search cost no
     tokens.
     """
     second = outcome(passes, True, hits, itemgetter(column))
@@ -37,8 +37,8 @@ def spent(passes: Passes, retrieve: ArrayLike, column: str, hits: Hits) -> np.nd
 
 
 def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:
-    """(tasks,) tokens that documentation added to the prompts, including those that did not fit
-    into the context.
+    """Return (tasks,) tokens that documentation added to the prompts, including those that did not
+    fit into the context.
     """
     before, after = (frame.prompt_tokens + frame.prompt_dropped for frame in (first, documented))
     return np.asarray(after - before)
@@ -49,7 +49,7 @@ def between_models(
     metric: str = "valid_change_points",
     ways: Sequence[Numbers] | None = None,
 ) -> Rows:
-    """The paired difference of each pair of models, as rows of the model ``<new> - <old>``.
+    """Return the paired difference of each pair of models, as rows of the model ``<new> - <old>``.
 
     frames: each model's frame of ``evaluate``, over the same tasks in the same order. ways: for
     each model, {name: (tasks,) values}, condition ``name/class``; by default what is ``valid``,

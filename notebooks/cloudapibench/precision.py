@@ -55,8 +55,8 @@ def perplexity_rows(
 
 
 def break_even_rows(passes: Passes) -> Rows:
-    """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no
-    retrieval.
+    """Return rows ``break_even/<class>``: the precision (%) from which retrieval is at least as
+    good as no retrieval.
 
     The expectation is a straight line from miss to hit, so its intersection with the base model is
     exact, even outside

@@ -45,8 +45,8 @@ TOLERATED = 1.0  # points: a threshold that is at most this far below the best i
 
 
 def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
-    """How well the confidence of the first pass separates valid from invalid invocations (Figure 9a
-    in numbers).
+    """Return how well the confidence of the first pass separates valid from invalid invocations
+    (Figure 9a in numbers).
 
     For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer
     kind, valid or invalid), ``mean_confidence`` and, for *all* only, ``brier`` and ``ece`` (10
@@ -80,27 +80,29 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
 def curve(
     passes: Passes, thresholds: ArrayLike, hits: Hits, policy: str = "dag_confidence"
 ) -> np.ndarray:
-    """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below
-    each threshold of a policy.
+    """Return (tasks, thresholds) probabilities of a valid invocation if documentation is retrieved
+    below each threshold of a policy.
     """
     return outcome(passes, triggered(passes.first, policy, thresholds), hits)
 
 
 def best(means: np.ndarray) -> np.ndarray:
-    """The index of the best of the ascending thresholds (the last axis of ``means``); ties go to
-    the fewest lookups.
+    """Return the index of the best of the ascending thresholds (the last axis of ``means``); ties
+    go to the fewest lookups.
     """
     return np.asarray((means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1))
 
 
 def _range_around(at: int, near: np.ndarray) -> list[int]:
-    """The first and last index of the run of True around ``at``, which itself counts as True."""
+    """Return the first and last index of the run of True around ``at``, which itself counts as
+    True.
+    """
     far = np.flatnonzero(~near)
     return [max(far[far < at], default=-1) + 1, min(far[far > at], default=len(near)) - 1]
 
 
 def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
-    """The best threshold over all tasks, and how much is lost by a higher one.
+    """Return the best threshold over all tasks, and how much is lost by a higher one.
 
     *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains
     every threshold that is not significantly worse in the paired comparison. *optimal_range_low*,
@@ -137,8 +139,8 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
 
 
 def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
-    """(n, shares) probability that each task is among the lowest share of ``score``, (n,), if ties
-    are broken at random.
+    """Return (n, shares) probability that each task is among the lowest share of ``score``, (n,),
+    if ties are broken at random.
 
     A constant score gives a random order: every task has the probability ``share``. Columns sum to
     n times the share.
@@ -189,8 +191,8 @@ def share_rows(
 
 
 def folds(clusters: Iterable[str], strata: Iterable[str], count: int, seed: int) -> np.ndarray:
-    """(n,) fold numbers from 0: whole clusters, dealt out in the order of a seeded hash within each
-    stratum.
+    """Return (n,) fold numbers from 0: whole clusters, dealt out in the order of a seeded hash
+    within each stratum.
 
     The result depends on the labels alone, not on their order. Each stratum continues where the one
     before stopped, so that the folds have equally many clusters. Raises UserError for fewer than
@@ -215,7 +217,7 @@ def held_out_rows(
     hits: Hits,
     seed: int,
 ) -> Rows:
-    """Three ways to choose a threshold, judged on the same tasks.
+    """Return three ways to choose a threshold, judged on the same tasks.
 
     ``valid_percent`` of ``fixed/class``; of ``held_out/class``, with thresholds chosen on the other
     ``count - 1`` parts of the APIs; and of ``best_in_sample/class``, with the threshold chosen on
@@ -244,7 +246,7 @@ def held_out_rows(
 
 
 def risk_rows(first: DataFrame, counts: Sequence[int], coverages: Sequence[float]) -> Rows:
-    """How often the answers given without documentation are wrong: ``risk_percent`` at
+    """Return how often the answers given without documentation are wrong: ``risk_percent`` at
     ``coverage_50/order``.
 
     The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders

@@ -45,7 +45,7 @@ def stop(why: str) -> NoReturn:
 
 
 def release() -> list[Path]:
-    """The student versions of all lessons, made by nbgrader in ``WORK``/release/course."""
+    """Return the student versions of all lessons, made by nbgrader in ``WORK``/release/course."""
     if find_spec("nbgrader") is None:
         stop("no nbgrader here: pip install -c constraints.txt nbgrader, or use `make course`")
     command = [sys.executable, "-m", "nbgrader", "generate_assignment", "course", "--force"]
@@ -56,8 +56,8 @@ def release() -> list[Path]:
 
 
 def kit() -> list[Path]:
-    """The committed files that students need beside the lessons: nothing else that lies here, such
-    as an instructor's own results, leaves the house.
+    """Return the committed files that students need beside the lessons: nothing else that lies
+    here, such as an instructor's own results, leaves the house.
     """
     command = ["git", "-C", str(ROOT), "ls-tree", "-r", "-z", "--name-only", "HEAD", "--"]
     try:

@@ -45,7 +45,7 @@ def keep(*functions: Callable) -> None:
 
 
 def kept() -> str:
-    """All functions that were kept, as a text to paste into a cell."""
+    """Return all functions that were kept, as a text to paste into a cell."""
     files = sorted(KEPT.glob("*.py"))
     return "\n\n".join(file.read_text(encoding="utf-8").rstrip() for file in files)
 
@@ -89,7 +89,7 @@ def _short(value: Any, most: int = 300) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value without numpy's, pandas' and torch's own numbers."""
+    """Return the value without numpy's, pandas' and torch's own numbers."""
     if isinstance(value, tuple | list):
         return type(value)(map(_plain, value))
     return value.tolist() if hasattr(value, "tolist") else value

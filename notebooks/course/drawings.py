@@ -32,7 +32,7 @@ def _sheet(title: str, width: float, height: float, bare: bool = True) -> Iterat
 
 
 def tree(root: Tree, chosen: Sequence[str] = (), title: str = "", start: str = "") -> Figure:
-    """A tree of tokens from left to right; the path ``chosen`` is thick."""
+    """Return a tree of tokens from left to right; the path ``chosen`` is thick."""
     rows = sum(1 for _ in _leaves(root))
     with _sheet(title, 7.5, max(1.6, 0.34 * rows + 0.7)) as axes:
         _branches(axes, {start: ("", root)}, [start, *chosen], 0, [0])
@@ -104,8 +104,8 @@ def intervals(
     xlabel: str = "",
     verdicts: Mapping[str, str] | None = None,
 ) -> Figure:
-    """(name, low, value, high) as dots with intervals against a bound, beside them the verdict: by
-    default whether the claim "greater than the bound" holds.
+    """Return (name, low, value, high) as dots with intervals against a bound, beside them the
+    verdict: by default whether the claim "greater than the bound" holds.
     """
     names = [name for name, *_ in rows]
     with _sheet(title, 7.5, 0.36 * len(rows) + 1.1, bare=False) as axes:
@@ -123,8 +123,8 @@ def intervals(
 
 
 def calibration(rows: DataFrame, title: str = "") -> Figure:
-    """The rows of ``scoring.calibration.reliability_rows``: how many of the calls at a confidence
-    are valid, with intervals; on the diagonal the confidence is honest.
+    """Return the rows of ``scoring.calibration.reliability_rows``: how many of the calls at a
+    confidence are valid, with intervals; on the diagonal the confidence is honest.
     """
     with _sheet(title, 6, 3.6, bare=False) as axes:
         axes.plot([0, 1], [0, 100], color=GREY, linestyle=(0, (5, 3)), label="honest: 80% at 0.8")
@@ -162,7 +162,7 @@ def pairs(before: Sequence[bool], after: Sequence[bool], title: str = "", most: 
 
 
 def fourfold(before: Sequence[bool], after: Sequence[bool], title: str = "") -> Figure:
-    """The paired table; the two cells that tell which condition is better are coloured."""
+    """Return the paired table; the two cells that tell which condition is better are coloured."""
     first, second = numpy.asarray(before, dtype=bool), numpy.asarray(after, dtype=bool)
     with _sheet(title, 5, 2.2) as axes:
         was_valid = ("valid before", first), ("invalid before", ~first)
@@ -187,8 +187,8 @@ def simulated(
     xlabel: str = "",
     middle: bool = False,
 ) -> Figure:
-    """How often each value came in each simulated world, and a dashed line, with its name, at each
-    number in ``seen``. Above the bars, if wanted, a line over the middle 95% of each world.
+    """Return how often each value came in each simulated world, and a dashed line, with its name,
+    at each number in ``seen``. Above the bars, if wanted, a line over the middle 95% of each world.
     """
     every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
     edges = _edges(every)
@@ -235,8 +235,8 @@ def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
 def continuations(
     names: Iterable[str], start: str, widths: Sequence[int] = (3, 2, 2)
 ) -> tuple[Tree, list[str]]:
-    """What follows the word ``start`` in a list of names, with how probable each next word is after
-    the word before it; and the most probable path.
+    """Return what follows the word ``start`` in a list of names, with how probable each next word
+    is after the word before it; and the most probable path.
     """
     counts: dict[str, Counter[str]] = {}
     for name in names:
@@ -258,9 +258,9 @@ def continuations(
 
 
 def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
-    """The names that an editor offered after step ``at`` of a walk, as a tree of tokens with the
-    unconstrained model's probability of each first token; and the path that was written. At most
-    ``most`` names, the most likely ones.
+    """Return the names that an editor offered after step ``at`` of a walk, as a tree of tokens with
+    the unconstrained model's probability of each first token; and the path that was written. At
+    most ``most`` names, the most likely ones.
     """
     likely = walked.probabilities[at + 1]
     piece = walked.vocabulary.piece

@@ -103,7 +103,7 @@ def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answ
 
 
 def orders(p: Passes, counts: Sequence[int], hits: Hits) -> dict[str, np.ndarray]:
-    """(tasks,) scores by name, the task that is to be looked up first has the lowest."""
+    """Return (tasks,) scores by name, the task that is to be looked up first has the lowest."""
     gain = outcome(p, True, hits) - p.first.valid
     found = {
         "confidence": p.first["minimum"],
@@ -205,8 +205,8 @@ def rule_rows(arms: Mapping[str, Answered], counts: Sequence[int], shares: Seque
 def held_out_rows(
     arms: Mapping[str, Answered], thresholds: np.ndarray, hits: Hits, count: int = 5, seed: int = 0
 ) -> Rows:
-    """Each trigger with the thresholds that were best on the other ``count - 1`` parts of the APIs:
-    ``held_out/<arm> <trigger>``, and the paired differences of ``COMPARED``.
+    """Return each trigger with the thresholds that were best on the other ``count - 1`` parts of
+    the APIs: ``held_out/<arm> <trigger>``, and the paired differences of ``COMPARED``.
     """
     rows = []
     ways = {}
@@ -233,9 +233,9 @@ def held_out_rows(
 
 
 def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
-    """What teaching costs and changes, by arm and class: valid calls without lookup, the effect of
-    a wrong document and how often its API is then called, asking rates by class and count, and how
-    well mark and confidence tell the calls that are not valid.
+    """Return what teaching costs and changes, by arm and class: valid calls without lookup, the
+    effect of a wrong document and how often its API is then called, asking rates by class and
+    count, and how well mark and confidence tell the calls that are not valid.
     """
     base = arms["base"]
     rows = []
@@ -273,8 +273,8 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
 
 
 def _told(base: DataFrame, first: DataFrame, arm: str) -> Rows:
-    """How well a model's mark and confidence tell which of its calls are valid, and the mark which
-    of the base model's are.
+    """Return how well a model's mark and confidence tell which of its calls are valid, and the mark
+    which of the base model's are.
     """
     apis = first.cluster
     numbers = {}

@@ -34,7 +34,7 @@ LENGTHS = (0.84, 0.70)
 
 
 def ratio(sums: Array) -> Array:
-    """The last but one over the last of (..., k); NaN if the last is 0."""
+    """Return the last but one over the last of (..., k); NaN if the last is 0."""
     part, whole = sums[..., -2], sums[..., -1]
     return part / np.where(whole > 0, whole, np.nan)
 
@@ -55,7 +55,9 @@ def edit_similarities(generator: Generator, sizes: Array, draws: int, correlatio
 
 
 def _beta(generator: Generator, mean: Array, variance: float) -> Array:
-    """Numbers from 0 to 1 with these means, and this variance as far as the means allow it."""
+    """Return numbers from 0 to 1 with these means, and this variance as far as the means
+    allow it.
+    """
     strength = mean * (1 - mean) / np.clip(variance, 1e-9, 0.9 * mean * (1 - mean)) - 1
     return generator.beta(mean * strength, (1 - mean) * strength)
 
@@ -76,20 +78,20 @@ def reciprocal_ranks(generator: Generator, sizes: Array, draws: int, correlation
 
 
 def _means(first: Array, second: Array, sizes: Array) -> Array:
-    """The counts of two means."""
+    """Return the counts of two means."""
     wholes = np.broadcast_to(sizes, (len(first), len(sizes)))
     sums = (_sums(values, sizes) for values in (first, second))
     return np.stack([np.stack([part, wholes], axis=-1) for part in sums], axis=2)
 
 
 def _sums(values: Array, sizes: Array) -> Array:
-    """The sums of (draws, n) within the clusters, (draws, c)."""
+    """Return the sums of (draws, n) within the clusters, (draws, c)."""
     return np.add.reduceat(values, sizes.cumsum() - sizes, axis=1)
 
 
 def common_ngrams(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
-    """What BLEU-4 counts: matches and totals of orders 1 to 4 and both lengths. Functions are of
-    very different length, and clusters of different difficulty, which the tool changes.
+    """Return what BLEU-4 counts: matches and totals of orders 1 to 4 and both lengths. Functions
+    are of very different length, and clusters of different difficulty, which the tool changes.
     """
     shape = (draws, sizes.sum())
     conditions = []

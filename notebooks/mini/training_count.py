@@ -20,8 +20,8 @@ PENALTY = 100.0
 
 
 def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``log_count``,
-    (n,) numbers.
+    """Return (intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over
+    ``log_count``, (n,) numbers.
     """
     share = np.average(valid, weights=weights)
     size = weights.sum()
@@ -54,7 +54,7 @@ def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> floa
 def training_count_rows(
     frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """Rows of one model. ``frame`` has one row per task (``model``; ``cluster``, its API),
+    """Return rows of one model. ``frame`` has one row per task (``model``; ``cluster``, its API),
     ``counts`` are the (tasks,) counts of their APIs, and ``valid`` maps "alone" and "documented" to
     (tasks,) booleans.
 
@@ -100,8 +100,8 @@ def training_count_rows(
 
 
 def as_counts(number: Rate) -> Rate:
-    """A number in log(1 + count) as a count from 0 to 600. An unknown interval becomes the whole
-    range.
+    """Return a number in log(1 + count) as a count from 0 to 600. An unknown interval becomes the
+    whole range.
     """
     ends = np.expm1([number.value, np.fmax(number.low, -50), np.fmin(number.high, 50)])
     value, low, high = np.clip(ends, 0, SHOWN_COUNTS[-1]).tolist()

@@ -116,26 +116,26 @@ class Turns(RemoteModel):
 
 
 def said(content: Any) -> str:
-    """A text, which may come in parts; half a character cannot be stored."""
+    """Return a text, which may come in parts; half a character cannot be stored."""
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content)
     return HALVES.sub(UNFINISHED, content or "")
 
 
 def sent(function: dict[str, Any]) -> list[str]:
-    """A call's name and arguments as texts, which they need not be."""
+    """Return a call's name and arguments as texts, which they need not be."""
     both = function.get("name"), function.get("arguments")
     texts = (one if isinstance(one, str) else canonical(one) for one in both)
     return [said(text)[: 4 * LONGEST] for text in texts]
 
 
 def count(number: object) -> int:
-    """A number of tokens, 0 for anything else."""
+    """Return a number of tokens, 0 for anything else."""
     return number if isinstance(number, int) else 0
 
 
 def query_of(name: str, arguments: str) -> str | None:
-    """What a call looks up; None for another tool, and for arguments that are not its."""
+    """Return what a call looks up; None for another tool, and for arguments that are not its."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -199,7 +199,7 @@ class Talk:
 
 
 def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) -> Lookup:
-    """What the tool finds: k documents of BM25 for the words of a query.
+    """Return what the tool finds: k documents of BM25 for the words of a query.
 
     ``hits``: task id -> whether the tool finds the right document, whatever is asked; then a task's
     documents are those of ``dag.retrieved_documents`` for a hit or a miss. None: BM25 as it is.
@@ -226,7 +226,8 @@ def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) ->
 def conversations(
     model: Turns, bench: CloudApiBench, find: Lookup | None, max_calls: int, **options: Any
 ) -> DataFrame:
-    """The frame of ``benchmark.judged`` after a conversation about each task, in their order.
+    """Return the frame of ``benchmark.judged`` after a conversation about each task, in their
+    order.
 
     Also ``calls``, ``errors`` (calls without a query), ``cut`` (all calls were used up),
     ``endless``, ``empty`` (no visible answer), ``turns``, ``prompt_tokens`` and ``new_tokens`` over
@@ -269,7 +270,7 @@ def conversations(
 
 
 def answered(talk: Talk) -> Completion:
-    """The answer that is judged."""
+    """Return the answer that is judged."""
     written = talk.text, (), (), None, talk.finish_reason
     return Completion(talk.task.id, 0, *written, talk.read)
 
@@ -294,7 +295,7 @@ def ask(
     seed: int = 0,
     **options: Any,
 ) -> Asked:
-    """Each task without documentation, with the right and with wrong documentation, and as a
+    """Return each task without documentation, with the right and with wrong documentation, and as a
     conversation. ``precision`` in percent, by ``policies.sampled_hits``; None: BM25 as it is.
     """
 
@@ -315,7 +316,7 @@ def ask(
 
 
 def agent_rows(asked: Asked) -> Rows:
-    """The policies' table with the conversation in it.
+    """Return the policies' table with the conversation in it.
 
     Conditions are base, dag, dag_index_lookup, ``asked`` (the tasks about which the model asked,
     with documentation above the prompt, as the policies show it) and ``agent``, each by class; with
@@ -360,6 +361,6 @@ def agent_rows(asked: Asked) -> Rows:
 
 
 def tokens(frame: DataFrame) -> Any:
-    """(tasks,) tokens read and written; NaN where a server does not tell."""
+    """Return (tasks,) tokens read and written; NaN where a server does not tell."""
     total = frame.prompt_tokens + frame.new_tokens
     return total.where(total > 0)

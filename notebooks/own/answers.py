@@ -6,8 +6,8 @@ FLOOR = 0.05  # of valid calls, as in data/paper/claims.yaml
 
 
 def first_answers(first: DataFrame) -> str:
-    """A model's first three answers verbatim, from a frame of ``evaluate``, and a warning if it
-    writes so few valid calls that it can show no effect.
+    """Return a model's first three answers verbatim, from a frame of ``evaluate``, and a warning if
+    it writes so few valid calls that it can show no effect.
     """
     lines = [f"{first.model.iloc[0]}:", *map(repr, first.completion.head(3))]
     if (share := first.valid.mean()) < FLOOR:

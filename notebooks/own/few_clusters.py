@@ -13,7 +13,7 @@ NEARLY_NOTHING = 1e-9  # the end of an interval, in percent
 
 
 def honest_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of an artifact without the intervals that too few clusters (LEAST_CLUSTERS) make
+    """Return rows of an artifact without the intervals that too few clusters (LEAST_CLUSTERS) make
     meaningless.
 
     A share on which all clusters agree, 0 or 100%, gets Clopper and Pearson's exact interval for

@@ -14,8 +14,8 @@ MEASURES = {"mrr_at_20": (reciprocal_rank, 20), "success_at_3": (success_at, 3)}
 def found_rows(
     rankers: Mapping[str, Ranker], queries: Sequence[Query], corpus: str
 ) -> list[dict[str, Any]]:
-    """The mean of each measure and ranker over the queries, each a cluster of its own, and the
-    share of the queries that ties decide.
+    """Return the mean of each measure and ranker over the queries, each a cluster of its own, and
+    the share of the queries that ties decide.
     """
     texts = {query.id: query.text for query in queries}
     relevant = {query.id: query.relevant for query in queries}

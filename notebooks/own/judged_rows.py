@@ -24,7 +24,7 @@ USES = ["covered", "dependencies"]
 
 
 def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, Any]]:
-    """(model, condition) -> frame of ``evaluation.judged_all``: ``depcov_percent`` of all
+    """Return (model, condition) -> frame of ``evaluation.judged_all``: ``depcov_percent`` of all
     dependencies, ``succrate_percent``, how many functions have each of pylint's errors, do nothing,
     or got no verdict; and the changes from ``base`` to ``toolgen``, in points.
     """
@@ -64,7 +64,9 @@ def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, A
 
 
 def offered_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The share of the names at which the tool was asked that it offers; clusters are files."""
+    """Return the share of the names at which the tool was asked that it offers; clusters
+    are files.
+    """
     known = [record for record in records if not record["failures"] and record["asked"]]
     marks, asked = ([[record[name]] for record in known] for name in ("marks", "asked"))
     if not known:
@@ -74,6 +76,8 @@ def offered_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _covered_more(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The change of the covered share of (functions, side, USES), for each row of weights."""
+    """Return the change of the covered share of (functions, side, USES), for each row
+    of weights.
+    """
     sums = np.tensordot(weights, counts, 1)
     return np.diff(sums[..., 0] / np.where(sums[..., 1] > 0, sums[..., 1], np.nan))[..., 0]

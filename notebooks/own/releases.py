@@ -93,7 +93,9 @@ def _shape(spec: ApiSpec) -> list[Shape]:
 
 
 def _common(old: Sequence[Described], new: Sequence[Described]) -> set[Shape]:
-    """The parameters that only one release has in more than half of the APIs that both have."""
+    """Return the parameters that only one release has in more than half of the APIs that
+    both have.
+    """
     before = {spec.id: {*_shape(spec)} for spec, _ in old}
     pairs = [(before[spec.id], {*_shape(spec)}) for spec, _ in new if spec.id in before]
     differences = Counter(part for first, second in pairs for part in first ^ second)
@@ -109,8 +111,8 @@ def _without(common: set[Shape], spec: ApiSpec, page: str) -> Described:
 
 
 def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) -> np.ndarray:
-    """(tasks,) booleans: whether each first call is valid in one release. Acceptable are the API
-    asked for and those of the same client that say that they do the same.
+    """Return (tasks,) booleans: whether each first call is valid in one release. Acceptable are the
+    API asked for and those of the same client that say that they do the same.
     """
     clients = {spec.client for spec in index.specs}
     found = []
@@ -130,8 +132,8 @@ def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) 
 def fit_rows(
     first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str
 ) -> list[dict[str, Any]]:
-    """What share of the calls fits which release, by change and in all, as rows
-    ``<way>: <fit>/<change>``; and how many more fit the new one, paired, in points.
+    """Return what share of the calls fits which release, by change and in all, as rows ``<way>:
+    <fit>/<change>``; and how many more fit the new one, paired, in points.
     """
     old, new = (fits(list(first.call), made, one) for one in (releases.old, releases.new))
     kinds = first.frequency.to_numpy()

@@ -31,7 +31,7 @@ def literal(model: LocalModel, new: int) -> Engine:
 
 
 def kit(name: str, new: int, rule: type[StopRule] | None = None) -> Engine:
-    """The kit's ``complete``, with the engine that the name says (``vllm:``, or its own)."""
+    """Return the kit's ``complete``, with the engine that the name says (``vllm:``, or its own)."""
     model = load(name)
     decoding = Decoding(new, stop_rule=rule)
 

@@ -83,7 +83,7 @@ class Writer:
 
     @torch.inference_mode()
     def write(self, function: Function, max_new_tokens: int) -> list[int]:
-        """The tokens of the answer, including marks and the end of the text."""
+        """Return the tokens of the answer, including marks and the end of the text."""
         prompt = self.model.prompt_ids(prompt_text(function, "decoder"))
         room = min(max_new_tokens, (self.model.context or math.inf) - len(prompt))
         mark = self.vocabulary.mark
@@ -117,7 +117,7 @@ class Writer:
         return module(row, use_cache=False).logits[0, -1].double().softmax(-1)
 
     def _spelled(self, prompt: list[int], written: list[int]) -> str:
-        """The function so far, without marks."""
+        """Return the function so far, without marks."""
         start, whole = decoded(self.model.tokenizer, [prompt, prompt + written])
         return whole[len(start) :]
 
@@ -136,7 +136,7 @@ class Writer:
 def verdicts(
     pairs: Sequence[tuple[Original, Completion]], rules: Rules = PAPER_RULES
 ) -> Iterator[list]:
-    """The messages against each function, by one pylint process per function.
+    """Yield the messages against each function, by one pylint process per function.
 
     Each repository is copied and the function is written into the copy, because pylint reads files
     from the disk and the user's own files must not change.
@@ -157,7 +157,7 @@ def verdicts(
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
-    """One pylint process for one file, which must contain the generated function on disk."""
+    """Return one pylint process for one file, which must contain the generated function on disk."""
     checks = f"--enable={','.join(CHECKS + CRASHES)}"
     command = [sys.executable, "-P", "-c", FRESH, "--rcfile=", "--disable=all", checks]
     command += ["--output-format=json", file]

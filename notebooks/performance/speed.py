@@ -21,8 +21,8 @@ def compared(
     model: str = "kit",
     every: int = 1,
 ) -> pd.DataFrame:
-    """An artifact's rows on the time that two implementations take for ``items``, run one after the
-    other here.
+    """Return an artifact's rows on the time that two implementations take for ``items``, run one
+    after the other here.
 
     Both are warmed up alike: each first processes ``warm``, by default the first two items. If
     ``warm`` is given, the rows also report its time (``cold``). ``seconds_ratio`` is the literal
@@ -62,7 +62,7 @@ def compared(
 
 
 def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
-    """What ``run`` returns, its wall-clock ``seconds``, and its ``processor_seconds``.
+    """Return what ``run`` returns, its wall-clock ``seconds``, and its ``processor_seconds``.
 
     Processor time includes all processes that this one started. On a busy machine, wall-clock time
     depends on other programs; processor time hardly does.

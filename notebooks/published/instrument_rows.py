@@ -60,8 +60,8 @@ LINE = re.compile(r"<<<api_call>>>: *(.*?)(?:,? *\n?<<<|\"?\Z)", re.DOTALL)
 
 
 def row(instrument: str, against: str, id: str, difference: float) -> Row:
-    """One case: ``difference`` is 0 where both say the same, 1 where they do not, or how far two
-    numbers are apart.
+    """Return one case: ``difference`` is 0 where both say the same, 1 where they do not, or how far
+    two numbers are apart.
     """
     return {
         "instrument": instrument,
@@ -72,8 +72,8 @@ def row(instrument: str, against: str, id: str, difference: float) -> Row:
 
 
 def fences(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
-    """The code in an answer, beside the last fenced block with something in it that a Markdown
-    parser finds.
+    """Yield the code in an answer, beside the last fenced block with something in it that a
+    Markdown parser finds.
     """
     for id, text in texts:
         blocks = [each.content for each in MarkdownIt().parse(text) if each.type == "fence"]
@@ -84,8 +84,8 @@ def fences(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
 
 
 def calls(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
-    """The end of a call with words behind it, beside the line that Gorilla's form gives it, where
-    that is one call.
+    """Yield the end of a call with words behind it, beside the line that Gorilla's form gives it,
+    where that is one call.
     """
     for id, text in texts:
         if not (line := LINE.search(text)) or not is_call(line[1].strip()):
@@ -96,7 +96,7 @@ def calls(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
 
 
 def is_call(text: str) -> bool:
-    """Whether a text is one call of a dotted name."""
+    """Return whether a text is one call of a dotted name."""
     try:
         node = ast.parse(text, mode="eval").body
     except UNPARSABLE:
@@ -107,9 +107,9 @@ def is_call(text: str) -> bool:
 
 
 def bodies(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
-    """A function's body in a chat answer with a fence or words around it, beside what DS-1000's
-    authors cut out of it, if that parses. Answers with DS-1000's own tags are left out: no one asks
-    for them in ToolGen's prompts.
+    """Yield a function's body in a chat answer with a fence or words around it, beside what
+    DS-1000's authors cut out of it, if that parses. Answers with DS-1000's own tags are left out:
+    no one asks for them in ToolGen's prompts.
     """
     place = location_of("def f(df):\n    pass", 1)
     for id, text in texts:
@@ -122,7 +122,7 @@ def bodies(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
 
 
 def statements(code: str) -> str:
-    """The tree of code that parses at the margin or in a function, else ""."""
+    """Return the tree of code that parses at the margin or in a function, else ""."""
     try:
         tree = ast.parse(f"if 1:\n{textwrap.indent(textwrap.dedent(code), ' ')}")
     except UNPARSABLE:
@@ -202,7 +202,7 @@ def errors(answers: list[tuple[str, Problem, str, str]]) -> Iterator[Row]:
 
 
 def validity(files: Iterable[Path]) -> Iterator[Row]:
-    """The category of a call, beside the label that follows from what the SDK said of it."""
+    """Yield the category of a call, beside the label that follows from what the SDK said of it."""
     index = load_index(INDEX)
     for file in files:
         for line in file.read_text("utf-8").splitlines():
@@ -231,7 +231,7 @@ def calibration() -> Iterator[Row]:
 
 
 def all_rows(problems: Path, answers: Path, gorilla: Path, labelled: Path) -> Iterator[Row]:
-    """The rows of every instrument."""
+    """Yield the rows of every instrument."""
     by_id = {problem.id: problem for problem in load_problems(problems)}
     written = {model: published_answers(answers, model) for model in MODELS}
     texts = [

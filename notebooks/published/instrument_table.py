@@ -43,7 +43,7 @@ def agreement_rows(cases: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def markdown(figures: Path = FIGURES) -> str:
-    """The table, from the artifacts of published answers in a folder."""
+    """Return the table, from the artifacts of published answers in a folder."""
     found = read_csv(figures / "instruments.csv").replace({"model": USERS})
     differing = found[found.metric.eq("differing_cases")].set_index("model").value.to_dict()
     lines = ["| Instrument | Checked against | n | Agreement |", "|---|---|---|---|"]
@@ -67,7 +67,7 @@ def markdown(figures: Path = FIGURES) -> str:
 
 
 def _counted(name: str, against: str, apart: pd.Series, unit: str) -> str:
-    """A line about counts that were made twice, from how far each is apart."""
+    """Return a line about counts that were made twice, from how far each is apart."""
     far = apart[apart != 0].abs()
     said = f"{len(apart) - len(far)} equal"
     said += f", {len(far)} apart by at most {far.max():.0f} {unit}" if len(far) else ""
@@ -86,7 +86,7 @@ def _gorilla() -> tuple[str, str, pd.Series, str]:
 
 
 def _near(figures: Path) -> pd.DataFrame:
-    """The agreement of readers and rules on near misses, in the same form."""
+    """Return the agreement of readers and rules on near misses, in the same form."""
     rows = read_csv(figures / "near_misses.csv").query("metric == 'kappa'")
     rows = rows[rows.condition.str.fullmatch("readers|.*/held-out")]
     is_reader = rows.condition.eq("readers")

@@ -25,8 +25,8 @@ Weighted = NDArray[Any]
 
 
 def labelled() -> pd.DataFrame:
-    """The drawn answers with the readers' labels (truth values), their ``consensus`` (None where
-    they differ) and the verdict of each rule.
+    """Return the drawn answers with the readers' labels (truth values), their ``consensus`` (None
+    where they differ) and the verdict of each rule.
 
     ``attrs``: ``rules``, and ``candidates``, those that call the paper's printed example near.
     """
@@ -70,8 +70,8 @@ def kappa(first: pd.Series, second: pd.Series, clusters: pd.Series) -> Rate:
 
 
 def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
-    """The share of near misses in the population, from truth values of the drawn answers, which are
-    weighted by their stratum's size over the number drawn from it.
+    """Return the share of near misses in the population, from truth values of the drawn answers,
+    which are weighted by their stratum's size over the number drawn from it.
     """
     drawn = frame.groupby(["model", "library"]).problem_id.transform("size")
     each = (frame.population / drawn).to_numpy()
@@ -85,7 +85,9 @@ def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
 
 
 def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
-    """The share of ``wanted`` among what is ``found``: precision, or the other way round recall."""
+    """Return the share of ``wanted`` among what is ``found``: precision, or the other way round
+    recall.
+    """
     weighed = np.asarray(found, dtype=bool)
     right = weighed & np.asarray(wanted, dtype=bool)
 
@@ -97,8 +99,8 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 
 def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The readers' kappa, and of every rule, by half, its kappa with the consensus and with each
-    reader, its precision, its recall and its confusion with the consensus (CONFUSION).
+    """Return the readers' kappa, and of every rule, by half, its kappa with the consensus and with
+    each reader, its precision, its recall and its confusion with the consensus (CONFUSION).
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
     for half, some in frame.groupby("half", sort=False):
@@ -122,15 +124,15 @@ def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def chosen(rows: pd.DataFrame, candidates: Sequence[str]) -> str:
-    """The candidate with the highest kappa on the develop half, the first of several."""
+    """Return the candidate with the highest kappa on the develop half, the first of several."""
     named = rows.condition.isin([f"{rule}/develop" for rule in candidates])
     found = rows[rows.metric.eq("kappa") & named]
     return str(found.loc[found.value.idxmax(), "condition"]).removesuffix("/develop")
 
 
 def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
-    """What the claim's instrument is worth: the readers' kappa or, if it is lower, that of the rule
-    with both on the held-out half; condition "instrument".
+    """Return what the claim's instrument is worth: the readers' kappa or, if it is lower, that of
+    the rule with both on the held-out half; condition "instrument".
     """
     links = rows[rows.metric.eq("kappa") & rows.condition.isin(["readers", f"{rule}/held-out"])]
     weaker: dict[str, Any] = links.loc[links.value.idxmin()].to_dict()
@@ -138,8 +140,8 @@ def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
 
 
 def share_rows(frame: pd.DataFrame, rule: str) -> list[dict[str, Any]]:
-    """The weighted share of near misses by each reader, by both and by the rule: of each model, and
-    of all (condition ``all/...``).
+    """Return the weighted share of near misses by each reader, by both and by the rule: of each
+    model, and of all (condition ``all/...``).
     """
     by = {"reader1": frame.reader1, "reader2": frame.reader2, rule: frame[rule]}
     by["both_readers"] = frame.reader1 & frame.reader2

@@ -29,8 +29,8 @@ DEVELOP = 72  # answers at least
 
 
 def drawn(problems: Iterable[Problem], failed: Iterable[tuple[str, str]]) -> pd.DataFrame:
-    """The answers to label, with model, problem_id, library, cluster, population (answers in the
-    stratum) and half (develop or held-out), by model and problem.
+    """Return the answers to label, with model, problem_id, library, cluster, population (answers in
+    the stratum) and half (develop or held-out), by model and problem.
 
     failed: (model, problem's id) of every judged answer that failed.
     """
@@ -64,7 +64,7 @@ def published_answers(folder: Path, model: str) -> dict[str, str]:
 
 
 def verdicts(folder: Path, model: str) -> list[tuple[str, bool | None, str]]:
-    """(problem's id, whether the answer passed or None, error) of a model's answers."""
+    """Return (problem's id, whether the answer passed or None, error) of a model's answers."""
     lines = (folder / f"verdicts-{model}.jsonl").read_text("utf-8").splitlines()
     each = map(json.loads, lines)
     return [(str(one["problem_id"]), one["passed"], one["error"]) for one in each]

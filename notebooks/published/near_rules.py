@@ -42,14 +42,14 @@ def similarity(problem: Problem, answer: str) -> float:
 
 
 def today(problem: Problem, answer: str) -> bool:
-    """One token, or one argument of one call."""
+    """Return one token, or one argument of one call."""
     distance = Levenshtein.distance(code_tokens(answer), code_tokens(problem.reference))
     return distance <= 1 or argument_apart(problem, answer)
 
 
 def one_edit_apart(problem: Problem, answer: str) -> bool:
-    """Whether one edit of the syntax tree turns the answer into the reference; not for equal code.
-    Imports and prints do not count.
+    """Return whether one edit of the syntax tree turns the answer into the reference; not for equal
+    code. Imports and prints do not count.
     """
     try:
         mine, theirs = (_statements(code) for code in (answer, problem.reference))
@@ -67,7 +67,9 @@ def _statements(code: str) -> list[ast.stmt]:
 
 
 def tree_edits(mine: Any, other: Any) -> int:
-    """The least number of edits between two trees, or lists of trees: 0, 1, or 2 for more."""
+    """Return the least number of edits between two trees, or lists of trees: 0, 1, or 2
+    for more.
+    """
     if same(mine, other):
         return 0
     if isinstance(mine, list) and isinstance(other, list):
@@ -125,8 +127,8 @@ def passing_edits(pairs: Sequence[tuple[Problem, str]], grader: Grader, most: in
 def judged(
     drawn: pd.DataFrame, problems: Mapping[str, Problem], answers: Path, grader: Grader, most: int
 ) -> pd.DataFrame:
-    """The drawn answers, and the paper's EXAMPLE, with the verdict of every rule: today, tree, run
-    (which of the single edits passes first, from 1; 0 for none), and their similarity.
+    """Return the drawn answers, and the paper's EXAMPLE, with the verdict of every rule: today,
+    tree, run (which of the single edits passes first, from 1; 0 for none), and their similarity.
     """
     texts = {model: published_answers(answers, model) for model in drawn.model.unique()}
     pairs = [

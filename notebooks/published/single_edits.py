@@ -52,7 +52,7 @@ Edit = Callable[[], str | None]
 
 
 def single_edits(problem: Problem, answer: str, most: int = MOST) -> list[str]:
-    """The answer with one edit each, in order, without repetition, at most ``most``.
+    """Return the answer with one edit each, in order, without repetition, at most ``most``.
 
     If it does not compile where the test puts it, these are repairs of its syntax, otherwise edits
     of its tree.
@@ -66,7 +66,7 @@ def single_edits(problem: Problem, answer: str, most: int = MOST) -> list[str]:
 
 
 def compiles(problem: Problem, answer: str) -> bool:
-    """Whether an answer compiles where the test puts it."""
+    """Return whether an answer compiles where the test puts it."""
     text = template(problem.context).replace(INSERT, answer) or answer
     try:
         compile(text, "answer", "exec")
@@ -76,8 +76,8 @@ def compiles(problem: Problem, answer: str) -> bool:
 
 
 def repairs(problem: Problem, answer: str) -> Iterator[str]:
-    """An answer that does not compile with one repair: of its indent, of text around the code, of
-    brackets, of a single token.
+    """Yield an answer that does not compile with one repair: of its indent, of text around the
+    code, of brackets, of a single token.
     """
     yield indented(problem, answer)
     yield textwrap.dedent(answer)
@@ -120,7 +120,9 @@ def _edits_of_tree(problem: Problem, answer: str) -> Iterator[str]:
 
 
 def parsed(code: str) -> tuple[ast.Module, str]:
-    """The tree of code that compiles, of a module or of a function's body, and its margin."""
+    """Return the tree of code that compiles, of a module or of a function's body, and
+    its margin.
+    """
     try:
         return ast.parse(code), ""
     except UNPARSABLE:
@@ -142,7 +144,7 @@ def edited(slot: Slot, new: Any) -> Iterator[None]:
 
 
 def slots(tree: ast.AST) -> Iterator[Slot]:
-    """The places of all nodes of a tree, but for those of contexts and operators."""
+    """Yield the places of all nodes of a tree, but for those of contexts and operators."""
     for node in ast.walk(tree):
         for field, value in ast.iter_fields(node):
             if isinstance(value, list):
@@ -156,13 +158,13 @@ def slots(tree: ast.AST) -> Iterator[Slot]:
 
 
 def size(node: Any) -> int:
-    """The nodes of a tree that stand for something in the code."""
+    """Return the nodes of a tree that stand for something in the code."""
     kinds = ast.expr | ast.stmt | ast.keyword | ast.operator
     return sum(isinstance(each, kinds) for each in ast.walk(node))
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two trees, lists of trees or values are alike."""
+    """Return whether two trees, lists of trees or values are alike."""
     if isinstance(first, list) and isinstance(second, list):
         return [*map(_dump, first)] == [*map(_dump, second)]
     return bool(_dump(first) == _dump(second))
@@ -173,7 +175,7 @@ def _dump(node: Any) -> Any:
 
 
 def partings(slot: Slot, other: Any, limit: int) -> Iterator[None]:
-    """What the reference has where the two trees part: in its place, more there, or less."""
+    """Yield what the reference has where the two trees part: in its place, more there, or less."""
     mine = slot.get()
     if same(mine, other):
         return
@@ -228,8 +230,8 @@ def _of_lists(slot: Slot, mine: list[Any], other: list[Any], limit: int) -> Iter
 
 
 def core_of(node: Any) -> Slot | None:
-    """The place of what a call, attribute, index or sign is about: ``x`` in ``f(x)``, ``x.f()``,
-    ``x.f``, ``x[i]`` and ``-x``.
+    """Return the place of what a call, attribute, index or sign is about: ``x`` in ``f(x)``,
+    ``x.f()``, ``x.f``, ``x[i]`` and ``-x``.
     """
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and not _is_module(node.func.value):
@@ -285,12 +287,12 @@ def arguments(tree: ast.AST, reference: ast.AST, limit: int) -> Iterator[None]:
 
 
 def name_of(call: ast.Call) -> str:
-    """The last name of what is called."""
+    """Return the last name of what is called."""
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def layers(tree: ast.Module, reference: ast.Module, limit: int) -> Iterator[None]:
-    """The answer's result within one more call, attribute or index, of the reference or of
+    """Yield the answer's result within one more call, attribute or index, of the reference or of
     AROUND; any expression without one of its own.
     """
     places = [
@@ -322,8 +324,8 @@ def layers(tree: ast.Module, reference: ast.Module, limit: int) -> Iterator[None
 
 
 def results(tree: ast.Module, reference: ast.Module, problem: Problem) -> Iterator[None]:
-    """The answer's last value under the name that the reference binds, returned or by a call of
-    the answer's function; without one of its statements; with a missing import.
+    """Yield the answer's last value under the name that the reference binds, returned or by a call
+    of the answer's function; without one of its statements; with a missing import.
     """
     body = tree.body
     whole = Slot(tree, "body")
@@ -379,14 +381,14 @@ def _assign(name: str, value: ast.expr) -> ast.stmt:
 
 
 def names_bound(tree: ast.Module) -> list[str]:
-    """The names that the top statements assign, in order."""
+    """Return the names that the top statements assign, in order."""
     targets = [each for node in tree.body if isinstance(node, ast.Assign) for each in node.targets]
     return [each.id for each in targets if isinstance(each, ast.Name)]
 
 
 def leaves(tree: ast.AST, reference: ast.AST) -> Iterator[None]:
-    """A name, attribute or constant from the reference in the place of one that the reference does
-    not have; an operator turned; an integer one more or less; a truth value turned.
+    """Yield a name, attribute or constant from the reference in the place of one that the reference
+    does not have; an operator turned; an integer one more or less; a truth value turned.
     """
     theirs = [*ast.walk(reference)]
     for kind, field in ((ast.Attribute, "attr"), (ast.Name, "id")):

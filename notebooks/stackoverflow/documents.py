@@ -14,8 +14,8 @@ from lookuplab.stackoverflow.ds1000 import Problem
 
 
 def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
-    """Documents, and problem id -> ids of the documents that answer it, from lines ``{problem_id,
-    docs: [{title, text}]}``.
+    """Return documents, and problem id -> ids of the documents that answer it, from lines
+    ``{problem_id, docs: [{title, text}]}``.
 
     CodeRAG-Bench annotated DS-1000 in this format with pages of documentation (Wang and others
     2024), which are documents without code. Problems without a page are left out. Raises UserError
@@ -53,7 +53,8 @@ def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Ma
 def questions(
     problems: Sequence[Problem], gold_file: Path | str, snippets: Sequence[Snippet]
 ) -> tuple[Sequence[Snippet], list[Query]]:
-    """The documents to search, and the questions of those problems that have a relevant document.
+    """Return the documents to search, and the questions of those problems that have a relevant
+    document.
 
     The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a
     file for ``pages``; with "", the documents are ``snippets``, and those of the object that

@@ -16,7 +16,8 @@ from lookuplab.stackoverflow.ds1000 import Problem
 
 
 def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The greatest of several rows of changes, for a claim that says "up to"; condition "maximum".
+    """Return the greatest of several rows of changes, for a claim that says "up to"; condition
+    "maximum".
 
     The greatest change is at least as large as each of them, so the largest of the m lower ends
     bounds it from below. For this, all m must hold together (Bonferroni); their distances are
@@ -32,7 +33,8 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
-    """How often and how much the budget cut the prompts of one model (a frame of ``evaluate``).
+    """Return how often and how much the budget cut the prompts of one model (a frame of
+    ``evaluate``).
 
     For description, code and question: the percentage of prompts that lost some of it, and the mean
     number of tokens lost; ``prompt_tokens`` is the mean length.

@@ -22,8 +22,8 @@ _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this 
 
 
 def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grader) -> pd.DataFrame:
-    """The completions of ``judged`` that failed (a frame of ``evaluate``), in its order, with the
-    columns FAILURES and token_distance.
+    """Return the completions of ``judged`` that failed (a frame of ``evaluate``), in its order,
+    with the columns FAILURES and token_distance.
 
     The paper counted 40% of one model's failures, inspected by hand, as near misses: "minor
     syntactic errors or missing an argument" (Section 5). Here this is a rule: a near_miss differs
@@ -57,7 +57,7 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
 
 
 def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
-    """Shares of the failures of ``near_misses`` in percent, by model; condition "all"."""
+    """Return shares of the failures of ``near_misses`` in percent, by model; condition "all"."""
     return [
         row(model, "all", f"{name}_percent", rate(part[name], part.cluster).percent())
         for model, part in failures.groupby("model", sort=False)
@@ -66,8 +66,9 @@ def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def kappa_with_readers() -> str:
-    """How well this rule agrees with two readers of real models' failures, held-out half: Cohen's
-    kappa with its interval, as ``published/near_misses`` committed it; "not measured" without it.
+    """Return how well this rule agrees with two readers of real models' failures, held-out half:
+    Cohen's kappa with its interval, as ``published/near_misses`` committed it; "not measured"
+    without it.
     """
     file = paths.FIGURES / paths.PUBLISHED / paths.PUBLISHED / "near_misses.csv"
     if not file.exists():
@@ -97,7 +98,9 @@ def code_tokens(code: str) -> list[str]:
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:
-    """Whether one argument of one call is missing, superfluous or different; not for equal code."""
+    """Return whether one argument of one call is missing, superfluous or different; not for equal
+    code.
+    """
     tree = _tree(problem, solution)
     reference = _tree(problem, problem.reference)
     if tree is None or reference is None:
@@ -112,8 +115,8 @@ def argument_apart(problem: Problem, solution: str) -> bool:
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """(every text that the tree has without one argument, every text with the value of one argument
-    left open).
+    """Return (every text that the tree has without one argument, every text with the value of one
+    argument left open).
 
     Only an argument that contains no call is left open; otherwise everything in ``print(...)``
     would be one argument.

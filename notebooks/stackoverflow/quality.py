@@ -26,8 +26,8 @@ UNDECIDED = "undecided"
 
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
-    """One row per ranker and query: columns ranker, query, the MEASURES, each from 0 to 1, and
-    UNDECIDED, 1 if ties decide them; says for how many queries they do.
+    """Return one row per ranker and query: columns ranker, query, the MEASURES, each from 0 to 1,
+    and UNDECIDED, 1 if ties decide them; says for how many queries they do.
     """
     texts, relevant, hidden = (
         {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant", "hidden")
@@ -48,8 +48,8 @@ def quality_rows(
     pairs: Iterable[tuple[str, str]] = (),
     clusters: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """The mean of each measure and ranker with its 95% interval over queries, and the share of
-    queries that ties decide (UNDECIDED), as an artifact's rows.
+    """Return the mean of each measure and ranker with its 95% interval over queries, and the share
+    of queries that ties decide (UNDECIDED), as an artifact's rows.
 
     For pairs of rankers also the first minus the second, query by query: metric
     ``<measure>_change``, condition ``FIRST

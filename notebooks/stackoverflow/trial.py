@@ -29,8 +29,8 @@ def gradable(
     sandbox: str = "",
     leave_out: str = "",
 ) -> tuple[list[Problem], Grader]:
-    """The problems whose reference passes here, and what judges them; says which others there are,
-    and why.
+    """Return the problems whose reference passes here, and what judges them; says which others
+    there are, and why.
 
     models: those to be asked, since only programs of the kit's own may run without a sandbox.
     python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out: those to

@@ -76,8 +76,8 @@ class Recipe:
 
 
 def read_duplicates(file: Path) -> list[Titles]:
-    """The first title of each line (a JSON list of the titles of one question) and the next that
-    differs. Raises UserError for another line.
+    """Return the first title of each line (a JSON list of the titles of one question) and the next
+    that differs. Raises UserError for another line.
     """
     found = []
     with paths.opened(file) as lines:
@@ -92,8 +92,8 @@ def read_duplicates(file: Path) -> list[Titles]:
 
 
 def rows(pairs: Sequence[Titles], recipe: Recipe, epoch: int = 0) -> Iterator[Row]:
-    """One epoch: each pair of duplicates (label 1), then ``negatives`` pairs of titles of different
-    questions (label 0); for the ranking loss only the duplicates, without a label.
+    """Yield one epoch: each pair of duplicates (label 1), then ``negatives`` pairs of titles of
+    different questions (label 0); for the ranking loss only the duplicates, without a label.
     """
     chance = random.Random(f"{recipe.seed} {epoch}")
     for one, other in chance.sample(pairs, len(pairs)):

@@ -41,7 +41,7 @@ class Doubt(ToolUse):
 
 
 def doubting(below: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """The rule with this threshold; at 0 plain generation, which may be stored already."""
+    """Return the rule with this threshold; at 0 plain generation, which may be stored already."""
     if not 0 <= below <= 1:
         raise UserError(f"a doubt of {below}: give a probability, from 0 to 1")
     ends = replace(rules, name_end_rule="break", boundary=True)

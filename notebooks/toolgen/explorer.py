@@ -66,19 +66,19 @@ class Walk(NamedTuple):
     vocabulary: Vocabulary
 
     def choices(self) -> list[int]:
-        """The steps in which the model could choose among several tokens of suggestions."""
+        """Return the steps in which the model could choose among several tokens of suggestions."""
         return [at for at, step in enumerate(self.steps) if len(step.allowed or ()) > 1]
 
     def overruled(self) -> list[int]:
-        """The steps within names in which the unconstrained model would have written a different
-        token.
+        """Return the steps within names in which the unconstrained model would have written a
+        different token.
         """
         wanted = self.probabilities.argmax(-1).tolist()
         steps = enumerate(self.steps)
         return [at for at, step in steps if step.allowed and step.token != wanted[at]]
 
     def counts(self) -> dict[str, int]:
-        """The numbers of tokens, marks, questions, choices among several tokens, forced and
+        """Return the numbers of tokens, marks, questions, choices among several tokens, forced and
         overruled tokens.
         """
         return {
@@ -95,7 +95,7 @@ class Walk(NamedTuple):
         return float(self.probabilities[at, self.vocabulary.mark])
 
     def spelled(self, at: int) -> list[tuple[int, ...]]:
-        """The names that were offered after step ``at``, as tokens."""
+        """Return the names that were offered after step ``at``, as tokens."""
         step = self.steps[at]
         if step.asked is None:
             return []
@@ -103,8 +103,8 @@ class Walk(NamedTuple):
         return sorted({tuple(path) for paths in ways for path in paths if path})
 
     def tree(self, at: int) -> str:
-        """The suggestions after step ``at``, one line per name, split into its tokens, the most
-        likely first.
+        """Return the suggestions after step ``at``, one line per name, split into its tokens, the
+        most likely first.
 
         A probability follows each token that the model could choose, and ``>`` marks the name that
         it wrote. Empty if there was nothing to choose.
@@ -165,7 +165,7 @@ def walk(
 
 
 def explore(walks: Sequence[Walk]) -> VBox:
-    """The pages of several walks, with one slider for the function and one for the step."""
+    """Return the pages of several walks, with one slider for the function and one for the step."""
 
     def shown(function: float, step: float) -> str:
         walked = walks[int(function) - 1]

@@ -20,7 +20,7 @@ from lookuplab.toolgen.tool_use import role_of
 
 
 def cards(models: Sequence[str]) -> pd.DataFrame:
-    """The recipes of models that ``finetune`` wrote, in the metrics of
+    """Return the recipes of models that ``finetune`` wrote, in the metrics of
     data/paper/toolgen/finetuning.csv.
 
     ``model`` is the first part of ``role_of``; of several checkpoints with one name the first
@@ -43,8 +43,8 @@ def cards(models: Sequence[str]) -> pd.DataFrame:
 
 
 def losses(models: Sequence[str]) -> pd.DataFrame:
-    """Each model's log.csv: metric ``loss`` (nats per token) under ``step_<n>/<condition>``, the
-    mean since the line before.
+    """Return each model's log.csv: metric ``loss`` (nats per token) under ``step_<n>/<condition>``,
+    the mean since the line before.
 
     ``model`` and condition are the two parts of ``role_of``.
     """
@@ -59,7 +59,7 @@ def losses(models: Sequence[str]) -> pd.DataFrame:
 
 
 def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
-    """A file that ``finetune`` wrote, and the model's name and condition (``role_of``)."""
+    """Return a file that ``finetune`` wrote, and the model's name and condition (``role_of``)."""
     path = model_folder(name) / file
     if not path.is_file():
         raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
@@ -67,8 +67,8 @@ def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
 
 
 def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:
-    """One row for each token of the marked answers: ``id``, ``marked`` (the answer has the mark
-    there), the mark's ``probability``, and whether it is the most likely token (``written``).
+    """Return one row for each token of the marked answers: ``id``, ``marked`` (the answer has the
+    mark there), the mark's ``probability``, and whether it is the most likely token (``written``).
 
     A model without the mark gets one, with a random row drawn from ``seed``, as before fine-tuning.
     """

@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
-    """The paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
+    """Return the paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
 
     The paper does not say which tokens it counts; ours are Python's, and a docstring's are its
     words.
@@ -59,8 +59,8 @@ def by_repository(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
-    """The marks per function by the package's rules, and how many more they are than by the paper's
-    on the same functions.
+    """Return the marks per function by the package's rules, and how many more they are than by the
+    paper's on the same functions.
     """
     ours = pd.DataFrame(paper)
     theirs = pd.DataFrame(package).marks
@@ -72,8 +72,8 @@ def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
 
 
 def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
-    """One row for each token at which the tool was asked: id, repository, line, column, name,
-    context (one of CONTEXTS), offered.
+    """Return one row for each token at which the tool was asked: id, repository, line, column,
+    name, context (one of CONTEXTS), offered.
 
     Functions with a failed call are left out, because it is not known what the tool would have
     offered.
@@ -90,7 +90,7 @@ def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.Data
 
 
 def offered_rows(asked: pd.DataFrame) -> list[Row]:
-    """The share of identifiers that the tool offers, overall and by context."""
+    """Return the share of identifiers that the tool offers, overall and by context."""
     rows = []
     for name in ("all", *CONTEXTS):
         part = asked if name == "all" else asked[asked.context == name]
@@ -101,8 +101,8 @@ def offered_rows(asked: pd.DataFrame) -> list[Row]:
 
 
 def name_contexts(function: Function) -> dict[Token, str]:
-    """The context of each token of a function, one of CONTEXTS; before ``=`` is a name that is
-    bound, or an argument's.
+    """Return the context of each token of a function, one of CONTEXTS; before ``=`` is a name that
+    is bound, or an argument's.
     """
     texts = ["", "", *(token.text for token in function.tokens), ""]
     contexts = {}

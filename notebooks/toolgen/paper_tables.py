@@ -17,8 +17,8 @@ from lookuplab.toolgen.functions import Filters, Function, extract, locate_all
 def listed_functions(
     file: Path | str, filters: Filters = Filters(), limit: int | None = None
 ) -> list[Function]:
-    """The functions of the pinned sources whose ids are listed in ``file``, one per line, in its
-    order.
+    """Return the functions of the pinned sources whose ids are listed in ``file``, one per line, in
+    its order.
 
     Of these, the first ``limit``, minus those that the filters leave out. Raises UserError for a
     line that is no id, a repository or a file that is not there, and if no function is left.
@@ -46,7 +46,7 @@ def listed_functions(
 
 
 def too_long(functions: Sequence[Function], models: Sequence[str], most: int) -> dict[str, int]:
-    """How many of the functions have more than ``most`` tokens of each model's own."""
+    """Return how many of the functions have more than ``most`` tokens of each model's own."""
     counters = {name: token_counter(name) for name in models}
     return {
         name: sum(count(one.code) > most for one in functions) for name, count in counters.items()
@@ -54,8 +54,8 @@ def too_long(functions: Sequence[Function], models: Sequence[str], most: int) ->
 
 
 def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:
-    """One line per model and condition: our values next to the paper's, with the change relative to
-    the base in brackets.
+    """Return one line per model and condition: our values next to the paper's, with the change
+    relative to the base in brackets.
 
     ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing
     number leaves its cell blank.

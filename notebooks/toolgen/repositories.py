@@ -60,8 +60,8 @@ def listed(files: Sequence[str], split: str) -> dict[str, str]:
 
 
 def clone(address: str, commit: str, folder: Path) -> str:
-    """One commit, without its history, as ``folder``: complete or not at all; one without a licence
-    file as a hidden folder, which nothing reads.
+    """Return one commit, without its history, as ``folder``: complete or not at all; one without a
+    licence file as a hidden folder, which nothing reads.
 
     Returns git's last line against it, "" if it is there.
     """
@@ -77,19 +77,19 @@ def clone(address: str, commit: str, folder: Path) -> str:
 
 
 def hidden(folder: Path) -> Path:
-    """Where a repository without a licence is kept, so that it is not cloned again."""
+    """Return where a repository without a licence is kept, so that it is not cloned again."""
     return folder.with_name(f".{folder.name}")
 
 
 def licence_files(folder: Path) -> list[Path]:
-    """The licences and notices at the top of a repository, in the order of their names."""
+    """Return the licences and notices at the top of a repository, in the order of their names."""
     return sorted(
         file for file in folder.iterdir() if file.is_file() and LICENCE_FILE.match(file.name)
     )
 
 
 def spdx_name(text: str) -> str:
-    """The SPDX name of a licence's text. "-only" and "-or-later" are not told apart."""
+    """Return the SPDX name of a licence's text. "-only" and "-or-later" are not told apart."""
     flat = " ".join(text.split())
     fitting = (name for name, words in LICENCES.items() if re.search(words, flat, re.IGNORECASE))
     return next(fitting, UNKNOWN)

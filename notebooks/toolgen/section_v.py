@@ -50,9 +50,9 @@ def error_rows(frames: Frames) -> list[Row]:
 def ending_rows(
     frames: Frames, made: Mapping[tuple[str, str], Generations], roles: Mapping[str, str]
 ) -> list[Row]:
-    """How many answers of each ToolGen model do not end, ``unfinished_percent``, and how many of
-    these and of the others have a syntax error: ``syntax_error_percent`` of ``ROLE/unfinished`` and
-    ``ROLE/finished``. ``made``: (model, condition) -> its answers.
+    """Return how many answers of each ToolGen model do not end, ``unfinished_percent``, and how
+    many of these and of the others have a syntax error: ``syntax_error_percent`` of
+    ``ROLE/unfinished`` and ``ROLE/finished``. ``made``: (model, condition) -> its answers.
     """
     rows = []
     for model, role in roles.items():
@@ -89,6 +89,8 @@ def gain_rows(frames: Frames, roles: Mapping[str, str]) -> list[Row]:
 
 
 def _gain_difference(sums: Array) -> Array:
-    """The first minus the second relative change of sums (..., 2 metrics, 2 conditions, 2)."""
+    """Return the first minus the second relative change of sums (..., 2 metrics, 2
+    conditions, 2).
+    """
     gains = ratio(ratio(sums)[..., ::-1])
     return np.asarray(gains[..., 0] - gains[..., 1])

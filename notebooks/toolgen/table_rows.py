@@ -43,7 +43,9 @@ Split = Callable[[str], Sequence[str]]
 
 
 def _means(values: Any) -> Array:
-    """The (n, 2) counts of a mean of ``values``, (n,), over the functions that have a value."""
+    """Return the (n, 2) counts of a mean of ``values``, (n,), over the functions that have
+    a value.
+    """
     numbers = np.asarray(values, dtype=float)
     return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1)
 
@@ -83,7 +85,7 @@ class Corpus:
 
 
 def ratio(sums: Array) -> Array:
-    """The last but one over the last of (..., k); NaN if the last is 0."""
+    """Return the last but one over the last of (..., k); NaN if the last is 0."""
     part, whole = sums[..., -2], sums[..., -1]
     return part / np.where(whole > 0, whole, np.nan)
 
@@ -126,7 +128,7 @@ class Metric:
         return self.column or self.short
 
     def counted(self, corpus: Corpus) -> Array:
-        """The counts of each function, (n, k)."""
+        """Return the counts of each function, (n, k)."""
         return getattr(corpus, self.counts) if self.counts else _means(corpus.frame[self.source])
 
 
@@ -158,7 +160,9 @@ SIMILARITY = ("scores", "bleu4", "codebleu", "texts")  # the groups of Table II
 
 
 def names(*groups: str, changes: bool = False) -> list[str]:
-    """The metrics of these groups, or their changes from the base, in the order of METRICS."""
+    """Return the metrics of these groups, or their changes from the base, in the order
+    of METRICS.
+    """
     chosen = [metric for metric in METRICS if metric.group in groups]
     return [_change_name(metric) if changes else metric.name for metric in chosen]
 
@@ -216,7 +220,7 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
 
 
 def empty_rows(frames: Frames) -> list[dict[str, Any]]:
-    """How many bodies do nothing (``empty_functions``): pylint has nothing against them."""
+    """Return how many bodies do nothing (``empty_functions``): pylint has nothing against them."""
     return [
         bare_row(*key, "empty_functions", frame["empty"].sum(), len(frame))
         for key, frame in frames.items()
@@ -224,7 +228,7 @@ def empty_rows(frames: Frames) -> list[dict[str, Any]]:
 
 
 def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
-    """(model, condition) of every condition that has a base to be compared with."""
+    """Return (model, condition) of every condition that has a base to be compared with."""
     return [key for key in frames if key[1] != base and (key[0], base) in frames]
 
 
@@ -235,7 +239,7 @@ def metric_rows(
     tokenize: Mapping[str, Split] | None = None,
     rules: Rules = PAPER_RULES,
 ) -> list[dict[str, Any]]:
-    """All metrics of all frames, and each model's comparisons."""
+    """Return all metrics of all frames, and each model's comparisons."""
     corpora = {
         key: Corpus(frame, (tokenize or {}).get(key[0], str.split), rules)
         for key, frame in frames.items()
@@ -284,8 +288,8 @@ def _row(
     clusters: pd.Series,
     kind: IntervalKind,
 ) -> list[dict[str, Any]]:
-    """The number at (model, condition, name) with its interval, unless it is unknown. The n of a
-    change is that of the smaller side.
+    """Return the number at (model, condition, name) with its interval, unless it is unknown. The n
+    of a change is that of the smaller side.
     """
     whole = counts[..., -1] if metric.value is ratio else np.ones(counts.shape[:-1])
     (number,) = jackknife(

@@ -35,12 +35,12 @@ Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it
 
 
 def asked_questions(completion: Completion) -> list[Question]:
-    """What was asked while a completion was written: its record, as JSON has it."""
+    """Return what was asked while a completion was written: its record, as JSON has it."""
     return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
 
 
 def questions_of(made: Generations) -> pd.DataFrame:
-    """One row for each question to the tool, as recorded while the answers were written.
+    """Return one row for each question to the tool, as recorded while the answers were written.
 
     Columns: ``id``, ``repository``; ``probability`` of the token that triggered the question;
     ``failure`` of the call, or ""; ``names``, how many suggestions begin with what was already
@@ -75,7 +75,7 @@ def questions_of(made: Generations) -> pd.DataFrame:
 
 
 def _word(text: str) -> str:
-    """The word that ``text`` begins with, "" if it begins with none."""
+    """Return the word that ``text`` begins with, "" if it begins with none."""
     return re.split(r"\W", text, maxsplit=1)[0]
 
 
@@ -129,7 +129,7 @@ def _with_tool(
 
 
 def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """The rules with a different ``min_mark_probability`` (the replication package's
+    """Return the rules with a different ``min_mark_probability`` (the replication package's
     ``lsp_conf``).
 
     A threshold of 1 or more means "never".
@@ -139,7 +139,9 @@ def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
 
 
 def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    """A judged frame with the column ``calls``: how often the tool was asked for each function."""
+    """Return a judged frame with the column ``calls``: how often the tool was asked for each
+    function.
+    """
     return frame.assign(calls=_counts(frame.id, questions))
 
 
@@ -181,8 +183,8 @@ def _parts(frame: pd.DataFrame, column: str) -> Any:
 def threshold_rows(
     model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
 ) -> list[Row]:
-    """One model's Table III at each threshold, with ``editsim_percent``, ``calls_per_function`` and
-    ``calls_percent`` of the calls at the first threshold.
+    """Return one model's Table III at each threshold, with ``editsim_percent``,
+    ``calls_per_function`` and ``calls_percent`` of the calls at the first threshold.
 
     ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from
     ``questions_of``. Conditions are ``gate_<number>``, and ``gate_<number> -
@@ -233,5 +235,5 @@ def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float
 
 
 def _counts(ids: Sequence[str], questions: pd.DataFrame) -> pd.Series:
-    """How often the tool was asked for each function."""
+    """Return how often the tool was asked for each function."""
     return pd.Series(ids).map(questions.id.value_counts()).fillna(0)

@@ -85,9 +85,9 @@ def normalised(text: str) -> str:
 
 @cache
 def intent(description: str, in_library: bool = False) -> Intent | None:
-    """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS
-    words; None without one. Descriptions of a package's functions may begin with more verbs than
-    those of an SDK's operations.
+    """Return the first sentence that says what the API does, as an imperative clause of at most
+    MAX_WORDS words; None without one. Descriptions of a package's functions may begin with more
+    verbs than those of an SDK's operations.
     """
     verbs = LIBRARY_MEANT if in_library else VERBS
     for sentence in sentences(description)[:4]:
@@ -125,8 +125,8 @@ def _imperative(before: str, word: str) -> str:
 
 
 def _object(words: list[str], is_clause: bool) -> list[str]:
-    """The words, if they may follow a verb in a sentence: a docstring often lacks an article, or is
-    no sentence. Else nothing.
+    """Return the words, if they may follow a verb in a sentence: a docstring often lacks an
+    article, or is no sentence. Else nothing.
 
     Of the words before the first preposition, one is a determiner, or the last is a plural, a name
     or a mass noun. Before "of", an article is added.
@@ -148,7 +148,7 @@ def _object(words: list[str], is_clause: bool) -> list[str]:
 
 
 def purpose(spec: ApiSpec) -> Intent | None:
-    """The clause that an API's comments are made from."""
+    """Return the clause that an API's comments are made from."""
     return intent(spec.description, spec.provider == "python")
 
 
@@ -158,7 +158,7 @@ def reword(
     keep: float = 0.0,
     verbs: Mapping[str, Sequence[str]] = MEANT,
 ) -> str:
-    """One wording of the intent; each part keeps its plain form with probability ``keep``.
+    """Return one wording of the intent; each part keeps its plain form with probability ``keep``.
 
     The wording says neither less nor more than the SDK: "a new" does not become "another", nor "the
     specified" "one".

@@ -41,8 +41,8 @@ TESTS = re.compile(r"(?m)^(?:from|import) (?:unittest|pytest|nose)\b")
 
 
 def offered(name: str, every_path: bool = False) -> tuple[list[Described], Counter[str], str]:
-    """What a package offers: (its APIs with their documentation, how much could not be read by
-    reason, the path of its sources or "" if it is compiled).
+    """Return what a package offers: (its APIs with their documentation, how much could not be read
+    by reason, the path of its sources or "" if it is compiled).
 
     name: an import name, a folder, or a release (``networkx==3.4``), which pip downloads once.
     every_path: list all that can be called under all paths, with the flag ``alias`` if it is listed
@@ -95,7 +95,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
 
 
 def unpacked(release: str) -> tuple[Path, str]:
-    """(folder to import from, import name) of a release from the package index, such as
+    """Return (folder to import from, import name) of a release from the package index, such as
     ``networkx==3.4``: its wheel is unpacked once, and never installed. An sdist is none, because
     pip would run it to read its name.
     """
@@ -121,8 +121,8 @@ def unpacked(release: str) -> tuple[Path, str]:
 
 
 def read(package: str, every_path: bool = False) -> Iterator[object]:
-    """The names of modules as they are imported, then [specification, documentation] of each API,
-    then what else there is to say.
+    """Yield the names of modules as they are imported, then [specification, documentation] of each
+    API, then what else there is to say.
     """
     left_out = Counter[str]()
     errors = {}
@@ -161,7 +161,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
 
 
 def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool]]:
-    """(name, value, whether it is offered here on purpose) of what can be called."""
+    """Yield (name, value, whether it is offered here on purpose) of what can be called."""
     source = _source(module)
     if module.__name__ != package and TESTS.search(source):
         return
@@ -192,8 +192,8 @@ def _source(module: ModuleType) -> str:
 
 
 def _lazy(source: str) -> Iterator[str]:
-    """Names that a module-level ``__getattr__`` may know: all that are imported, for type checkers,
-    and all texts that could be names.
+    """Yield names that a module-level ``__getattr__`` may know: all that are imported, for type
+    checkers, and all texts that could be names.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.alias):
@@ -203,7 +203,7 @@ def _lazy(source: str) -> Iterator[str]:
 
 
 def _is_api(value: Any, package: str) -> bool:
-    """Whether it can be called, belongs to the package, and is no test."""
+    """Return whether it can be called, belongs to the package, and is no test."""
     tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
     return (
         callable(value)
@@ -214,7 +214,7 @@ def _is_api(value: Any, package: str) -> bool:
 
 
 def _is_own(value: Any, package: str) -> bool:
-    """Whether it is defined in the package, in no part that offers nothing."""
+    """Return whether it is defined in the package, in no part that offers nothing."""
     root, *inside = str(getattr(value, "__module__", "")).split(".")
     hidden = (re.fullmatch(HIDDEN, part.lstrip("_")) for part in inside)
     return root.lstrip("_") == package.split(".")[0].lstrip("_") and not any(hidden)
@@ -223,8 +223,8 @@ def _is_own(value: Any, package: str) -> bool:
 def _apis(
     package: str, place: tuple[str, str, Any], public: Container[int]
 ) -> Iterator[tuple[Described, bool]]:
-    """A function; or a class's constructor and methods; each with whether it is inherited from a
-    public class.
+    """Yield a function; or a class's constructor and methods; each with whether it is inherited
+    from a public class.
 
     Constructors of exceptions, class methods, static methods and methods inherited from other
     packages are included, but are not operations.

@@ -102,7 +102,7 @@ def build(
 
 
 def folder_of(name: str) -> Path:
-    """The default folder for the material of a package."""
+    """Return the default folder for the material of a package."""
     return paths.RUNS / "packages" / Path(name).name
 
 

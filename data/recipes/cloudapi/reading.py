@@ -67,7 +67,7 @@ def public_modules(
 def signature(
     function: Callable[..., object], types: Mapping[str, str], unbound: bool = False
 ) -> Signature:
-    """The signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
+    """Return the signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
 
     ``types`` gives the types of arguments without an annotation. If Python knows no signature (many
     compiled functions), anything is accepted.
@@ -92,7 +92,8 @@ def signature(
 def inspected(
     place: ApiPlace, function: Callable[..., object], unbound: bool = False, **more: Any
 ) -> Described:
-    """(specification, docstring) of a Python callable at a (provider, service, client, name).
+    """Return (specification, docstring) of a Python callable at a (provider, service, client,
+    name).
 
     The specification is read from its signature, overloads and docstring; ``more`` are further
     fields.
@@ -117,7 +118,7 @@ def inspected(
 
 
 def methods(cls: type) -> Iterator[tuple[str, Callable[..., object], bool]]:
-    """(name, method, whether it needs no instance) of the public methods of a class."""
+    """Yield (name, method, whether it needs no instance) of the public methods of a class."""
     for name, method in inspect.getmembers(cls, inspect.isroutine):
         if not name.startswith("_") and callable(method):  # a cached property passes for a routine
             static = inspect.getattr_static(cls, name, None)
@@ -125,7 +126,7 @@ def methods(cls: type) -> Iterator[tuple[str, Callable[..., object], bool]]:
 
 
 def type_word(annotation: str) -> str:
-    """One word for the type of a value; for a union, that of its first alternative."""
+    """Return one word for the type of a value; for a union, that of its first alternative."""
     text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
     while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
         text = wrapped[1]
@@ -136,7 +137,9 @@ def type_word(annotation: str) -> str:
 
 
 def to_json(spec: ApiSpec) -> dict[str, Any]:
-    """A compact JSON object: parameters as [name, kind, required, type], empty fields left out."""
+    """Return a compact JSON object: parameters as [name, kind, required, type], empty fields left
+    out.
+    """
     return {f.name: v for f in fields(spec) if (v := getattr(spec, f.name)) != f.default}
 
 

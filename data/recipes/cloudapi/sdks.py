@@ -58,7 +58,7 @@ def session() -> Any:
 
 
 def aws_methods(service: str) -> Iterator[Described]:
-    """Every public method of one boto3 client, with boto3's page as plain text for its
+    """Yield every public method of one boto3 client, with boto3's page as plain text for its
     documentation (slow: 10 ms).
 
     Methods that every client has get no documentation.
@@ -108,7 +108,9 @@ def _operation(place: ApiPlace, model: Any) -> ApiSpec:
 
 
 def aws_examples() -> Iterator[tuple[str, str]]:
-    """(API id, call) of each operation that botocore has an example of; if several, the first."""
+    """Yield (API id, call) of each operation that botocore has an example of; if several, the
+    first.
+    """
     from botocore import xform_name
 
     loader = session()._loader
@@ -134,7 +136,7 @@ _NO_OPERATION = frozenset({"close", "models", "send_request"})
 
 
 def azure_methods(service: str) -> Iterator[Described]:
-    """Every public method of the synchronous clients of one package, with its docstring."""
+    """Yield every public method of the synchronous clients of one package, with its docstring."""
     exported = importlib.import_module(AZURE[service])
     for cls in azure_clients(service):
         own = getattr(exported, cls.__name__, None) is cls
@@ -146,7 +148,9 @@ def azure_methods(service: str) -> Iterator[Described]:
 
 
 def azure_clients(service: str) -> set[type]:
-    """The classes that a program calls: exported clients, and their ``*Operations`` groups."""
+    """Return the classes that a program calls: exported clients, and their
+    ``*Operations`` groups.
+    """
     module = importlib.import_module(AZURE[service])
     clients = {
         getattr(module, name)
@@ -190,7 +194,7 @@ def build(folder: Path = INDEX.parent) -> int:
 
 
 def part(provider: str, service: str) -> Iterator[Described]:
-    """The APIs of one service, with their documentation."""
+    """Return the APIs of one service, with their documentation."""
     return {"aws": aws_methods, "azure": azure_methods}[provider](service)
 
 

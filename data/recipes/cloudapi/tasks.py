@@ -48,15 +48,15 @@ CommentedApi = tuple[ApiSpec, str]  # an API and a comment
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
-    """Why no task can ask for an operation: a flag that is not allowed, or no usable description;
-    "" if a task can.
+    """Return why no task can ask for an operation: a flag that is not allowed, or no usable
+    description; "" if a task can.
     """
     flags = (flag for flag in spec.flags if flag not in allowed)
     return next(flags, "" if purpose(spec) else "no description of a known verb")
 
 
 def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
-    """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
+    """Return (class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
     A class stated in ``counts`` is used as it is; an empty one excludes the API. Otherwise
     ``frequency_class`` decides. A cloud API whose name is frequent but which is never bound is then
@@ -87,7 +87,7 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
 
 
 def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
-    """The API itself and its equivalents on the same client: another version of it, or one
+    """Return the API itself and its equivalents on the same client: another version of it, or one
     described by the same clause.
 
     Whole sentences are not compared, because in some services all operations begin with the same
@@ -108,8 +108,8 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
 
 
 def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[CommentedApi]:
-    """Pairs (API, comment) in the order of their choice, spread over numbers of required arguments
-    and frequencies.
+    """Yield pairs (API, comment) in the order of their choice, spread over numbers of required
+    arguments and frequencies.
 
     ``counts`` are calls by API id. APIs are taken in turn from buckets
     with the same number of required arguments and the same octave of the count. At most four APIs
@@ -129,20 +129,20 @@ def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[Comm
 
 @cache
 def comments_of(spec: ApiSpec) -> list[str]:
-    """The comments that tasks may have: for a cloud API half of its wordings, so that the mini
-    corpus can use the others.
+    """Return the comments that tasks may have: for a cloud API half of its wordings, so that the
+    mini corpus can use the others.
     """
     comments = [*wordings(spec, 2 * PROMPTS_PER_API)]
     return comments if spec.provider == "python" else comments[: len(comments) // 2]
 
 
 def prompts_of(spec: ApiSpec, seed: int) -> int:
-    """One, two or three, by a hash."""
+    """Return one, two or three, by a hash."""
     return 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
 
 
 def quotas(total: int) -> dict[str, int]:
-    """How many of a class's tasks come from each provider."""
+    """Return how many of a class's tasks come from each provider."""
     n_aws = round(total * AWS_SHARE)
     return {"aws": n_aws, "azure": total - n_aws}
 
@@ -150,7 +150,7 @@ def quotas(total: int) -> dict[str, int]:
 def build(
     index: ApiIndex, counts: DataFrame, seed: int = 0, per_class: int | None = None
 ) -> list[ApiTask]:
-    """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
+    """Return the benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and
     ``class_stability``. An API that is missing from it counts as never used or, where there is a
@@ -169,8 +169,9 @@ def build(
 def matched(
     index: ApiIndex, counts: DataFrame, seed: int = 0, known: Container[str] = ()
 ) -> list[ApiTask]:
-    """The benchmark with the same shares of providers and of numbers of required arguments in every
-    class (Appendix A.2, step 6), as uniform over these numbers as the scarcest class allows.
+    """Return the benchmark with the same shares of providers and of numbers of required arguments
+    in every class (Appendix A.2, step 6), as uniform over these numbers as the scarcest class
+    allows.
 
     ``counts`` as in ``build``. Of the tasks of one kind in a class, half have a count in the upper
     part of the class (``MIDDLE``), where there are enough. Tasks in ``known`` (ids) come first. An
@@ -229,7 +230,9 @@ def matched(
 def tasks_of(
     pairs: Sequence[CommentedApi], index: ApiIndex, counts: DataFrame, seen: Counter[str]
 ) -> list[ApiTask]:
-    """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
+    """Return one task per (API, comment) pair; ``seen`` counts the tasks that each API
+    already has.
+    """
     seen = seen.copy()
     tasks = []
     rows = counts.to_dict("index")
@@ -257,7 +260,7 @@ def tasks_of(
 
 
 def corrected(tasks: Sequence[ApiTask], path: Path, index: ApiIndex) -> list[ApiTask]:
-    """The tasks with corrections from a CSV: problems that a reader noticed, fixed by hand
+    """Return the tasks with corrections from a CSV: problems that a reader noticed, fixed by hand
     (Appendix A.2, steps 7 and 8).
 
     The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises

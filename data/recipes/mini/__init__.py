@@ -11,12 +11,12 @@ WORDINGS = tables("mini/wordings.yaml")
 
 
 def order(text: str) -> str:
-    """A sort key that shuffles; it depends on the draw and the text alone."""
+    """Return a sort key that shuffles; it depends on the draw and the text alone."""
     return stable_order(text, DRAW)
 
 
 def split_of(text: str, parts: int) -> str:
-    """What a thing of this name is for: "test" and "development" have one in ``parts`` each,
+    """Return what a thing of this name is for: "test" and "development" have one in ``parts`` each,
     "training" the rest.
     """
     return {0: "test", 1: "development"}.get(int(order(text), 16) % parts, "training")

@@ -31,12 +31,14 @@ ABOUT = f"""An adapter that asks for documentation by the mark `{MARK}` before t
 
 
 def drawn(text: str) -> str:
-    """The place of an API, a task or a text in every draw of the design."""
+    """Return the place of an API, a task or a text in every draw of the design."""
     return stable_order(text, ASKING)
 
 
 def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
-    """The tasks for models that ask: at most two of the further ones for every second API."""
+    """Return the tasks for models that ask: at most two of the further ones for every
+    second API.
+    """
     tasks = sorted(further, key=lambda task: drawn(task.id))
     never = {task.target: not task.count_name for task in tasks}
     apis = sorted(never, key=lambda api: (never[api], drawn(api)))
@@ -44,8 +46,8 @@ def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
 
 
 def taught(further: Iterable[ApiTask]) -> dict[ApiTask, str]:
-    """The prompts that teach, with the right call of each: up to four for each API that is not
-    tested, half of them the benchmark's, the others the corpus's.
+    """Return the prompts that teach, with the right call of each: up to four for each API that is
+    not tested, half of them the benchmark's, the others the corpus's.
     """
     from lookuplab.cloudapi.prompts import task_prompt
     from lookuplab.cloudapi.specs import load_index
@@ -72,7 +74,7 @@ def taught(further: Iterable[ApiTask]) -> dict[ApiTask, str]:
 
 
 def corpus() -> Iterator[list[str]]:
-    """(size, arm, id, what is read, what is written) for the arms *errors* and *frequency*.
+    """Yield (size, arm, id, what is read, what is written) for the arms *errors* and *frequency*.
 
     The right call begins with the mark where the base model fails, or for as many of the rarest
     APIs; and then it is written once more, below documentation.

@@ -131,13 +131,15 @@ def build_tasks() -> dict[Path, list[ApiTask]]:
 
 
 def plain(text: str) -> str:
-    """The words of a text in lower case, without punctuation, a space before and after each."""
+    """Return the words of a text in lower case, without punctuation, a space before and
+    after each.
+    """
     return f" {' '.join(re.findall('[a-z0-9]+', text.lower()))} "
 
 
 @cache
 def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
-    """The first two words -> the benchmark comments that begin with them."""
+    """Return the first two words -> the benchmark comments that begin with them."""
     found = defaultdict(list)
     for path in (TASKS, FURTHER, DEVELOPMENT_TASKS):
         for task in load_tasks(path):
@@ -147,7 +149,7 @@ def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
 
 
 def reserved(text: str) -> bool:
-    """Whether a text contains the wording of a benchmark comment."""
+    """Return whether a text contains the wording of a benchmark comment."""
     words = plain(text)
     begun = benchmark_comments()
     begins = {*pairwise(words.split())} & begun.keys()
@@ -155,8 +157,8 @@ def reserved(text: str) -> bool:
 
 
 def value(parameter: Parameter, rng: Random) -> str:
-    """A plausible argument, as a developer's example would have it; strings are named after their
-    parameter.
+    """Return a plausible argument, as a developer's example would have it; strings are named after
+    their parameter.
     """
     known = WORDINGS["values"]
     share, texts = known.get(parameter.type, known[""])
@@ -168,7 +170,7 @@ def value(parameter: Parameter, rng: Random) -> str:
 
 
 def call(spec: ApiSpec, rng: Random) -> str:
-    """A valid invocation ``name(...)``, on one line or with one argument per line.
+    """Return a valid invocation ``name(...)``, on one line or with one argument per line.
 
     It has all required arguments and sometimes one or two optional ones.
     """
@@ -232,7 +234,7 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
 
 
 def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random) -> str:
-    """A docstring with the documentation of APIs in random order and in one of the five
+    """Return a docstring with the documentation of APIs in random order and in one of the five
     augmentation designs.
 
     Of full texts it has the first and as many others as fit.
@@ -250,7 +252,7 @@ def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Rando
 
 
 def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[str, str]]:
-    """(document id, text): ``counts[api]`` documents for every API, each with one call, all
+    """Yield (document id, text): ``counts[api]`` documents for every API, each with one call, all
     different.
 
     In ``arm`` of 100 documentation texts the called API is missing; nothing else differs between
@@ -282,7 +284,7 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
 
 
 def wording(spec: ApiSpec, rng: Random) -> str:
-    """A comment that says what the API is for and is not one of the benchmark's.
+    """Return a comment that says what the API is for and is not one of the benchmark's.
 
     It varies as people's comments do: with an opening, a purpose, or a word left out.
     """
@@ -312,18 +314,18 @@ HOME = attrgetter("provider", "service", "client", "module")
 
 
 def invented_word(rng: Random) -> str:
-    """A pronounceable word that does not exist."""
+    """Return a pronounceable word that does not exist."""
     parts = ["bcdfghklmnprstvz", "aeiou"] * rng.choice((2, 3, 3))
     return "".join(map(rng.choice, [*parts, ("", "n", "r", "x")]))
 
 
 def words(found: Iterable[str], shortest: int) -> list[str]:
-    """Those of at least ``shortest`` letters and nothing else, in their order."""
+    """Return those of at least ``shortest`` letters and nothing else, in their order."""
     return sorted(word for word in found if word.isalpha() and len(word) >= shortest)
 
 
 def inventor() -> Callable[..., ApiSpec]:
-    """A function that invents APIs that do not exist, from the words of real ones."""
+    """Return a function that invents APIs that do not exist, from the words of real ones."""
     specs = load_index().specs
     names = {spec.name for spec in specs}
     named = [name.split("_") for name in names]
@@ -337,7 +339,8 @@ def inventor() -> Callable[..., ApiSpec]:
         return invented_word(rng) if rng.random() < 0.12 else rng.choice(nouns)
 
     def invent(rng: Random, home: tuple[str, ...] = ()) -> ApiSpec:
-        """An API with 0 to 12 required and 0 to 10 optional arguments; one in ten has none at all.
+        """Return an API with 0 to 12 required and 0 to 10 optional arguments; one in ten has none
+        at all.
 
         It is in ``home`` (provider, service, client, module), by default in a real or an invented
         service.
@@ -380,7 +383,7 @@ def inventor() -> Callable[..., ApiSpec]:
 
 
 def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
-    """A comment: mostly bland; if several APIs are documented, close to the right one's
+    """Return a comment: mostly bland; if several APIs are documented, close to the right one's
     description.
     """
     if not several and rng.random() < 0.65:
@@ -406,8 +409,8 @@ def page(spec: ApiSpec) -> str:
 
 
 def invented_documents(count: int) -> Iterator[tuple[str, str]]:
-    """(document id, text) of at most ``count`` documents, each about an API that occurs in no other
-    call.
+    """Yield (document id, text) of at most ``count`` documents, each about an API that occurs in no
+    other call.
 
     A text has its documentation and its call; or that of up to five APIs of one service, of which
     one or all are called.
@@ -430,8 +433,8 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
 
 
 def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
-    """(id, text) of the whole corpus in a fixed order. No text contains the wording of a benchmark
-    comment.
+    """Yield (id, text) of the whole corpus in a fixed order. No text contains the wording of a
+    benchmark comment.
     """
     yield from (
         document for document in package_documents(PACKAGE_CHARACTERS) if not reserved(document[1])

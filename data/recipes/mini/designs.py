@@ -35,8 +35,9 @@ learned. Half of the APIs are invented; no task asks for any of the others."""  
 
 
 def pairs() -> list[QuestionPair]:
-    """What the models learn: TEXTS documents with the code below them, each design equally often,
-    every second of an invented API. A text with the wording of a benchmark comment is left out.
+    """Return what the models learn: TEXTS documents with the code below them, each design equally
+    often, every second of an invented API. A text with the wording of a benchmark comment is left
+    out.
     """
     index, drawn, invent = load_index(), pools(), inventor()
     asked = {index.by_id[api].name for pool in ("asked", "development") for api in drawn[pool]}

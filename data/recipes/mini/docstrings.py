@@ -55,8 +55,8 @@ class Documented:
 
 
 def documented(package: str) -> list[Documented]:
-    """The public objects of an installed package that have a docstring, each docstring once, in the
-    order of names.
+    """Return the public objects of an installed package that have a docstring, each docstring once,
+    in the order of names.
 
     Modules, private names, tests and what a module merely imports from another package are left
     out.
@@ -84,8 +84,8 @@ def documented(package: str) -> list[Documented]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """The sections of a numpydoc docstring: lower-case heading -> text; "" is the text before the
-    first heading.
+    """Return the sections of a numpydoc docstring: lower-case heading -> text; "" is the text
+    before the first heading.
     """
     parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
     headings = ["", *(name.strip().lower() for name in parts[1::2])]
@@ -93,8 +93,8 @@ def sections(text: str) -> dict[str, str]:
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
-    """One (lead, code) for each stretch of ``>>>`` code between prose; the lead is the sentence
-    before it, "" for none.
+    """Return one (lead, code) for each stretch of ``>>>`` code between prose; the lead is the
+    sentence before it, "" for none.
 
     Each code is made to run by itself: the earlier statements that define its names come first, as
     do the imports that the libraries' docstrings take for granted. Outputs are dropped. A text with
@@ -137,16 +137,16 @@ def _alone(before: list[str], code: list[str]) -> str:
 
 
 def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
-    """The names in a piece of code, or those that it reads (``ast.Load``) or binds by assignment
-    (``ast.Store``).
+    """Return the names in a piece of code, or those that it reads (``ast.Load``) or binds by
+    assignment (``ast.Store``).
     """
     found = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return {node.id for node in found if isinstance(node.ctx, context)}
 
 
 def bound(tree: ast.AST) -> set[str]:
-    """The names that a piece of code binds: assigned, imported, defined; changing an element binds
-    its variable.
+    """Return the names that a piece of code binds: assigned, imported, defined; changing an element
+    binds its variable.
     """
     found = names(tree, ast.Store)
     for node in ast.walk(tree):
@@ -180,7 +180,7 @@ class DocExample:
 
 
 def examples_of(library: str, split: str) -> list[DocExample]:
-    """Every example that can be a problem, of the objects whose names are all in ``split``
+    """Return every example that can be a problem, of the objects whose names are all in ``split``
     (``packages.example_split``).
     """
     return [
@@ -193,7 +193,7 @@ def examples_of(library: str, split: str) -> list[DocExample]:
 
 
 def examples(item: Documented) -> Iterator[DocExample]:
-    """The examples of an object that can be a problem."""
+    """Yield the examples of an object that can be a problem."""
     try:
         parsed = doctest.DocTestParser().get_examples(item.text)
         bodies = [ast.parse(one.source).body for one in parsed]
@@ -238,7 +238,9 @@ def needed(
 
 
 def fits(example: DocExample, node: ast.expr) -> bool:
-    """Whether an expression is a short call or attribute that uses the object of its docstring."""
+    """Return whether an expression is a short call or attribute that uses the object of its
+    docstring.
+    """
     text = "\n".join([*example.imports, *example.setup, example.target])
     try:
         used = names(ast.parse(text))
@@ -283,7 +285,7 @@ class Call:
 
 
 def call(source: str, known: dict[str, Any]) -> Call:
-    """The call in ``source``, resolved in the namespace ``known``.
+    """Return the call in ``source``, resolved in the namespace ``known``.
 
     Raises ValueError if it has no documented callable.
     """
@@ -321,8 +323,8 @@ def call(source: str, known: dict[str, Any]) -> Call:
 
 
 def described(owner: type, name: str, document: str) -> str:
-    """The docstring of a property; for an attribute without one, what its class says about it; else
-    ``document``.
+    """Return the docstring of a property; for an attribute without one, what its class says about
+    it; else ``document``.
     """
     static = inspect.getattr_static(owner, name, None)
     if inspect.isdatadescriptor(static):
@@ -335,7 +337,7 @@ def described(owner: type, name: str, document: str) -> str:
 
 
 def options_of(document: str, parameter: str) -> list[str]:
-    """The strings that a numpydoc parameter may take: ``mode : {'full', 'same'}``."""
+    """Return the strings that a numpydoc parameter may take: ``mode : {'full', 'same'}``."""
     line = rf"^ *(?:\w+, *)*{re.escape(parameter)}(?:, *\w+)* *: *[^\n]*?\{{([^}}]*)\}}"
     found = re.search(line, document, re.M)
     return re.findall(r"['\"]([\w-]+)['\"]", found[1]) if found else []
@@ -353,8 +355,8 @@ def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
 
 
 def lifted(found: Call) -> tuple[str, list[str]]:
-    """An expression written over constants, rewritten over variables, and the assignments that make
-    these.
+    """Return an expression written over constants, rewritten over variables, and the assignments
+    that make these.
 
     Displays and constructed values among receiver and arguments become variables, with names that
     do not give a parameter away; if there are none, the receiver or else the first argument does.

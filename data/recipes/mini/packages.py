@@ -42,7 +42,7 @@ CHUNK = 3000  # characters: a document of about 800 tokens
 
 
 def example_split(qualified_name: str) -> str:
-    """What the docstring examples of an object are for: "test" (a tenth of the names),
+    """Return what the docstring examples of an object are for: "test" (a tenth of the names),
     "development" (another tenth) or "training".
 
     The code models read only those for training. A hash of top package and last name decides, so
@@ -55,7 +55,7 @@ def example_split(qualified_name: str) -> str:
 
 
 def distribution(name: str) -> metadata.Distribution:
-    """A package among the sources. Raises UserError if it is missing."""
+    """Return a package among the sources. Raises UserError if it is missing."""
     found = next(iter(metadata.Distribution.discover(name=name, path=[str(folder())])), None)
     if found is None:
         raise UserError(f"{name} is not among the sources of {PINS.name}")
@@ -63,8 +63,8 @@ def distribution(name: str) -> metadata.Distribution:
 
 
 def licence_of(found: metadata.Distribution) -> str:
-    """The stated licence: SPDX expression, else the trove classifiers, else the first line of the
-    free text.
+    """Return the stated licence: SPDX expression, else the trove classifiers, else the first line
+    of the free text.
     """
     fields = found.metadata
     classifiers = "\n".join(fields.get_all("Classifier", ()))
@@ -73,13 +73,14 @@ def licence_of(found: metadata.Distribution) -> str:
 
 
 def licences() -> str:
-    """Every package with its version and licence, for model cards."""
+    """Return every package with its version and licence, for model cards."""
     found = [distribution(name) for name in CORPUS_PACKAGES]
     return ", ".join(f"{one.name} {one.version} ({licence_of(one)[:40]})" for one in found)
 
 
 def package_documents(characters: int) -> Iterator[tuple[str, str]]:
-    """(source id, text) of about ``characters`` characters in all, the same for the same sources.
+    """Yield (source id, text) of about ``characters`` characters in all, the same for the same
+    sources.
 
     The next file always comes from the package that has contributed least so far, so that a large
     package does not crowd out the others.
@@ -98,7 +99,9 @@ def package_documents(characters: int) -> Iterator[tuple[str, str]]:
 
 
 def files_of(name: str) -> list[tuple[str, Path]]:
-    """(path in the sources, place on disk) of a package's Python files, in the order of a hash."""
+    """Return (path in the sources, place on disk) of a package's Python files, in the order of a
+    hash.
+    """
     found = distribution(name)
     kept = [
         (str(file), Path(file.locate()))
@@ -109,7 +112,7 @@ def files_of(name: str) -> list[tuple[str, Path]]:
 
 
 def parsed(place: Path) -> tuple[str, ast.Module]:
-    """A file's text and tree; both empty where it cannot be read or parsed."""
+    """Return a file's text and tree; both empty where it cannot be read or parsed."""
     try:
         text = place.read_text(encoding="utf-8")
         return text, ast.parse(text)
@@ -118,8 +121,8 @@ def parsed(place: Path) -> tuple[str, ast.Module]:
 
 
 def usable_text(name: str, place: Path) -> str:
-    """A file's text without held-out examples; empty for cloud code, data tables and files that do
-    not parse.
+    """Return a file's text without held-out examples; empty for cloud code, data tables and files
+    that do not parse.
     """
     text, _ = parsed(place)
     is_table = sum(map(str.isdigit, text)) > 0.15 * len(text)
@@ -130,7 +133,7 @@ def usable_text(name: str, place: Path) -> str:
 
 
 def without_held_out_examples(text: str, package: str) -> str:
-    """A module's source without the ``>>>`` paragraphs of held-out objects.
+    """Return a module's source without the ``>>>`` paragraphs of held-out objects.
 
     A string with examples that belongs to no object that we can name (a shared template) always
     loses them.
@@ -162,8 +165,8 @@ def without_held_out_examples(text: str, package: str) -> str:
 
 
 def _without_examples(lines: list[str]) -> list[str]:
-    """Source lines of one string without its ``>>>`` paragraphs; its first and last line keep the
-    quotes.
+    """Return source lines of one string without its ``>>>`` paragraphs; its first and last line
+    keep the quotes.
     """
     kept = lines[:1]
     inside = False
@@ -178,7 +181,7 @@ def _without_examples(lines: list[str]) -> list[str]:
 
 
 def first_line(node: ast.stmt) -> int:
-    """Where a statement begins, decorators included."""
+    """Return where a statement begins, decorators included."""
     decorators = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 

@@ -106,7 +106,7 @@ class Draft:
 
 
 def literal(value: object) -> Literal | None:
-    """The value's source; None if no source reproduces it, or if the source is long."""
+    """Return the value's source; None if no source reproduces it, or if the source is long."""
     with suppress(Exception):
         kind = kind_of(value)
         source = source_of(value)
@@ -121,8 +121,8 @@ def literal(value: object) -> Literal | None:
 
 
 def kind_of(value: object) -> str:
-    """How a value is compared, as in DS-1000's tests: allclose for numbers, pandas' own tests,
-    equality for the rest.
+    """Return how a value is compared, as in DS-1000's tests: allclose for numbers, pandas' own
+    tests, equality for the rest.
 
     It is "" for empty values, and for those that have no test.
     """
@@ -147,8 +147,8 @@ def kind_of(value: object) -> str:
 
 
 def source_of(value: object) -> str:
-    """Source of a scalar, an array, a frame, or of plain containers of those; named tuples become
-    plain ones.
+    """Return source of a scalar, an array, a frame, or of plain containers of those; named tuples
+    become plain ones.
 
     A frame is written as columns by position, then both indexes, which works for any labels, even
     for equal ones. Raises ValueError for anything else.
@@ -198,8 +198,8 @@ def source_of(value: object) -> str:
 
 
 def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, Any], Literal]:
-    """The names after the set-up, with the expression's value as ``result``, and that value's
-    source.
+    """Return the names after the set-up, with the expression's value as ``result``, and that
+    value's source.
 
     Raises whatever the code raises, including warnings, and ValueError if the code prints, or if
     the value has no source or equals one of the variables.
@@ -217,8 +217,8 @@ def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, A
 
 
 def drafts(example: DocExample) -> list[Draft]:
-    """The problem of an example and every perturbation that a rule gives. Raises if the example
-    gives no problem.
+    """Return the problem of an example and every perturbation that a rule gives. Raises if the
+    example gives no problem.
     """
     first = origin(example)
     found = [first, *surface(first)]
@@ -231,8 +231,8 @@ def drafts(example: DocExample) -> list[Draft]:
 
 
 def origin(example: DocExample) -> Draft:
-    """The problem of an example: two inputs that give two different values. Raises if there is
-    none.
+    """Return the problem of an example: two inputs that give two different values. Raises if there
+    is none.
     """
     setup = "\n".join(example.setup)
     known, _ = evaluated(example, setup, example.target)
@@ -262,7 +262,7 @@ def origin(example: DocExample) -> Draft:
 
 
 def named(found: Call, setup: str) -> bool:
-    """Whether summary or set-up contain the callable's name.
+    """Return whether summary or set-up contain the callable's name.
 
     In the summary, a plain word such as ``mean`` counts only if it is written as code.
     """
@@ -274,8 +274,8 @@ def named(found: Call, setup: str) -> bool:
 
 
 def unimported(example: DocExample, name: str) -> DocExample:
-    """The example with the callable's full name in the expression, if an import by name would give
-    it away.
+    """Return the example with the callable's full name in the expression, if an import by name
+    would give it away.
     """
     for line in reversed(example.imports):
         (node,) = ast.parse(line).body
@@ -292,12 +292,12 @@ def unimported(example: DocExample, name: str) -> DocExample:
 
 
 def mentioned(text: str, known: Iterable[str]) -> list[str]:
-    """Those of the ``known`` names that occur in a text, in the text's order."""
+    """Return those of the ``known`` names that occur in a text, in the text's order."""
     return list(dict.fromkeys(name for name in re.findall(r"[A-Za-z_]\w*", text) if name in known))
 
 
 def variables(target: str, setup: str) -> list[str]:
-    """Variables of the set-up that the expression reads, in its order."""
+    """Return variables of the set-up that the expression reads, in its order."""
     return mentioned(target, names(ast.parse(setup), ast.Store))
 
 
@@ -324,7 +324,7 @@ def changes(value: object) -> Sequence[str]:
 
 
 def surface(first: Draft) -> Iterator[Draft]:
-    """The same question in different words, inside a story, or with renamed variables."""
+    """Yield the same question in different words, inside a story, or with renamed variables."""
     draft = replace(first, perturbation="Surface")
     setup = first.cases[0][0]
     yield replace(draft, rule="reworded")
@@ -346,8 +346,8 @@ def renamed(source: str, new: dict[str, str]) -> str:
 
 
 def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
-    """The problem with a different expression, if there is one: with another argument, or with a
-    second step.
+    """Yield the problem with a different expression, if there is one: with another argument, or
+    with a second step.
 
     Both values are computed anew; they must differ from the first ones and from each other.
     """
@@ -362,7 +362,7 @@ def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[D
 
 
 def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
-    """(rule, expression) for each argument that can be changed or added, in a fixed order."""
+    """Yield (rule, expression) for each argument that can be changed or added, in a fixed order."""
     for number, (name, node) in enumerate(found.arguments, 1):
         try:
             value = ast.literal_eval(node)
@@ -399,7 +399,7 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
 
 
 def for_each(first: Draft) -> Iterator[Draft]:
-    """The call for each of two inputs in a list; in the second case the list is reversed."""
+    """Yield the call for each of two inputs in a list; in the second case the list is reversed."""
     (setup, expected), (second, other) = first.cases
     changed, _, change = second.removeprefix(f"{setup}\n").partition(" = ")
     is_read = changed in names(ast.parse(first.target))
@@ -414,7 +414,7 @@ def for_each(first: Draft) -> Iterator[Draft]:
 
 
 def prompt(draft: Draft) -> str:
-    """The question with the example's set-up; the answer begins on the next line.
+    """Return the question with the example's set-up; the answer begins on the next line.
 
     It says what is given, what is wanted for which values, and the result for the example. Neither
     the callable nor a parameter is named.
@@ -455,7 +455,9 @@ def listed(codes: Iterable[str]) -> str:
 
 
 def context(draft: Draft) -> str:
-    """The program that tests an answer: both inputs, their values, and the comparison that fits."""
+    """Return the program that tests an answer: both inputs, their values, and the comparison that
+    fits.
+    """
     several, _, part = draft.cases[0][1].kind.rpartition(" ")
     sources = [expected.source for _, expected in draft.cases]
     compared = TEXTS["same"][part]
@@ -479,8 +481,8 @@ def context(draft: Draft) -> str:
 
 
 def written(example: DocExample) -> list[Candidate]:
-    """The problems of an example. The answers that must fail are nothing, None, the first case's
-    value as a constant, and each variable as it is.
+    """Return the problems of an example. The answers that must fail are nothing, None, the first
+    case's value as a constant, and each variable as it is.
 
     Empty for an example that gives no problem.
     """
@@ -544,8 +546,8 @@ def _confine() -> None:
 
 
 def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """The records of a benchmark from the examples of one split (``packages.example_split``), as in
-    problems.jsonl.gz.
+    """Yield the records of a benchmark from the examples of one split (``packages.example_split``),
+    as in problems.jsonl.gz.
 
     ``numbers``: kind of perturbation -> problems, divided among the libraries by
     ``by_library``. One example of each object comes before the second of any. The same
@@ -584,7 +586,7 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
 
 
 def calls(name: str, source: str) -> bool:
-    """Whether the call ``source`` is one of the object ``name`` or of a method of it.
+    """Return whether the call ``source`` is one of the object ``name`` or of a method of it.
 
     An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` does not ask for
     ``kappa4``.
@@ -594,7 +596,9 @@ def calls(name: str, source: str) -> bool:
 
 
 def called(source: str) -> str:
-    """What the outermost call of an expression calls, or the expression itself if it is no call."""
+    """Return what the outermost call of an expression calls, or the expression itself if it is no
+    call.
+    """
     node = ast.parse(source, mode="eval").body
     return ast.unparse(getattr(node, "func", node))
 

@@ -38,8 +38,8 @@ one of its references."""  # noqa: E501  # the committed cards have these lines
 
 
 def pairs() -> list[QuestionPair]:
-    """What the models learn: for each open example its problem and a few perturbations, after the
-    snippets that the ensemble finds for them, with the best one last.
+    """Return what the models learn: for each open example its problem and a few perturbations,
+    after the snippets that the ensemble finds for them, with the best one last.
 
     Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out.
     The result is the same for the same versions of the libraries; it takes a quarter of an hour.

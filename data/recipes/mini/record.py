@@ -144,7 +144,9 @@ def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
 
 
 def kind_of(name: str, key: str, answer: Any) -> str:
-    """What audits take their shares of: the model of a completion, the kind of a judgement."""
+    """Return what audits take their shares of: the model of a completion, the kind of
+    a judgement.
+    """
     return answer["model"] if name == "completions" else key.partition(" ")[0]
 
 

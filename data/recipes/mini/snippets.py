@@ -63,8 +63,8 @@ one of these shares. To train it again:
 
 
 def split_of(item: Documented) -> str:
-    """What an object is for: "test" if any of its names is, else "development" if any is, else
-    "training".
+    """Return what an object is for: "test" if any of its names is, else "development" if any is,
+    else "training".
     """
     splits = [*map(example_split, item.names), "training"]
     return next(split for split in ("test", "development", "training") if split in splits)
@@ -154,8 +154,8 @@ def _queries(
 
 
 def pairs() -> list[tuple[str, str]]:
-    """What the sentence encoder learns: pairs of sentences about the same object, each once, from
-    all listed packages.
+    """Return what the sentence encoder learns: pairs of sentences about the same object, each once,
+    from all listed packages.
 
     Heyman and Van Cutsem learn from titles of duplicate questions. Here, two sentences of one
     docstring replace those: both say what an object does, in different words. No pair contains the
@@ -167,7 +167,8 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def pairs_of(item: Documented) -> list[tuple[str, str]]:
-    """The summary paired with each other sentence and with each sentence that leads to an example.
+    """Return the summary paired with each other sentence and with each sentence that leads to an
+    example.
 
     There are none for an object that is held out or asked about.
     """
@@ -194,7 +195,7 @@ def _items() -> Iterator[Documented]:
 
 
 def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3) -> Any:
-    """A sentence encoder, the mean of one vector per subword, trained on pairs of texts with
+    """Return a sentence encoder, the mean of one vector per subword, trained on pairs of texts with
     sentence-transformers' ranking loss, where the other texts of a batch are the negatives. The
     subwords are learned from the same texts, lower-cased.
 

@@ -64,7 +64,7 @@ ABOUT_TOOLGEN_MODELS = (
 
 
 def split_of(id: str) -> str:
-    """What a function is for: "test", "development" or "training".
+    """Return what a function is for: "test", "development" or "training".
 
     All parts of a top-level class or function have the same split.
     """
@@ -72,13 +72,13 @@ def split_of(id: str) -> str:
 
 
 def packages() -> list[str]:
-    """The import names of all packages among the sources that may be used for training."""
+    """Return the import names of all packages among the sources that may be used for training."""
     names = {one.name for one in python_sources.folder().iterdir() if one.is_dir()}
     return sorted(filter(str.isidentifier, names - {*HELD_OUT_PACKAGES, *COPYLEFT}))
 
 
 def files_of(name: str) -> list[Path]:
-    """A package's files, without tests, vendored code and files that mention a cloud SDK."""
+    """Return a package's files, without tests, vendored code and files that mention a cloud SDK."""
     root = locate(name)
     return [
         file
@@ -90,7 +90,9 @@ def files_of(name: str) -> list[Path]:
 
 @cache
 def functions() -> list[Pair]:
-    """Every function of the packages, held out or not, with the files in the order of a hash."""
+    """Return every function of the packages, held out or not, with the files in the order of a
+    hash.
+    """
     place = python_sources.folder().resolve()
     found = chain(*map(files_of, packages()))
     files = {file.relative_to(place).as_posix(): file for file in found}
@@ -109,7 +111,7 @@ def held_out_codes() -> set[bytes]:
 
 
 def training_functions() -> list[Pair]:
-    """The functions that are not held out, each code once."""
+    """Return the functions that are not held out, each code once."""
     held_out = held_out_codes()
     codes: dict[bytes, Pair] = {}
     for pair in functions():
@@ -118,8 +120,8 @@ def training_functions() -> list[Pair]:
 
 
 def file_functions(name: str, place: Path) -> Iterator[Pair]:
-    """The functions of one file, with docstring "" if they have none; nothing if the file cannot be
-    parsed.
+    """Yield the functions of one file, with docstring "" if they have none; nothing if the file
+    cannot be parsed.
     """
     text, tree = parsed(place)
     lines = lines_of(text)
@@ -145,12 +147,12 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
 
 
 def code_hash(one: Pair | Function) -> bytes:
-    """A hash of a function's code that ignores white space."""
+    """Return a hash of a function's code that ignores white space."""
     return hashlib.sha256("".join(f"{one.signature}{one.body}".split()).encode()).digest()
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """The tokenizer of all three families, trained on every third function and kept in
+    """Return the tokenizer of all three families, trained on every third function and kept in
     TOOLGEN_WORK.
     """
     if not (place := TOOLGEN_WORK / "tokenizer").exists():
@@ -161,7 +163,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def pretrained(family: str) -> Path:
-    """The folder of the pre-trained model of one family.
+    """Return the folder of the pre-trained model of one family.
 
     That of the Llama-type is in TOOLGEN_MODELS, because its fine-tuned models are adapters on it.
     """
@@ -183,8 +185,8 @@ def pretrained(family: str) -> Path:
 
 @cache
 def usable_functions(filters: Filters) -> list[Function]:
-    """The functions with a docstring that Jedi can be asked about in a reasonable time, held out or
-    not.
+    """Return the functions with a docstring that Jedi can be asked about in a reasonable time, held
+    out or not.
     """
     spelled = tokenizer()
     found = []
@@ -208,7 +210,7 @@ def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
 
 
 def learned_functions() -> list[Function]:
-    """The functions that the models are fine-tuned on, in the order of ids."""
+    """Return the functions that the models are fine-tuned on, in the order of ids."""
     held_out = held_out_codes()
     fresh = (
         function
@@ -234,8 +236,8 @@ def write_held_out() -> None:
 
 
 def marked_pairs() -> list[Pair]:
-    """The pairs of ``learned_functions`` with the marks in TOOLGEN_MODELS/marks.jsonl.gz, which is
-    written if it does not exist.
+    """Return the pairs of ``learned_functions`` with the marks in TOOLGEN_MODELS/marks.jsonl.gz,
+    which is written if it does not exist.
     """
     functions = learned_functions()
     kept = TOOLGEN_MODELS / "marks.jsonl.gz"

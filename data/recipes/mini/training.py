@@ -137,7 +137,7 @@ def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
 
 def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
-    """A freshly initialised model of ``architectures.yaml``, fp32."""
+    """Return a freshly initialised model of ``architectures.yaml``, fp32."""
     torch.manual_seed(seed)
     ids = {"bos_token_id": EOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
     config = AutoConfig.for_model(**ARCHITECTURES[name] | ids, tie_word_embeddings=True)
@@ -167,13 +167,13 @@ def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimi
 
 
 def rate(step: int, steps: int, recipe: PretrainingRecipe) -> float:
-    """The factor on the learning rates: warm-up, constant, linear cool-down to zero."""
+    """Return the factor on the learning rates: warm-up, constant, linear cool-down to zero."""
     up, down = max(1, recipe.warmup * steps), max(1, recipe.cooldown * steps)
     return min(1.0, (step + 1) / up, (steps - step) / down)
 
 
 def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]]]:
-    """Every step's batch: rows of numbers of examples, with each example once per epoch.
+    """Return every step's batch: rows of numbers of examples, with each example once per epoch.
 
     Rows of similar length come together, with ``batch_tokens`` tokens at most, including padding.
     """
@@ -194,8 +194,8 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
 
 
 def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
-    """Documents packed into rows of SHORT tokens; longer ones and some others are packed into rows
-    of LONG.
+    """Return documents packed into rows of SHORT tokens; longer ones and some others are packed
+    into rows of LONG.
 
     No document is cut, so that documentation and the call below it stay in one context.
     """
@@ -224,7 +224,7 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
 def tensors(
     rows: Sequence[Sequence[TrainingExample]], encoder_decoder: bool
 ) -> dict[str, torch.Tensor]:
-    """A batch as Transformers' models take it, padded on the right."""
+    """Return a batch as Transformers' models take it, padded on the right."""
     inputs = []
     labels = []
     for row in rows:

@@ -44,8 +44,8 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
 def shown_tokens(
     completion: Completion, code: str | None = None, after: int = 0
 ) -> list[tuple[str, float, bool]]:
-    """The API name's tokens and up to ``after`` more: (piece, probability, whether it counts), as
-    in Figure 8.
+    """Return the API name's tokens and up to ``after`` more: (piece, probability, whether it
+    counts), as in Figure 8.
 
     Empty if no API is named. A dotted name counts as a whole. A token that is only "(" does not
     count; one that ends the name and opens the call, such as ``t(``, does. ``code`` is the part of
@@ -80,7 +80,7 @@ def shown_tokens(
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
-    """All aggregates by name, each from 0 to 1; NaN without log-probabilities.
+    """Return all aggregates by name, each from 0 to 1; NaN without log-probabilities.
 
     0 if no API is named, so any threshold above 0 triggers retrieval.
     """
@@ -136,7 +136,7 @@ class CloudApiBench(Benchmark[ApiTask]):
         return Prompt(task.id, text, LISTING_1 if self.chat else None, names)
 
     def code(self, completion: Completion) -> str:
-        """The part of a completion that is judged."""
+        """Return the part of a completion that is judged."""
         return strip_backticks(completion.text) if self.chat else completion.text
 
     def judge(self, task: ApiTask, completion: Completion) -> dict[str, Any]:
@@ -163,6 +163,8 @@ class CloudApiBench(Benchmark[ApiTask]):
 
 
 def operations(task: ApiTask, index: ApiIndex) -> tuple[str, ...]:
-    """The names of all API operations of the client that the task's prompt creates, sorted."""
+    """Return the names of all API operations of the client that the task's prompt
+    creates, sorted.
+    """
     methods = index.methods(task.provider, task.client, task.service)
     return tuple(sorted(name for name, spec in methods.items() if spec.operation))

@@ -29,8 +29,8 @@ from lookuplab.retrieval.rankers import Bm25, identifier_words
 
 
 def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) -> list[str]:
-    """The terms by which an API is found: its service, the words of its client, its name and the
-    words of its name.
+    """Return the terms by which an API is found: its service, the words of its client, its name and
+    the words of its name.
 
     Index entries and queries are made in the same way. For a query, ``place`` is the task, whose
     prompt names service and client, and ``name`` is what the model called first (None or NaN if it
@@ -50,7 +50,7 @@ def api_ranker(index: ApiIndex) -> Bm25:
 
 @cache
 def _ranked(index: ApiIndex, terms: str, k: int) -> list[str]:
-    """The ids of the best k operations; many tasks and models ask for the same."""
+    """Return the ids of the best k operations; many tasks and models ask for the same."""
     return [api for api, _ in api_ranker(index).top(terms, k)]
 
 
@@ -71,7 +71,7 @@ def retrieved_documents(
     service: bool = True,
     index: ApiIndex | None = None,
 ) -> Retrieval:
-    """What a retriever of configurable precision shows (Section 3.1).
+    """Return what a retriever of configurable precision shows (Section 3.1).
 
     For "x% precision@k" it returns k documents of BM25, and "the target API's documentation is
     included x% of the time". A *hit* is the top k; if it contains no acceptable API, the API asked
@@ -101,7 +101,7 @@ def retrieved_documents(
 
 
 def oracle(tasks: Sequence[ApiTask]) -> Documents:
-    """The API asked for and nothing else: the control that is always right (Figure 6)."""
+    """Return the API asked for and nothing else: the control that is always right (Figure 6)."""
     return {task.id: (task.target,) for task in tasks}
 
 
@@ -125,7 +125,7 @@ class Passes:
 def passes(
     model: Model, bench: CloudApiBench, k: int = 1, *, service: bool = True, **options: Any
 ) -> Passes:
-    """The first, hit and miss passes with ``k`` documents each; ``options`` are those of
+    """Return the first, hit and miss passes with ``k`` documents each; ``options`` are those of
     ``models.complete``.
 
     ``service``: whether the retriever's query names the service as well as the API that the model

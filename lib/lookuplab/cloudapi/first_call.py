@@ -90,8 +90,8 @@ class CallExtent(NamedTuple):
 
 @lru_cache(maxsize=10_000)  # both a judgement and a confidence ask; models repeat answers
 def call_extent(text: str) -> CallExtent:
-    """The first call of a text, as far as it has arrived. What follows the end of the call is
-    ignored.
+    """Return the first call of a text, as far as it has arrived. What follows the end of the call
+    is ignored.
     """
     rule = FirstCall()
     rule.feed(text)
@@ -158,7 +158,7 @@ class FirstCall:
 
 
 def strip_backticks(text: str) -> str:
-    """The code in a chat model's answer, after any reasoning: the last fenced block
+    """Return the code in a chat model's answer, after any reasoning: the last fenced block
     (``fences.blocks``), else the text between backticks that enclose the answer, else the last code
     between backticks within words.
 
@@ -170,8 +170,8 @@ def strip_backticks(text: str) -> str:
 
 
 def code_span(text: str) -> tuple[int, int]:
-    """The start and end of the code that ``strip_backticks`` returns; the words before it may
-    contain the same call.
+    """Return the start and end of the code that ``strip_backticks`` returns; the words before it
+    may contain the same call.
     """
     answer = visible(text)
     begin = text.rindex(answer) if answer else len(text)

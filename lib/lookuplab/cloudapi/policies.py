@@ -38,7 +38,7 @@ def triggered(
     policy: str,
     threshold: ArrayLike = THRESHOLD,
 ) -> np.ndarray:
-    """(tasks,) booleans: does the policy retrieve, given the first pass (``Passes.first``)?
+    """Return (tasks,) booleans: does the policy retrieve, given the first pass (``Passes.first``)?
 
     *base* never does, *dag* always; *dag_index_lookup* does if the invoked "API name" is not "in
     the API index" (Section 4.1); *dag_confidence* if its confidence is below the threshold (4.2),
@@ -67,8 +67,8 @@ def triggered(
 
 
 def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
-    """(n,) the expected outcome of each task if ``precision`` percent of the draws are hits: x hit
-    + (1 - x) miss.
+    """Return (n,) the expected outcome of each task if ``precision`` percent of the draws are hits:
+    x hit + (1 - x) miss.
 
     hit, miss: (n,) booleans or numbers, the outcomes with documents that do and do not contain the
     target. Raises UserError for a precision outside 0 to 100.
@@ -80,8 +80,8 @@ def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
 
 
 def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarray:
-    """(tasks,) booleans: one random draw of the tasks for which the retriever finds the target, as
-    the paper must have made.
+    """Return (tasks,) booleans: one random draw of the tasks for which the retriever finds the
+    target, as the paper must have made.
 
     ``tasks`` has the columns ``id`` and ``frequency``. Exactly ``precision`` percent of every
     class are drawn, with halves rounded up. A seeded hash of the task orders each class, so the
@@ -100,8 +100,8 @@ def outcome(
     hits: Hits,
     of: Callable[[DataFrame], Series] = itemgetter("valid"),
 ) -> np.ndarray:
-    """(tasks,) the expected value of what ``of`` reads from a pass, by default the probability of a
-    valid invocation.
+    """Return (tasks,) the expected value of what ``of`` reads from a pass, by default the
+    probability of a valid invocation.
 
     ``retrieve`` is a mask from ``triggered``; several masks, (tasks, m), give (tasks, m) outcomes;
     True means always.
@@ -116,12 +116,12 @@ def outcome(
 
 
 def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
-    """Rows of the model that made the first pass: (condition, metric) -> number."""
+    """Return rows of the model that made the first pass: (condition, metric) -> number."""
     return [row(first.model.iloc[0], *name, number) for name, number in numbers.items()]
 
 
 def by_class(first: DataFrame) -> dict[str, np.ndarray]:
-    """Frequency class -> (tasks,) mask, for the classes that occur and for "all"."""
+    """Return frequency class -> (tasks,) mask, for the classes that occur and for "all"."""
     frequency = first.frequency.to_numpy()
     masks = {name: frequency == name for name in CLASS_ORDER if name in frequency}
     return masks | {"all": np.full(len(first), True)}
@@ -133,7 +133,7 @@ def class_rows(
     numbers: Numbers,
     classes: Mapping[str, Any] | None = None,
 ) -> Rows:
-    """Rows ``name/class`` for each class of the tasks and "all", and for each metric of
+    """Return rows ``name/class`` for each class of the tasks and "all", and for each metric of
     ``numbers``.
 
     numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are
@@ -164,7 +164,7 @@ def class_rows(
 def policy_rows(
     passes: Passes, name: str, retrieve: ArrayLike, precision: float, seed: int = 0
 ) -> Rows:
-    """One policy at one precision, as in Tables 2 and 3.
+    """Return one policy at one precision, as in Tables 2 and 3.
 
     ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` one draw (the paper's
     way),

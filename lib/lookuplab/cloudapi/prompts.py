@@ -14,7 +14,7 @@ from lookuplab.retrieval.rankers import identifier_words
 
 
 def imports(spec: ApiSpec) -> str:
-    """The import statements of the snippet."""
+    """Return the import statements of the snippet."""
     place, _, name = spec.client.rpartition(".")
     if spec.provider == "aws":
         return "import boto3\n"
@@ -24,7 +24,7 @@ def imports(spec: ApiSpec) -> str:
 
 
 def construction(spec: ApiSpec) -> str:
-    """The line that creates the client; empty for a module."""
+    """Return the line that creates the client; empty for a module."""
     if spec.provider == "aws":
         return f'client = boto3.client("{spec.client}")\n'
     return f"client = {_name(spec)}(*client_args, **client_kwargs)\n" if spec.module else ""
@@ -40,7 +40,7 @@ def task_prompt(spec: ApiSpec, comment: str) -> str:
 
 
 def _name(spec: ApiSpec) -> str:
-    """The client's name, without the module path that clients of Python packages have."""
+    """Return the client's name, without the module path that clients of Python packages have."""
     return spec.client.rpartition(".")[2]
 
 
@@ -65,7 +65,7 @@ RULE = "=" * 36
 
 
 def invocation(name: str, arguments: Sequence[str]) -> str:
-    """A call, with one argument per line if there are several."""
+    """Return a call, with one argument per line if there are several."""
     if len(arguments) < 2:
         return f"{name}({''.join(arguments)})"
     lines = "".join(f"    {one},\n" for one in arguments)
@@ -73,7 +73,9 @@ def invocation(name: str, arguments: Sequence[str]) -> str:
 
 
 def made_example(spec: ApiSpec) -> str:
-    """A call with all required arguments and no other; a hash of the API chooses the values."""
+    """Return a call with all required arguments and no other; a hash of the API chooses
+    the values.
+    """
     rng = Random(spec.id)
     arguments = []
     for p in spec.parameters:
@@ -90,7 +92,7 @@ def docstring(
     documentation: Mapping[str, str] | None = None,
     header: str = HEADER,
 ) -> str:
-    """The retrieved APIs as one Python docstring, in the order given.
+    """Return the retrieved APIs as one Python docstring, in the order given.
 
     ``documentation`` maps API ids to what ``specs.texts_of`` gives for the design. An API without
     an example of its own has a made one.

@@ -81,7 +81,7 @@ class ApiSpec:
 
 
 def from_json(row: dict[str, Any]) -> ApiSpec:
-    """The inverse of ``recipes.cloudapi.reading.to_json``."""
+    """Return the inverse of ``recipes.cloudapi.reading.to_json``."""
     plain: dict[str, Any] = {
         name: tuple(v) if isinstance(v, list) else v for name, v in row.items()
     }
@@ -125,7 +125,9 @@ class ApiIndex:
 
 @cache
 def load_index(path: Path = INDEX) -> ApiIndex:
-    """The committed index, or another in its format. Raises UserError where there is none."""
+    """Return the committed index, or another in its format. Raises UserError where there
+    is none.
+    """
     return ApiIndex(_read(path, from_json), Path(path).with_name(DOCUMENTATION.name))
 
 

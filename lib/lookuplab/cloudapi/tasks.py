@@ -60,17 +60,17 @@ def frequency_class(count: int) -> str:
 
 
 def stable_order(key: str, seed: int) -> str:
-    """A hash to sort by: the same on every machine, unrelated to the key's spelling."""
+    """Return a hash to sort by: the same on every machine, unrelated to the key's spelling."""
     return hashed(f"{seed} {key}")
 
 
 def in_turn(buckets: list[list[T]]) -> list[T]:
-    """The first of every bucket, then the second of every bucket ..."""
+    """Return the first of every bucket, then the second of every bucket ..."""
     return [item for row in zip_longest(*buckets) for item in row if item is not None]
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTask]:
-    """The benchmark; with ``limit``, that many tasks, spread over the classes by a hash.
+    """Return the benchmark; with ``limit``, that many tasks, spread over the classes by a hash.
 
     Raises UserError for a file without tasks, one that holds something else, and a negative limit.
     """

@@ -145,8 +145,8 @@ def judge_call(
 
 
 def _call_and_name(candidate: str) -> tuple[str | None, str | None]:
-    """(text of the first complete call or None, the dotted name it calls or the first name of an
-    unfinished one).
+    """Return (text of the first complete call or None, the dotted name it calls or the first name
+    of an unfinished one).
     """
     extent = call_extent(candidate)
     first_name = FIRST_NAME.match(candidate)
@@ -172,7 +172,8 @@ class CallArguments(NamedTuple):
 
 
 def parse_call(call: str | None) -> CallArguments:
-    """The arguments of ``call`` (``name(...)``, as the completion wrote it after ``client.``).
+    """Return the arguments of ``call`` (``name(...)``, as the completion wrote it after
+    ``client.``).
 
     Splats that are written out count as what they hold: lists, tuples and texts; dictionaries, also
     joined or made by ``dict``.
@@ -219,7 +220,7 @@ def _elements(arguments: Sequence[ast.expr]) -> list[bool]:
 
 
 def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
-    """The names of keyword arguments; None for those that a splat hides."""
+    """Return the names of keyword arguments; None for those that a splat hides."""
     found: list[Any] = []
     for argument in arguments:
         found += [argument.arg] if argument.arg else _keys(argument.value)
@@ -227,7 +228,7 @@ def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
 
 
 def _keys(mapping: ast.expr) -> dict[Any, None]:
-    """The keys of a mapping that is written out, else None."""
+    """Return the keys of a mapping that is written out, else None."""
     match mapping:
         case ast.Dict(keys, values):
             found: dict[Any, None] = {}
@@ -279,7 +280,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
 
 @lru_cache(maxsize=4096)
 def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> str | None:
-    """Why a stub with these parameters does not accept such a call; None if it does."""
+    """Return why a stub with these parameters does not accept such a call; None if it does."""
     made = [
         inspect.Parameter(
             p.name,

@@ -10,7 +10,7 @@ from lookuplab.paths import file_hash
 
 
 def is_made(name: str) -> bool:
-    """Whether an environment was installed with all of its current pins."""
+    """Return whether an environment was installed with all of its current pins."""
     mark = paths.DOWNLOADS / name / "venv/installed.txt"
     return mark.is_file() and mark.read_text() == file_hash(paths.DATA / f"{name}.txt")
 

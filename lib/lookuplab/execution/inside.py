@@ -70,7 +70,7 @@ def write(end: int, message: object) -> None:
 
 
 def read(end: int) -> "Any":
-    """The next message; raises EOFError if the other side has closed its end."""
+    """Return the next message; raises EOFError if the other side has closed its end."""
     found = b""
     needed = 4
     while len(found) < needed:
@@ -97,12 +97,12 @@ def dtype(kind: str, *options: object) -> "Any":
 
 
 def storage(content: bytes) -> "Any":
-    """A tensor's numbers; torch's own function would unpickle anything."""
+    """Return a tensor's numbers; torch's own function would unpickle anything."""
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 
 
 def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") -> "dict[Any, Any]":
-    """An object of a subclass of dict."""
+    """Return an object of a subclass of dict."""
     instance = dict.__new__(kind)
     dict.update(instance, content)
     return instance
@@ -115,7 +115,7 @@ def member(owner: object, name: str) -> "Any":
 
 
 def arrow(content: "tuple[Any, ...]") -> "Any":
-    """A pyarrow array, validated because pyarrow trusts whatever length it is given."""
+    """Return a pyarrow array, validated because pyarrow trusts whatever length it is given."""
     array = sys.modules["pyarrow.lib"]._restore_array(content)
     array.validate(full=True)
     return array
@@ -189,8 +189,8 @@ class Sent(pickle.Unpickler):
 
 
 def own_files() -> "dict[str, bytes | None]":
-    """The files in this process's folder and below: path -> content, and None for a folder. Links
-    and what is no plain file stay, as does what is more than SENT_FILES or SENT_BYTES.
+    """Return the files in this process's folder and below: path -> content, and None for a folder.
+    Links and what is no plain file stay, as does what is more than SENT_FILES or SENT_BYTES.
     """
     found: dict[str, bytes | None] = {}
     left = SENT_BYTES
@@ -309,7 +309,7 @@ def forked(action: "Callable[..., object]", *arguments: object) -> int:
 
 
 def below(process: int) -> list[int]:
-    """All descendants of a process."""
+    """Return all descendants of a process."""
     children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{process}/task"):
@@ -321,7 +321,7 @@ def below(process: int) -> list[int]:
 
 
 def resident(process: int) -> int:
-    """Bytes of a process's anonymous, shared and swapped memory."""
+    """Return bytes of a process's anonymous, shared and swapped memory."""
     try:
         with open(f"/proc/{process}/status") as file:
             lines = [line.split() for line in file]

@@ -234,7 +234,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
                 ) from None
 
     def _ask(self, seconds: float, *requests: object) -> Any:
-        """The server's answer. If it takes longer than ``seconds``, the server is killed and
+        """Return the server's answer. If it takes longer than ``seconds``, the server is killed and
         EOFError is raised.
         """
         if self._process is None:
@@ -252,7 +252,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
 @cache
 def refusal() -> str:
-    """Why this machine does not let processes create namespaces; "" if it does."""
+    """Return why this machine does not let processes create namespaces; "" if it does."""
     try:
         with ForkServer("namespaces", sys.executable) as server:
             return server.run(Program("exec('1', {})")).error
@@ -261,7 +261,7 @@ def refusal() -> str:
 
 
 def choose(sandbox: str = "", own: bool = False) -> str:
-    """One of SANDBOXES: "namespaces" unless "none" is asked for.
+    """Return one of SANDBOXES: "namespaces" unless "none" is asked for.
 
     If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a
     sandbox. For all other programs, raises UserError. Says where programs run unprotected, and why.

@@ -92,7 +92,9 @@ class Batch:
 
 
 def decoder_start(module: PreTrainedModel) -> int:
-    """The token that an encoder-decoder model's answers begin with. UserError if none is stated."""
+    """Return the token that an encoder-decoder model's answers begin with. UserError if none is
+    stated.
+    """
     for config in module.generation_config, module.config:
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:
             return int(start)

@@ -70,7 +70,7 @@ class StopRule(Protocol):
     name: ClassVar[str]
 
     def feed(self, piece: str) -> bool:
-        """Whether nothing that follows can matter."""
+        """Return whether nothing that follows can matter."""
         ...
 
 
@@ -108,8 +108,8 @@ class Decoding:
             )
 
     def stopper(self) -> Callable[[str], bool]:
-        """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule
-        ends it.
+        """Return a reader for one answer: fed piece by piece, it returns True once ``stop`` or the
+        rule ends it.
         """
         rule = self.stop_rule() if self.stop_rule else None
         longest = max(map(len, self.stop), default=0)
@@ -173,16 +173,16 @@ class Completion:
 
 
 def visible(text: str) -> str:
-    """A chat model's answer without its reasoning: what follows the last ``</think>``, or however
-    its family spells that; nothing of reasoning that was not closed.
+    """Return a chat model's answer without its reasoning: what follows the last ``</think>``, or
+    however its family spells that; nothing of reasoning that was not closed.
     """
     after = THINKING_ENDS.split(text)[-1]
     return THINKING_BEGINS.split(after)[0]
 
 
 def thinking_switches(model: "Model", thinking: bool | int | None) -> tuple[dict[str, bool], int]:
-    """What a chat template is told of thinking, and the tokens that an answer may take for it
-    beside its own ``max_new_tokens``.
+    """Return what a chat template is told of thinking, and the tokens that an answer may take for
+    it beside its own ``max_new_tokens``.
 
     ``thinking`` is None (as the template or the server likes), False, True, or that number of
     tokens. Templates call their switch ``enable_thinking`` (Qwen, GLM, SmolLM) or ``thinking``
@@ -335,8 +335,8 @@ def find_or_generate(
 
 
 def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
-    """Keys to make one after the other: this process's share, then, at most OTHERS at a time, what
-    no other process has made by then. A process alone has all at once.
+    """Return keys to make one after the other: this process's share, then, at most OTHERS at a
+    time, what no other process has made by then. A process alone has all at once.
 
     So none waits, a slow or dead process is helped, and only what is in flight is made twice. Each
     comes to others' prompts in an order of its own; all samples of a prompt stay together.
@@ -361,8 +361,8 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
 
 
 def unfinished() -> list[str]:
-    """A line for each model of which this process (a notebook's kernel) has used answers that are
-    empty, but for their reasoning, or that were cut off at ``max_new_tokens``.
+    """Return a line for each model of which this process (a notebook's kernel) has used answers
+    that are empty, but for their reasoning, or that were cut off at ``max_new_tokens``.
     """
     lines = []
     for model, ends in ENDED.items():
@@ -413,8 +413,8 @@ def keys_of(
 
 
 def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
-    """A stored answer under the id of this prompt, since equal prompts share answers; lists become
-    tuples again.
+    """Return a stored answer under the id of this prompt, since equal prompts share answers; lists
+    become tuples again.
     """
     fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in answer.items()

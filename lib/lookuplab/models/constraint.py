@@ -45,7 +45,8 @@ class Constraint(Protocol):
         ...
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
-        """Logits (vocabulary,) with -inf for tokens that may not come next; None if any token may.
+        """Return logits (vocabulary,) with -inf for tokens that may not come next; None if any
+        token may.
 
         The second value is the distance of a probability from a gate's threshold; inf without a
         gate.
@@ -57,7 +58,7 @@ class Constraint(Protocol):
         ...
 
     def log(self) -> object:
-        """What a finished row's answer keeps of the constraint (``Completion.record``)."""
+        """Return what a finished row's answer keeps of the constraint (``Completion.record``)."""
         ...
 
 
@@ -72,7 +73,7 @@ class Trie(dict[int, "Trie"]):
 
     @classmethod
     def of(cls, names: Iterable[Sequence[int]], closed: Iterable[Sequence[int]] = ()) -> "Trie":
-        """The root; ``names`` end in terminal nodes, ``closed`` in closed ones."""
+        """Return the root; ``names`` end in terminal nodes, ``closed`` in closed ones."""
         root = cls()
         for kind, paths in (("terminal", names), ("closed", closed)):
             for path in paths:
@@ -96,8 +97,8 @@ class NameTries:
         ] = {}  # (tail, text) -> the text's tokens
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
-        """A constraint for one row; ``prompt_ids`` are the tokens that its answer continues, [] if
-        it begins a text.
+        """Return a constraint for one row; ``prompt_ids`` are the tokens that its answer continues,
+        [] if it begins a text.
 
         Only the prompt's last tokens, from the last line break on, determine how a name is spelled:
         no tokenizer of a code model merges a name with the line before. All prompts that end in
@@ -139,7 +140,9 @@ class NameTries:
         return torch.tensor(sorted(ends | self._end_of_text))
 
     def only(self, logits: "torch.Tensor", tokens: Iterable[int], may_end: bool) -> "torch.Tensor":
-        """Logits (vocabulary,) with -inf for all but ``tokens`` and, if ``may_end``, the breaks."""
+        """Return logits (vocabulary,) with -inf for all but ``tokens`` and, if ``may_end``, the
+        breaks.
+        """
         kept = logits.new_zeros(len(logits)).bool()
         kept[list(tokens)] = True
         if may_end:
@@ -150,8 +153,8 @@ class NameTries:
     def paths(
         self, tail: tuple[int, ...], names: Sequence[str]
     ) -> tuple[list[list[int]], list[list[int]], list[str]]:
-        """How the names are spelled after the tokens ``tail``: the trie's paths, its closed paths,
-        and unspelled names.
+        """Return how the names are spelled after the tokens ``tail``: the trie's paths, its closed
+        paths, and unspelled names.
 
         Unspelled names are those that the tokenizer cannot spell. Each name is tokenised once per
         tail.

@@ -92,7 +92,7 @@ def decode_rows(
 
 
 def _whole(ended: list["DecodingRow"]) -> Iterator[Completion]:
-    """The completions of rows that have ended, but for those that their tool has lost."""
+    """Yield the completions of rows that have ended, but for those that their tool has lost."""
     for row in ended:
         try:
             if row.lost:
@@ -201,7 +201,9 @@ class DecodingRow:
             self.finish_reason = "length"
 
     def completion(self) -> Completion:
-        """The finished row. Bytes that never became a character are added to the last token."""
+        """Return the finished row. Bytes that never became a character are added to the
+        last token.
+        """
         if not self.pieces[-1]:
             start, whole = decoded(self.tokenizer, [self.tail, self.tail + self.tokens])
             self.pieces[-1] = whole[len(start) + len("".join(self.pieces)) :]
@@ -255,7 +257,7 @@ def choose(
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """The ``chances`` (rows, vocabulary) of the likeliest tokens, and the margin of the cut.
+    """Return the ``chances`` (rows, vocabulary) of the likeliest tokens, and the margin of the cut.
 
     Chances are set to zero after those that together reach ``top_p`` (the one that crosses it
     stays). The margin (rows,) is the distance of ``top_p`` to the nearest sum at which it could
@@ -275,7 +277,9 @@ def row_seed(row: DecodingRow, decoding: Decoding) -> int:
 
 @torch.inference_mode()
 def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
-    """The model's probabilities (len(ids), vocabulary) before each token of a continuation."""
+    """Return the model's probabilities (len(ids), vocabulary) before each token of
+    a continuation.
+    """
     read = torch.tensor([prompt_ids], device=module.device)
     if module.config.is_encoder_decoder:
         begun = torch.tensor([[decoder_start(module), *ids[:-1]]], device=module.device)

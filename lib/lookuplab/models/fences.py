@@ -26,8 +26,8 @@ class Block(NamedTuple):
 
 
 def blocks(answer: str) -> list[Block]:
-    """The blocks that may be the code that was asked for, in their order: of several with code in
-    them those of Python, else those that are no shell session, no output and no plain text.
+    """Return the blocks that may be the code that was asked for, in their order: of several with
+    code in them those of Python, else those that are no shell session, no output and no plain text.
 
     A block that was cut off reaches to the end of the answer.
     """

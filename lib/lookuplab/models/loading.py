@@ -15,8 +15,8 @@ NUMBERS = (int, float, int | None)  # annotations of options
 
 
 def load(name: str, **options: Any) -> Model:
-    """The model with that name, ready for ``complete``. Weights are read when the first answer
-    needs them.
+    """Return the model with that name, ready for ``complete``. Weights are read when the first
+    answer needs them.
 
     ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models; names
     such as ``gemma-3-270m`` are those that ``lookuplab data get`` put into

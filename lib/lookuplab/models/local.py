@@ -136,7 +136,7 @@ class LocalModel:
         self.work = Work()
 
     def _limit(self) -> tuple[bool, int | None]:
-        """Whether the model is causal, and the limit of its context.
+        """Return whether the model is causal, and the limit of its context.
 
         Its file is read if that is enough, because Transformers and torch take seconds to import,
         and nothing else needs them where all answers are stored.
@@ -294,7 +294,7 @@ class LocalModel:
         return decoder
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
-        """Where the weights go: on one card if they fit there."""
+        """Return where the weights go: on one card if they fit there."""
         import torch
 
         if self.device_map or not torch.cuda.is_available():
@@ -316,7 +316,7 @@ class LocalModel:
         return {"": card} if needed <= free[card] else "auto"
 
     def _unused(self, names: Iterable[str]) -> list[str]:
-        """Those of the weights that the architecture does not use, but should."""
+        """Return those of the weights that the architecture does not use, but should."""
         config = self.config.get_text_config()
         last = getattr(config, "num_hidden_layers", 0)
         drafts = range(last, last + (getattr(config, "num_nextn_predict_layers", 0) or 0))
@@ -469,7 +469,7 @@ class LocalModel:
             ]
 
     def continued(self, prompt: Prompt, text: str) -> tuple[list[int], list[int]]:
-        """The tokens of a prompt, and those of a given continuation.
+        """Return the tokens of a prompt, and those of a given continuation.
 
         They are tokenised together if that leaves the prompt's tokens unchanged, else the
         continuation alone, as it is spelled after a prompt. UserError if both are too long.
@@ -486,8 +486,8 @@ class LocalModel:
         return ids, added
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
-        """What the model reads: the prompt (of a chat model, in its template) and the beginning of
-        an answer.
+        """Return what the model reads: the prompt (of a chat model, in its template) and the
+        beginning of an answer.
 
         For a template that rejects the system role (Gemma's does), the system text is put before
         the user's text.
@@ -529,7 +529,7 @@ class LocalModel:
         )
 
     def fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
-        """The prompt, fitted into the context window.
+        """Return the prompt, fitted into the context window.
 
         Without truncation, a prompt must leave room for one new token, otherwise UserError. With
         truncation on the left, it is cut to leave room for all ``max_new_tokens``; a begin-of-text

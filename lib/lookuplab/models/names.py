@@ -29,7 +29,7 @@ NOT_CONTENT = re.compile(
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
-    """A model's name and the options after ``?``: ``NAME?dtype=float32&batch_size=8``.
+    """Return a model's name and the options after ``?``: ``NAME?dtype=float32&batch_size=8``.
 
     Values are numbers, ``true`` and ``false``, or text; those of ``TEXTS`` are always text.
     """
@@ -48,13 +48,13 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def bare(name: str) -> str:
-    """A model's name without its engine and its options."""
+    """Return a model's name without its engine and its options."""
     return split_options(name)[0].removeprefix(VLLM)
 
 
 def split_revision(name: str) -> tuple[str, str | None]:
-    """A name on the hub and the revision after ``@``, None without one. Names of folders are never
-    split.
+    """Return a name on the hub and the revision after ``@``, None without one. Names of folders are
+    never split.
 
     UserError for an ``@`` with nothing after it.
     """
@@ -70,19 +70,21 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
 
 def is_remote(name: str) -> bool:
-    """Whether the name is an endpoint's address, for which no local checkpoint is needed."""
+    """Return whether the name is an endpoint's address, for which no local checkpoint is needed."""
     return "://" in name or name.startswith(OPENAI)
 
 
 def is_mini(name: str) -> bool:
-    """Whether the name is one of the kit's own models, here or not; ``mini-org/model`` is on the
-    hub.
+    """Return whether the name is one of the kit's own models, here or not; ``mini-org/model`` is on
+    the hub.
     """
     return re.fullmatch("mini-[^/]*", bare(name)) is not None
 
 
 def table_name(name: str) -> str:
-    """The model's name in tables and ``roles``: without address, folder, revision and options."""
+    """Return the model's name in tables and ``roles``: without address, folder, revision and
+    options.
+    """
     name = bare(name)
     if is_remote(name):
         return name.removeprefix(OPENAI).rpartition("#")[2]
@@ -103,25 +105,27 @@ def mini_models() -> dict[str, Path]:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of one of the kit's own models, or the path that a name gives, whether or not it
-    exists.
+    """Return the folder of one of the kit's own models, or the path that a name gives, whether or
+    not it exists.
     """
     name = bare(name)
     return mini_models().get(name) or Path(os.path.realpath(paths.expanded(paths.located(name))))
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether this is an adapter's folder: PEFT's configuration, and no checkpoint beside it."""
+    """Return whether this is an adapter's folder: PEFT's configuration, and no checkpoint beside
+    it.
+    """
     return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
 
 
 def is_model(folder: Path) -> bool:
-    """Whether ``load`` accepts this folder: a checkpoint or an adapter."""
+    """Return whether ``load`` accepts this folder: a checkpoint or an adapter."""
     return any((folder / name).is_file() for name in ("config.json", ADAPTER))
 
 
 def base_of(folder: Path) -> tuple[str, str | None]:
-    """The base model of an adapter, as a path or a name on the hub, and its revision.
+    """Return the base model of an adapter, as a path or a name on the hub, and its revision.
 
     PEFT writes down the name as the training had it, so a relative path is looked for beside the
     adapter, above it, and where the command was typed. UserError for a path that leads nowhere.
@@ -144,14 +148,14 @@ def base_of(folder: Path) -> tuple[str, str | None]:
 
 
 def model_hash(folder: Path) -> str:
-    """A hash of what makes a model: the names and bytes of ``model_files``."""
+    """Return a hash of what makes a model: the names and bytes of ``model_files``."""
     return paths.folder_hash(folder, model_files(folder), "content")
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files of a checkpoint or adapter that Transformers and PEFT may read: those that lie in
-    its folder, without ``NOT_CONTENT``, and its further chat templates. Other folders (``runs``,
-    ``checkpoint-500``, ``original``) hold nothing of it.
+    """Return the files of a checkpoint or adapter that Transformers and PEFT may read: those that
+    lie in its folder, without ``NOT_CONTENT``, and its further chat templates. Other folders
+    (``runs``, ``checkpoint-500``, ``original``) hold nothing of it.
 
     Raises UserError for a file that is not there (a link to nothing, a pointer of Git LFS) or
     cannot be read.

@@ -45,8 +45,8 @@ def folder() -> Path:
 
 
 def _file(name: str) -> tuple[Path, int] | None:
-    """The record of the stores called ``name`` and the time of its last change; None if there is
-    none, or it is switched off.
+    """Return the record of the stores called ``name`` and the time of its last change; None if
+    there is none, or it is switched off.
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
@@ -55,15 +55,15 @@ def _file(name: str) -> tuple[Path, int] | None:
 
 
 def plain(key: str) -> str:
-    """A key as the record has it, without the ending that names other conditions
+    """Return a key as the record has it, without the ending that names other conditions
     (``store.elsewhere``).
     """
     return key.partition("@")[0]
 
 
 def content(file: Path) -> bytes:
-    """A file of the record. Raises UserError if it is not the one that the manifest names; a record
-    without a manifest is not checked.
+    """Return a file of the record. Raises UserError if it is not the one that the manifest names; a
+    record without a manifest is not checked.
     """
     data = file.read_bytes()
     manifest = file.with_name(MANIFEST)
@@ -110,7 +110,7 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
-    """Rows as a store has them: ``vars`` of a Completion and the model."""
+    """Yield rows as a store has them: ``vars`` of a Completion and the model."""
     # NumPy's lists, because Arrow's own way is many times slower
     lists = [[part.tolist() for part in table[field].to_numpy()] for field in LISTS]
     plain = table.drop_columns(["key", *LISTS]).to_pylist()
@@ -171,15 +171,15 @@ def sampled(name: str, audit: Audit) -> dict[str, str]:
 
 
 def _comparable(text: str) -> str:
-    """A text whose long fractions have nine significant digits, and whose temporary files are all
-    called the same.
+    """Return a text whose long fractions have nine significant digits, and whose temporary files
+    are all called the same.
     """
     text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
     return re.sub(r"\btmp\w{8}\b", "tmp", text)
 
 
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
-    """How an answer made anew differs from the record's, and whether it was a near tie.
+    """Return how an answer made anew differs from the record's, and whether it was a near tie.
 
     Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the
     processor and on the batch, and a sample is not written in the batches of the record. The error

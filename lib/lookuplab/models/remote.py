@@ -337,7 +337,7 @@ class RemoteModel:
         return False
 
     def _failed(self, error: Any) -> UserError:
-        """What failed, in the server's words, and what to do where that is known."""
+        """Return what failed, in the server's words, and what to do where that is known."""
         status = getattr(error, "status_code", 0)
         advice = ""
         if status:
@@ -369,7 +369,7 @@ class RemoteModel:
         return words.replace(self._client.api_key, "***")
 
     def _served(self) -> list[str]:
-        """The models that the server names if this one is not among them, ten at most."""
+        """Return the models that the server names if this one is not among them, ten at most."""
         try:
             names = [model.id for model in self._client.models.list().data]
         except (openai.APIError, ValueError, AttributeError, TypeError):
@@ -452,8 +452,8 @@ class RemoteModel:
         return finish
 
     def _log_probabilities(self, given: dict[str, Any], text: str) -> list[tuple[str, float]]:
-        """The pieces that spell the text, with their log-probabilities; [] if none are asked for.
-        Raises UserError if there are none.
+        """Return the pieces that spell the text, with their log-probabilities; [] if none are asked
+        for. Raises UserError if there are none.
         """
         if not (self.logprobs and text):
             return []
@@ -470,7 +470,7 @@ class RemoteModel:
 
 
 def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """The tokens of a reply, as it writes them, with their log-probabilities."""
+    """Return the tokens of a reply, as it writes them, with their log-probabilities."""
     # llama.cpp's server uses the chat format for completions, too
     if content := given.get("content"):
         return [(piece.get("token"), piece.get("logprob")) for piece in content]
@@ -480,7 +480,7 @@ def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
 
 
 def spelled(text: str, pieces: Sequence[str]) -> list[str]:
-    """What each piece stands for in the text; [] if they do not spell it.
+    """Return what each piece stands for in the text; [] if they do not spell it.
 
     A part of a character stands for nothing, and the piece after it for the character, too. After
     the text, some servers list the end-of-text token or the tokens of a removed stop string: these

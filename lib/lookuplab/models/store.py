@@ -137,8 +137,8 @@ class AnswerStore:
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
     def lookup(self, questions: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-        """The answers that the record or the file has to questions with these keys, and the keys
-        whose answers are to be made.
+        """Return the answers that the record or the file has to questions with these keys, and the
+        keys whose answers are to be made.
 
         The latter include the sample of an audit, which is added to the file; the record's answers
         are used all the same, since the last digits of others depend on the batch.
@@ -161,13 +161,13 @@ class AnswerStore:
                 print(self.name, *counts, file=log)
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
-        """The answers that the file has for these keys."""
+        """Return the answers that the file has for these keys."""
         asked = [*keys]
         return self._select(OF_KEYS, json.dumps(asked)) if asked else {}
 
     def present(self, keys: Iterable[str] | None = None) -> set[str]:
-        """Those of the keys, or all, for which the file has a row, which is not read; without those
-        that were found damaged.
+        """Return those of the keys, or all, for which the file has a row, which is not read;
+        without those that were found damaged.
         """
         query = f"SELECT key FROM {self.name}"
         with self._readable_errors():
@@ -178,8 +178,8 @@ class AnswerStore:
             return {key for (key,) in rows} - self._damaged
 
     def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
-        """Tasks, by the keys that they make: the share of this process in a launch, then those of
-        others that nobody has made by then. A process alone has all, in their order.
+        """Return tasks, by the keys that they make: the share of this process in a launch, then
+        those of others that nobody has made by then. A process alone has all, in their order.
 
         So none waits, a slow process is helped, and what is not kept (a lost answer) is asked for
         by each. Each comes to others' tasks in an order of its own: few are done twice.
@@ -195,11 +195,11 @@ class AnswerStore:
                 yield tasks[keys]
 
     def everything(self) -> dict[str, Any]:
-        """All answers of the file."""
+        """Return all answers of the file."""
         return self._select("")
 
     def _rows(self, query: str, *values: str) -> Iterator[Any]:
-        """The rows of the file; none where there is no file yet."""
+        """Yield the rows of the file; none where there is no file yet."""
         if self.journals:
             self.journals.follow(self.db)
         if "db" in vars(self) or not self._is_file or Path(self.path).exists():
@@ -231,7 +231,7 @@ class AnswerStore:
         return found
 
     def fault(self, _: Any) -> str:
-        """What keeps an answer out of the store, in words; "" for a sound one."""
+        """Return what keeps an answer out of the store, in words; "" for a sound one."""
         return ""
 
     def add(self, answers: Mapping[str, object]) -> None:
@@ -307,7 +307,7 @@ class CompletionStore(AnswerStore):
     name = "completions"
 
     def fault(self, answer: Any) -> str:
-        """Why a completion is none: not finite, not complete, or at odds with itself."""
+        """Return why a completion is none: not finite, not complete, or at odds with itself."""
         text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
         margin = answer["margin"]
         measured = [*(numbers or ()), *([] if margin is None else [margin])]
@@ -339,8 +339,8 @@ class CompletionStore(AnswerStore):
 
 
 def elsewhere(sandbox: bool = True) -> str:
-    """What ends the key of an answer that may depend on Python's version or the sandbox; "" where
-    both are the record's.
+    """Return what ends the key of an answer that may depend on Python's version or the sandbox; ""
+    where both are the record's.
 
     The record has no such endings, so its answers are found everywhere; one made under other
     conditions never takes the place of one made under the record's.

@@ -71,8 +71,8 @@ def speller(
 def located(
     tokenizer: "PreTrainedTokenizerBase", text: str, special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """A text's tokens, with the tokenizer's own ones if ``special``, and where each begins and ends
-    in it.
+    """Return a text's tokens, with the tokenizer's own ones if ``special``, and where each begins
+    and ends in it.
     """
     how = {"add_special_tokens": special, "verbose": False}
     read = tokenizer(text, return_offsets_mapping=bool(tokenizer.is_fast), **how)
@@ -84,7 +84,7 @@ def located(
 
 
 def decoded(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
-    """The text that each row of tokens spells."""
+    """Return the text that each row of tokens spells."""
     if not tokenizer.is_fast:  # one in Python fails at the ids that only a padded embedding has
         known = len(tokenizer)
         rows = [[token for token in row if token < known] for row in rows]

@@ -115,8 +115,8 @@ class Recipe:
 
 
 def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
-    """The checkpoint ``base`` (folder or name), ready to be trained. Raises UserError if ``output``
-    exists.
+    """Return the checkpoint ``base`` (folder or name), ready to be trained. Raises UserError if
+    ``output`` exists.
     """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
@@ -230,7 +230,7 @@ def train(
 
 
 def last_checkpoint(work: Path) -> str | None:
-    """The last complete checkpoint of a run; None without any."""
+    """Return the last complete checkpoint of a run; None without any."""
     whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
     # by the step in its name: a copy to another machine may change all times
     return max(whole, key=step_of, default=None)
@@ -241,7 +241,7 @@ def step_of(checkpoint: str) -> int:
 
 
 def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[TokenRow]]:
-    """The rows to train on, and those for validation."""
+    """Return the rows to train on, and those for validation."""
     if recipe.validation >= len(rows):
         raise UserError(
             f"{len(rows)} pairs are too few for {recipe.validation} of validation (-s validation=0)"
@@ -254,8 +254,8 @@ def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[
 
 
 def length(row: TokenRow) -> int:
-    """The tokens that a pair needs room for: a decoder's prompt and answer share one context,
-    otherwise each has its own.
+    """Return the tokens that a pair needs room for: a decoder's prompt and answer share one
+    context, otherwise each has its own.
     """
     return max(map(len, row.values()))
 
@@ -351,8 +351,8 @@ class Milestones(TrainerCallback):
 
 
 def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
-    """The model to train: itself, or with LoRA on the attention's four projections, everything
-    else frozen.
+    """Return the model to train: itself, or with LoRA on the attention's four projections,
+    everything else frozen.
 
     With LoRA, the row of a new ``token`` in the embedding, and in the head if the two are not tied,
     is trained as well: a head's row that stays random can hardly win an argmax.
@@ -402,8 +402,8 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """(trained, all) weights of a Transformers configuration, from its shapes: takes no memory and
-    adds no token.
+    """Return (trained, all) weights of a Transformers configuration, from its shapes: takes no
+    memory and adds no token.
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):

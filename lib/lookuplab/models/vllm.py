@@ -86,8 +86,8 @@ class Running:
     margin: float | None = None
 
     def restrict(self, _tokens: list[int], logits: torch.Tensor) -> torch.Tensor:
-        """What vLLM calls with the logits (vocabulary,) of a constrained row; also in the middle of
-        its prompt, where they mean nothing. Only the last call counts.
+        """Return what vLLM calls with the logits (vocabulary,) of a constrained row; also in the
+        middle of its prompt, where they mean nothing. Only the last call counts.
         """
         assert self.row.constraint
         self.constraint = copy(self.row.constraint)
@@ -258,7 +258,7 @@ class VllmModel(LocalModel):
     def _request(
         self, row: DecodingRow, decoding: Decoding, end_of_text: frozenset[int], request: str
     ) -> tuple[dict[str, list[int]], SamplingParams]:
-        """What vLLM is to read and how it is to go on."""
+        """Return what vLLM is to read and how it is to go on."""
         read = row.ids + list(row.given[:-1] or row.tokens)
         self.work.prompt_tokens += len(read)
         return {"prompt_token_ids": read}, SamplingParams(

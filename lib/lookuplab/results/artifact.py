@@ -102,7 +102,7 @@ class Artifact:
         return table
 
     def read(self) -> pd.DataFrame:
-        """The saved rows, from which pictures are drawn."""
+        """Return the saved rows, from which pictures are drawn."""
         return read_csv(self.place.with_suffix(".csv"))
 
     def draw(self, figure: "Figure") -> "Figure":
@@ -132,7 +132,8 @@ class Artifact:
         model: str = "",
         digits: int = 1,
     ) -> str:
-        """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
+        """Return a saved number with its interval, to be put into a sentence: ``59.3% [48.5,
+        69.7]``.
 
         ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the
         last model that has the number is quoted; "not measured" if none has. Raises UserError for a
@@ -174,8 +175,8 @@ class Artifact:
         return Markdown(text)
 
     def _public(self, text: str) -> str:
-        """A text in which the parameters' models have their names in tables, and the other paths
-        those of the provenance.
+        """Return a text in which the parameters' models have their names in tables, and the other
+        paths those of the provenance.
         """
         given = _of_notebook() or read_record(self.place)["parameters"]
         names = {}
@@ -208,19 +209,19 @@ class Artifact:
 
 
 def _of_notebook() -> dict[str, Any]:
-    """The parameters with which the runner, or else this kernel, executes this notebook."""
+    """Return the parameters with which the runner, or else this kernel, executes this notebook."""
     parameters: dict[str, Any] = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
     return parameters or of_kernel()
 
 
 def _form(name: str) -> str:
-    """A condition or metric without its numbers, which parameters may set."""
+    """Return a condition or metric without its numbers, which parameters may set."""
     return re.sub(r"\d+(\.\d+)?", "0", name)
 
 
 def to_csv(table: pd.DataFrame) -> str:
-    """The table as CSV: six significant digits (finer than the noise of any rate, coarser than that
-    of float32).
+    """Return the table as CSV: six significant digits (finer than the noise of any rate, coarser
+    than that of float32).
 
     ``n`` is a whole number; missing numbers are empty.
     """
@@ -233,8 +234,8 @@ def to_csv(table: pd.DataFrame) -> str:
 
 
 def read_csv(file: Path) -> pd.DataFrame:
-    """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks
-    the schema.
+    """Return an artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it
+    breaks the schema.
     """
     try:
         return _frame(file.read_bytes()).copy()
@@ -252,7 +253,7 @@ def _frame(content: bytes) -> pd.DataFrame:
 
 
 def read_record(place: Path) -> dict[str, Any]:
-    """Where an artifact's numbers come from, as ``save`` wrote it."""
+    """Return where an artifact's numbers come from, as ``save`` wrote it."""
     record: dict[str, Any] = json.loads(place.with_suffix(".json").read_text("utf-8"))
     return record
 
@@ -266,7 +267,8 @@ def _with_interval(row: Any, digits: int, unit: str = "") -> str:
 
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
-    """Each row's number with its interval and n, as text for a notebook's table: ``59.3 [48.5,
+    """Return each row's number with its interval and n, as text for a notebook's table: ``59.3
+    [48.5,
     69.7] n=150``. Numbers without an interval (counts, p values) are shown alone.
     """
 
@@ -284,8 +286,8 @@ def side_by_side(
     metrics: Sequence[str] | None = None,
     digits: int = 1,
 ) -> pd.DataFrame:
-    """Rows as text with interval and n: one line per model and condition, one column per metric, in
-    the original order.
+    """Return rows as text with interval and n: one line per model and condition, one column per
+    metric, in the original order.
 
     ``metrics`` selects and orders the columns. The paper's value, if there is one, follows ours.
     """

@@ -325,8 +325,8 @@ def _direction(p_if_false: float, p_if_true: float) -> str:
 
 
 def load(file: Path = FILE) -> list[Claim]:
-    """The claims in a YAML file; UserError with the file, the claim's position and its entry if one
-    is malformed.
+    """Return the claims in a YAML file; UserError with the file, the claim's position and its entry
+    if one is malformed.
     """
     try:
         return [*_loaded(file, file.read_bytes())]
@@ -412,7 +412,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
 
 
 def weak_models(claim: Claim, folder: Path) -> set[str]:
-    """The models in ``folder`` that are too weak for this claim: at its floor."""
+    """Return the models in ``folder`` that are too weak for this claim: at its floor."""
     floor = claim.floor
     if floor is None or claim.role == "check" or claim.test["metric"] not in floor.concerns:
         return set()
@@ -440,14 +440,16 @@ def _judged(claim: Claim, rows: list[_Row], weak: Collection[str] = ()) -> Judge
 
 
 def number(value: float) -> str:
-    """Two decimals, none for whole numbers; one digit of numbers below 0.005."""
+    """Return two decimals, none for whole numbers; one digit of numbers below 0.005."""
     if math.isnan(value):
         return "not measured"
     return f"{value:.1g}" if 0 < abs(value) < 0.005 else f"{value + 0:.2f}".removesuffix(".00")
 
 
 def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
-    """The comparisons of the claim's test, by model, or along the sizes if sizes are compared."""
+    """Yield the comparisons of the claim's test, by model, or along the sizes if sizes are
+    compared.
+    """
     families = by_family(models)
     subjects = models
     by = float(claim.test.get("by", 0))
@@ -506,7 +508,9 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
 
 
 def _rows(frame: pd.DataFrame) -> list[_Row]:
-    """A tidy frame's rows, which are compared many times, without what pandas takes for each."""
+    """Return a tidy frame's rows, which are compared many times, without what pandas takes for
+    each.
+    """
     frame = frame.reindex(columns=list(_Row._fields))
     # a count is exact; an estimate without an interval could be anything
     is_exact = frame.clusters.isna()
@@ -528,7 +532,7 @@ def _models(rows: Iterable[_Row]) -> list[str]:
 
 
 def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
-    """The claim's inequalities, compared on the rows of its metric.
+    """Return the claim's inequalities, compared on the rows of its metric.
 
     Models that have none of the claim's conditions (a control, say) are skipped.
     """
@@ -550,7 +554,7 @@ def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
 
 
 def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
-    """The paired changes of an artifact, by new and old cell, and reversed by old and new.
+    """Return the paired changes of an artifact, by new and old cell, and reversed by old and new.
 
     A row names two conditions of one model, or two models under one condition. One that names
     neither is the change from the base.
@@ -609,7 +613,7 @@ def _compare(
 
 
 def _p_value(distance: float, side: float) -> float:
-    """The p value of a number this far beyond a bound if the true value is not beyond it.
+    """Return the p value of a number this far beyond a bound if the true value is not beyond it.
 
     ``side`` is the half-width of its 95% interval towards the bound.
     """

@@ -108,7 +108,9 @@ def original(artifact: str, files: Collection[Path]) -> Path:
 
 
 def _notebooks() -> list[Path]:
-    """The notebooks that papermill's or Jupyter's command, or else JupyterLab's session, names."""
+    """Return the notebooks that papermill's or Jupyter's command, or else JupyterLab's session,
+    names.
+    """
     if "ipykernel" not in sys.modules:
         return []
     import psutil

@@ -19,15 +19,15 @@ REPORTED_COLUMNS = [*ROW_KEY, "value", "n", "place", "note"]
 
 
 def titles() -> dict[str, str]:
-    """Each paper's folder and title: the references of CITATION.cff, by their ``abbreviation`` in
-    lower case.
+    """Return each paper's folder and title: the references of CITATION.cff, by their
+    ``abbreviation`` in lower case.
     """
     cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text("utf-8"))["references"]
     return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
 
 
 def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
-    """Every number that a paper, or one of its artifacts (table, figure, ``stated_values``),
+    """Return every number that a paper, or one of its artifacts (table, figure, ``stated_values``),
     reports.
 
     ``n`` may be NaN. Raises UserError for an unknown paper or artifact.
@@ -42,8 +42,8 @@ def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
 def attach(
     frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str
 ) -> pd.DataFrame:
-    """A copy of a tidy frame with ``paper_value`` filled where the paper reports the same quantity,
-    NaN elsewhere.
+    """Return a copy of a tidy frame with ``paper_value`` filled where the paper reports the same
+    quantity, NaN elsewhere.
 
     The columns ``paper`` and ``artifact`` are required; ``paper=..., artifact=...`` sets them in a
     frame that lacks them. ``roles`` maps our model names to the paper's ({"mini-small":
@@ -64,7 +64,7 @@ def attach(
 
 
 def unknown_roles(roles: Mapping[str, str], papers: Iterable[str]) -> Iterator[str]:
-    """A line for each of the ``roles`` of ``attach`` that is no model of these papers."""
+    """Yield a line for each of the ``roles`` of ``attach`` that is no model of these papers."""
     for ours, theirs in roles.items():
         models = set(_reported().loc[_reported().paper.isin(papers), "model"])
         if theirs not in models:

@@ -64,8 +64,8 @@ DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2, "markerfacecolor": 
 
 
 def looks(names: Iterable[str]) -> dict[str, Style]:
-    """A marker for each name, and the fixed colour of each class, size (``mini-small``), provider
-    or category; else the next in the palette.
+    """Return a marker for each name, and the fixed colour of each class, size (``mini-small``),
+    provider or category; else the next in the palette.
     """
     others = cycle(OTHERS)
     markers = cycle("os^vPX")
@@ -77,8 +77,8 @@ def looks(names: Iterable[str]) -> dict[str, Style]:
 
 
 def with_roles(rows: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
-    """The rows, with the paper's model after ours if its values are drawn too: ``mini-large ◇
-    StarCoder2-15B``.
+    """Return the rows, with the paper's model after ours if its values are drawn too: ``mini-large
+    ◇ StarCoder2-15B``.
     """
     beside = set(rows.model[rows.paper_value.notna()]) & roles.keys()
     return rows.replace({"model": {name: f"{name} ◇\u00a0{roles[name]}" for name in beside}})
@@ -95,8 +95,8 @@ def grouped_bars(
     ylabel: str = "",
     top: float | None = 100,
 ) -> Figure:
-    """One group of bars per value of ``groups``, one bar per value of ``bars`` (columns), e.g.
-    Table 1.
+    """Return one group of bars per value of ``groups``, one bar per value of ``bars`` (columns),
+    e.g. Table 1.
 
     ``order`` selects and orders the bars; ``top`` is the upper end of the axis, None for automatic:
     then each bar bears its value.
@@ -182,8 +182,8 @@ def curves(
     xlabel: str = "",
     ylabel: str = "",
 ) -> Figure:
-    """A value against a quantity that was varied, one line per class: Figures 7a, 7b and 9b, risk
-    against coverage.
+    """Return a value against a quantity that was varied, one line per class: Figures 7a, 7b and 9b,
+    risk against coverage.
 
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
@@ -264,8 +264,8 @@ def _panels(
     ylabel: str,
     height: float = HEIGHT,
 ) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """One panel per value of ``column`` with its rows, at most three side by side, all on the same
-    axes.
+    """Return one panel per value of ``column`` with its rows, at most three side by side, all on
+    the same axes.
     """
     cells = dict(list(rows.groupby(column, sort=False))) if column else {"": rows}
     lines = -(-len(cells) // 3)
@@ -296,7 +296,7 @@ def _panels(
 
 
 def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The rows of a metric, with all NUMBERS and, from conditions ``<head>/<class>``,
+    """Return the rows of a metric, with all NUMBERS and, from conditions ``<head>/<class>``,
     ``head`` and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
@@ -367,7 +367,7 @@ def _wrapped(text: str, width: int) -> str:
 def _keys(
     rows: pd.DataFrame, column: str, palette: Mapping[str, Style], title: str, **style: Any
 ) -> tuple[dict[str, Style], str]:
-    """A legend of names, {label: style}, and the title above it, with what the names are.
+    """Return a legend of names, {label: style}, and the title above it, with what the names are.
 
     A label is the name and the n of its rows; if all names share one n, it is below the title.
     """
@@ -390,8 +390,8 @@ def _keys(
 
 
 def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:
-    """The ``wanted`` names that occur in the rows, in their order; by default all, in order of
-    appearance.
+    """Return the ``wanted`` names that occur in the rows, in their order; by default all, in order
+    of appearance.
 
     A small run may lack some of them. Raises UserError if it lacks all.
     """

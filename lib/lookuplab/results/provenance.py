@@ -52,7 +52,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
 
 
 def git(*arguments: str) -> str | None:
-    """The output of git in the checkout; None outside a repository or without git."""
+    """Return the output of git in the checkout; None outside a repository or without git."""
     command = ["git", "-C", str(paths.ROOT), *arguments]
     with suppress(OSError, subprocess.SubprocessError):
         return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
@@ -84,14 +84,16 @@ def processor() -> str:
 
 
 def threads() -> int:
-    """The threads that torch uses, or would use if the run had imported it."""
+    """Return the threads that torch uses, or would use if the run had imported it."""
     if torch := sys.modules.get("torch"):
         return int(torch.get_num_threads())
     return int(os.environ.get("OMP_NUM_THREADS", processors()))
 
 
 def device() -> str:
-    """The accelerators' names, or "cpu". Torch is consulted only if the run has imported it."""
+    """Return the accelerators' names, or "cpu". Torch is consulted only if the run has
+    imported it.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return "cpu"
@@ -114,8 +116,8 @@ def content_hash(path: Path, pattern: str = "*") -> str:
 
 
 def library_hash() -> str:
-    """A hash of all code that notebooks import: the library's, the recipes' in ``data/recipes``,
-    and their own package's.
+    """Return a hash of all code that notebooks import: the library's, the recipes' in
+    ``data/recipes``, and their own package's.
     """
     folders = Path(__file__).parents[1], paths.DATA / "recipes", paths.NOTEBOOKS
     hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
@@ -128,8 +130,8 @@ def relative(value: Any) -> Any:
 
 
 def public(value: Any) -> Any:
-    """The same for what is published: of a path outside the checkout only the last part is left
-    (two of ``FOLDER/*``), which tells nothing of this machine.
+    """Return the same for what is published: of a path outside the checkout only the last part is
+    left (two of ``FOLDER/*``), which tells nothing of this machine.
     """
     return _each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
 

@@ -57,7 +57,7 @@ class Differences:
         return sorted(old.keys() & new.keys())
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Whether both records have the same processor and threads, on which sums depend."""
+        """Return whether both records have the same processor and threads, on which sums depend."""
         before, after = (
             f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)
         )
@@ -129,7 +129,9 @@ class Differences:
         return bool(self.texts[DIFFERENT])
 
     def lines(self) -> list[str]:
-        """What to print: all differences, the processors, and, in the last line, the counts."""
+        """Return what to print: all differences, the processors, and, in the last line,
+        the counts.
+        """
         count = {outcome: len(lines) for outcome, lines in self.texts.items()}
         failed = "FAILED: " if self.failed else ""
         equal = self.equal
@@ -143,7 +145,7 @@ class Differences:
 
 
 def committed(profile: str) -> dict[str, bytes]:
-    """A profile's figures in git's HEAD. Raises UserError if there are none."""
+    """Return a profile's figures in git's HEAD. Raises UserError if there are none."""
     folder = relative(paths.FIGURES / profile)
     command = ["git", "-C", str(paths.ROOT), "archive", "--format=zip", "-0", "HEAD", folder]
     try:
@@ -161,7 +163,7 @@ def committed(profile: str) -> dict[str, bytes]:
 
 
 def fresh(folder: Path) -> dict[str, bytes]:
-    """The figures below a folder. Raises UserError if there are none."""
+    """Return the figures below a folder. Raises UserError if there are none."""
     files = {
         file.relative_to(folder).as_posix(): file.read_bytes()
         for file in folder.rglob("[!.]*")
@@ -173,8 +175,8 @@ def fresh(folder: Path) -> dict[str, bytes]:
 
 
 def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
-    """The rows of such a file, all as text: model, prompt, sample, question, answer and margin (as
-    ``models.completions`` logs them), and the notebook.
+    """Return the rows of such a file, all as text: model, prompt, sample, question, answer and
+    margin (as ``models.completions`` logs them), and the notebook.
     """
     return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
 
@@ -242,7 +244,7 @@ def compare(
 
 
 def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
-    """The rows of an artifact as text, by what they are numbers of."""
+    """Return the rows of an artifact as text, by what they are numbers of."""
     rows = csv.DictReader(io.StringIO(files[f"{name}.csv"].decode()))
     return {" | ".join([name, *(row[column] for column in ROW_KEY[2:])]): row for row in rows}
 
@@ -253,5 +255,5 @@ def _is_near(column: str, old: str, new: str) -> bool:
 
 
 def _family(model: str) -> str:
-    """What ToolGen's rows name: mini-gpt of mini-gpt-base and mini-gpt-toolgen."""
+    """Return what ToolGen's rows name: mini-gpt of mini-gpt-base and mini-gpt-toolgen."""
     return model.rpartition("-")[0]

@@ -43,7 +43,7 @@ class Places(NamedTuple):
 
 
 def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places:
-    """The places of the relevant documents of each query from (scores, indices, number).
+    """Return the places of the relevant documents of each query from (scores, indices, number).
 
     scores: of all documents, (m,) floats, higher is better; those of -inf are not ranked. indices:
     of the relevant documents. number: how many relevant documents there are.
@@ -74,7 +74,9 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
 def listed(
     rankings: Mapping[str, Sequence[str]], relevant: Mapping[str, Collection[str]], k: int
 ) -> Places:
-    """The places in rankings without ties: query id -> document ids, best first, no duplicates."""
+    """Return the places in rankings without ties: query id -> document ids, best first, no
+    duplicates.
+    """
     return places(
         (
             (
@@ -89,7 +91,8 @@ def listed(
 
 
 def success_at(found: Places, k: int) -> Floats:
-    """Whether any relevant document is in the top k, (n,) floats; between 0 and 1 only by ties.
+    """Return whether any relevant document is in the top k, (n,) floats; between 0 and 1 only by
+    ties.
 
     CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it
     recall@k.
@@ -99,7 +102,7 @@ def success_at(found: Places, k: int) -> Floats:
 
 
 def recall_at(found: Places, k: int) -> Floats:
-    """The share of the relevant documents that are in the top k, (n,) floats."""
+    """Return the share of the relevant documents that are in the top k, (n,) floats."""
     shares: Floats = found.each[:, :k].sum(axis=1) / found.relevant
     return shares
 

@@ -77,7 +77,8 @@ SNIPPET_PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 def identifier_words(name: str, digits: str = "dropped last") -> list[str]:
-    """The words of a snake_case, dashed or camelCase name, lower-cased; ``digits`` is one of WORDS.
+    """Return the words of a snake_case, dashed or camelCase name, lower-cased; ``digits`` is one of
+    WORDS.
 
     ``getHTTPResponse2`` -> get, http, response (and 2: "apart"; response2: "joined"); ``__init__``
     -> init; ``_`` -> nothing. A name in other letters than ASCII's is split at its underscores.
@@ -90,8 +91,8 @@ def identifier_words(name: str, digits: str = "dropped last") -> list[str]:
 
 
 def query_words(text: str) -> list[str]:
-    """The words of a question, a description or a comment, without "how to", stop words, numbers
-    and punctuation.
+    """Return the words of a question, a description or a comment, without "how to", stop words,
+    numbers and punctuation.
 
     Code names are split as in code. Words may be of any script; what Chinese, Japanese, Thai and
     others write without blanks is single characters here.
@@ -106,7 +107,8 @@ def query_words(text: str) -> list[str]:
 
 
 def code_words(code: str) -> list[str]:
-    """The words of Python code in their order: comments, identifiers, loops and binary operators.
+    """Return the words of Python code in their order: comments, identifiers, loops and binary
+    operators.
 
     If the code does not parse (Python 2, a fragment), the words of the parts that do are returned.
     """
@@ -143,10 +145,10 @@ class Ranker(ABC):
 
     @abstractmethod
     def scores_of(self, queries: Sequence[str]) -> Floats:
-        """One score per query and document, (q, n) floats; higher is better."""
+        """Return one score per query and document, (q, n) floats; higher is better."""
 
     def top(self, query: str, k: int) -> list[tuple[str, float]]:
-        """The best min(k, n) documents with their scores, best first."""
+        """Return the best min(k, n) documents with their scores, best first."""
         (scores,) = self.scores_of([query])
         return [(self.ids[at], float(scores[at])) for at in best(scores, k)]
 
@@ -164,8 +166,8 @@ class Ranker(ABC):
         k: int,
         hidden: Mapping[str, Collection[str]] | None = None,
     ) -> Places:
-        """Where each query's relevant documents stand among its first ``k``, as ``metrics`` needs
-        it. Those that are ``hidden`` from a query are not ranked for it.
+        """Return where each query's relevant documents stand among its first ``k``, as ``metrics``
+        needs it. Those that are ``hidden`` from a query are not ranked for it.
         """
         at = {name: place for place, name in enumerate(self.ids)}
 
@@ -186,7 +188,9 @@ class Ranker(ABC):
 
 
 def best(scores: Floats, k: int) -> Floats:
-    """Indices of the ``k`` highest ``scores`` (n,), highest first, ties in their original order."""
+    """Return indices of the ``k`` highest ``scores`` (n,), highest first, ties in their original
+    order.
+    """
     k = min(k, len(scores))
     # sort only the k-th best score, its ties, and better ones
     candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
@@ -239,8 +243,8 @@ class Bm25(Ranker):
 
 
 def _weights(holders: list[int], documents: int) -> Floats:
-    """Each word's weight from the number of documents that hold it, as rank-bm25 has it: a negative
-    one, of a word in more than half of them, becomes EPSILON of the mean.
+    """Return each word's weight from the number of documents that hold it, as rank-bm25 has it: a
+    negative one, of a word in more than half of them, becomes EPSILON of the mean.
     """
     weights = [math.log(documents - n + 0.5) - math.log(n + 0.5) for n in holders]
     least = EPSILON * (reduce(add, weights) / len(weights))  # sum() rounds otherwise
@@ -267,7 +271,7 @@ class Cosine(Ranker):
 
 
 def unit(vectors: Floats) -> Floats:
-    """The rows (n, d), scaled to norm 1, as float32; rows of zeros stay."""
+    """Return the rows (n, d), scaled to norm 1, as float32; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
@@ -293,7 +297,7 @@ class Ensemble(Ranker):
 
 
 def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
-    """The neural bag of words NCS over code (id -> text): a query is the mean of its words'
+    """Return the neural bag of words NCS over code (id -> text): a query is the mean of its words'
     ``vectors``, code their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown
     words are ignored. Raises Wordless if no code has a word.
     """

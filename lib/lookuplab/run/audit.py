@@ -42,13 +42,13 @@ STORES: tuple[type[AnswerStore], ...] = (
 
 
 def cold() -> Path:
-    """The folder of the stores of a run without the record."""
+    """Return the folder of the stores of a run without the record."""
     return paths.RUNS / "cold"
 
 
 def cold_environment(is_preview: bool) -> dict[str, str]:
-    """Variables for a run without the record, with stores of its own: empty ones unless an earlier
-    run was interrupted.
+    """Return variables for a run without the record, with stores of its own: empty ones unless an
+    earlier run was interrupted.
     """
     if (cold() / "run.json").is_file() and not is_preview:  # that run is complete
         shutil.rmtree(cold())
@@ -56,7 +56,7 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
 
 
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
-    """Variables for a run with an audit; none without one."""
+    """Return variables for a run with an audit; none without one."""
     return {record.RECORD_VARIABLE: str(audit)} if audit else {}
 
 
@@ -70,7 +70,7 @@ def complete(is_whole: bool) -> None:
 
 
 def conditions() -> dict[str, dict[str, Any]]:
-    """What the rows of each store depend on besides what was asked; rows made under other
+    """Return what the rows of each store depend on besides what was asked; rows made under other
     conditions are not found.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
@@ -86,13 +86,13 @@ def conditions() -> dict[str, dict[str, Any]]:
 
 
 def about() -> dict[str, Any]:
-    """Where the record comes from, as its recipe noted it; {} without a record."""
+    """Return where the record comes from, as its recipe noted it; {} without a record."""
     file = record.folder() / "about.json"
     return json.loads(record.content(file)) if file.is_file() else {}
 
 
 def fit() -> Iterator[str]:
-    """Lines for the user: how many rows the record has, and which of them no longer fit."""
+    """Yield lines for the user: how many rows the record has, and which of them no longer fit."""
     told = about()
     if not told:
         yield "there is no record here: every answer is made anew"
@@ -103,8 +103,8 @@ def fit() -> Iterator[str]:
 
 
 def outdated() -> Iterator[str]:
-    """A line for each store of which rows no longer fit, because what they depend on has changed
-    since the record was made.
+    """Yield a line for each store of which rows no longer fit, because what they depend on has
+    changed since the record was made.
     """
     for store, counts in about()["rows"].items():
         changed, affected = changes(store)
@@ -114,8 +114,8 @@ def outdated() -> Iterator[str]:
 
 
 def changes(store: str) -> tuple[list[str], Collection[str]]:
-    """What a store's rows depend on and is not what it was, and the kinds of rows that it may
-    concern: a model's condition is for its own rows, any other one for the whole store.
+    """Return what a store's rows depend on and is not what it was, and the kinds of rows that it
+    may concern: a model's condition is for its own rows, any other one for the whole store.
     """
     told = about()
     now = conditions()[store]
@@ -128,7 +128,7 @@ def changes(store: str) -> tuple[list[str], Collection[str]]:
 
 
 def begin(share: str) -> record.Audit:
-    """An audit whose rows are to be made anew, or the same audit if that was interrupted and
+    """Return an audit whose rows are to be made anew, or the same audit if that was interrupted and
     nothing has changed since: then what was made is kept.
 
     The commit is the seed, so that over time other rows are tried. Raises UserError if there is no
@@ -155,12 +155,12 @@ def begin(share: str) -> record.Audit:
 
 
 def folder() -> Path:
-    """The folder of what audits write, but for the answers, which go to the stores."""
+    """Return the folder of what audits write, but for the answers, which go to the stores."""
     return paths.RUNS / "audit"
 
 
 def statement() -> Path:
-    """The file that states an audit until it is complete."""
+    """Return the file that states an audit until it is complete."""
     return folder() / "audit.json"
 
 
@@ -212,7 +212,7 @@ def finish(audit: record.Audit, code: int, every: bool = True) -> int:
 
 
 def _named(key: str, answer: Any) -> str:
-    """What a reader recognises a row by."""
+    """Return what a reader recognises a row by."""
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"
     return key

@@ -42,8 +42,8 @@ class Cluster:
             raise error if self.client.status == "running" else self._gone() from error
 
     def result(self, future: Future[Any]) -> Any:
-        """What the function returned or raised. Raises UserError if the scheduler is gone, the
-        worker has a different installation, or the task took down every worker that tried it.
+        """Return what the function returned or raised. Raises UserError if the scheduler is gone,
+        the worker has a different installation, or the task took down every worker that tried it.
         """
         from distributed.scheduler import KilledWorker
 
@@ -58,8 +58,8 @@ class Cluster:
             ) from None
 
     def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """(position, ``function(task)``) as they finish; raises what ``result`` raises, and cancels
-        the other tasks.
+        """Yield (position, ``function(task)``) as they finish; raises what ``result`` raises, and
+        cancels the other tasks.
         """
         futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
         try:
@@ -111,7 +111,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
 
 @cache
 def account() -> dict[str, str]:
-    """What must be equal on all machines for their results to be equal."""
+    """Return what must be equal on all machines for their results to be equal."""
     return {
         "checkout": str(paths.ROOT),
         "Python": platform.python_version(),

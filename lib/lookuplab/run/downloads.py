@@ -51,7 +51,7 @@ class Source:
     group: str = ""
 
     def __str__(self) -> str:
-        """What it is, its size, where it comes from and its licence."""
+        """Return what it is, its size, where it comes from and its licence."""
         origin = ORIGIN.get(self.kind, "the package index: ") + self.address
         width = 4 if self.facts.get("dtype") == "float32" else 2  # bytes of a parameter
         n = self.size or self.facts.get("parameters", 0) * width
@@ -91,7 +91,7 @@ def _parsed(file: Path, _changed: int) -> dict[str, Source]:
 
 
 def find(name: str) -> Source:
-    """One source by name. Raises UserError for an unknown one."""
+    """Return one source by name. Raises UserError for an unknown one."""
     sources = load()
     groups = dict.fromkeys(source.group for source in sources.values() if source.group)
     check_choice("the download", name, [*sources, *([] if name in groups else groups)])
@@ -104,7 +104,8 @@ def members(name: str) -> list[Source]:
 
 
 def pinned(name: str) -> str:
-    """A hub model's name with its pinned revision, or the folder of a model from the package index.
+    """Return a hub model's name with its pinned revision, or the folder of a model from the package
+    index.
 
     Other names, and those that state a revision, are returned unchanged.
     """
@@ -115,8 +116,8 @@ def pinned(name: str) -> str:
 
 
 def on_hub(name: str) -> Source:
-    """The entry of a model on the hub, or one of its own if none is listed; at the revision that
-    the name states.
+    """Return the entry of a model on the hub, or one of its own if none is listed; at the revision
+    that the name states.
     """
     address, revision = split_revision(name)
     own = Source(address, "model", address, "see its page on the hub", "")
@@ -126,8 +127,8 @@ def on_hub(name: str) -> Source:
 
 
 def is_fetched(source: Source) -> bool:
-    """Whether it is here: a file (whose hash was checked on arrival), or a repository in the hub's
-    cache.
+    """Return whether it is here: a file (whose hash was checked on arrival), or a repository in the
+    hub's cache.
     """
     match source.kind:
         case "environment":
@@ -142,8 +143,8 @@ def is_fetched(source: Source) -> bool:
 
 
 def cached(source: Source) -> Path | None:
-    """The folder of a hub model in the hub's cache, which ends in its commit; None if it has no
-    weights there. Does not use the network.
+    """Return the folder of a hub model in the hub's cache, which ends in its commit; None if it has
+    no weights there. Does not use the network.
     """
     # the hub's client has many exceptions for what is missing
     with suppress(Exception):

@@ -99,8 +99,8 @@ class Notebook:
 
 
 def all_notebooks(paper: str | None = None) -> list[Notebook]:
-    """Every notebook (of one paper) that is no copy, sorted by id. Raises UserError for an unknown
-    paper.
+    """Return every notebook (of one paper) that is no copy, sorted by id. Raises UserError for an
+    unknown paper.
     """
     notebooks = [notebook for notebook in with_copies() if not notebook.is_copy]
     if paper:
@@ -109,8 +109,8 @@ def all_notebooks(paper: str | None = None) -> list[Notebook]:
 
 
 def with_copies(further: Path | None = None) -> list[Notebook]:
-    """Every notebook, sorted by id, and one of another folder. No two share an artifact or an id
-    without one being the original and the others its copies.
+    """Return every notebook, sorted by id, and one of another folder. No two share an artifact or
+    an id without one being the original and the others its copies.
     """
     files = sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))
     notebooks = [read(file) for file in dict.fromkeys([*files, *filter(None, [further])])]
@@ -127,8 +127,8 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
 
 
 def find(name: str) -> Notebook:
-    """A notebook by path, by its own name or by that of an artifact, with or without the paper
-    before it.
+    """Return a notebook by path, by its own name or by that of an artifact, with or without the
+    paper before it.
 
     Raises UserError, which names the most similar ones.
     """
@@ -148,8 +148,8 @@ def find(name: str) -> Notebook:
 
 
 def selected(names: Iterable[str]) -> list[Notebook]:
-    """The notebooks that these names mean, each a paper's or one for ``find``; without names, all.
-    Raises UserError.
+    """Return the notebooks that these names mean, each a paper's or one for ``find``; without
+    names, all. Raises UserError.
     """
     notebooks = all_notebooks()
     found = [] if names else notebooks
@@ -291,12 +291,12 @@ class Profile:
 
 
 def profile_names() -> list[str]:
-    """The profiles that come with the kit."""
+    """Return the profiles that come with the kit."""
     return sorted(file.stem for file in PROFILES.glob("*.yaml"))
 
 
 def load_profile(name: str) -> Profile:
-    """One of the kit's profiles by name, your own by the path of its YAML file, or
+    """Return one of the kit's profiles by name, your own by the path of its YAML file, or
     ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's. Raises
     UserError.
     """
@@ -333,7 +333,7 @@ def load_profile(name: str) -> Profile:
 
 
 def made_profile(name: str) -> Profile:
-    """A profile that has figures. Raises UserError if it has none."""
+    """Return a profile that has figures. Raises UserError if it has none."""
     made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
         others = sorted({"/".join(file.parts[-4:-2]) for file in made.figures.glob("*/*/*/*.csv")})
@@ -405,28 +405,28 @@ class Job:
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 
     def beside(self, suffix: str) -> Path:
-        """A file beside the executed copy: its log, its answers, or what it ran with."""
+        """Return a file beside the executed copy: its log, its answers, or what it ran with."""
         return self.output.with_suffix(suffix)
 
     def named(self) -> Iterator[Named]:
-        """Every non-empty text among the parameters' values, lists item by item."""
+        """Yield every non-empty text among the parameters' values, lists item by item."""
         for name, value in self.values.items():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, str) and item:
                     yield Named(name, item)
 
     def models(self) -> list[str]:
-        """Every model that its parameters name."""
+        """Return every model that its parameters name."""
         return [named.text for named in self.named() if named.is_model]
 
     def needs(self) -> list[str]:
-        """The profile's models without which it cannot run, and whose API key is not set."""
+        """Return the profile's models without which it cannot run, and whose API key is not set."""
         own = (named for named in self.named() if named.parameter not in self.profile.given)
         return [named.text for named in own if named.is_model and missing_key(named.text)]
 
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
-    """A job whose parameters have the notebook's names and types.
+    """Return a job whose parameters have the notebook's names and types.
 
     ``given`` are further texts from the command line; the notebook must declare their names. Of the
     profile's own it takes those that it declares. Models on the hub get the revision that
@@ -479,7 +479,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
 
 
 def settable(notebooks: Iterable[Notebook]) -> list[str]:
-    """The parameters of these notebooks that the command line and a profile may set."""
+    """Return the parameters of these notebooks that the command line and a profile may set."""
     names = {name for notebook in notebooks for name in notebook.parameters}
     return sorted(names - {"profile"})
 
@@ -544,14 +544,17 @@ _READERS: dict[type, Callable[[Any], Any]] = {
 
 
 def missing_key(model: str) -> str:
-    """The environment variable for the key that a model needs, if it is not set; otherwise ""."""
+    """Return the environment variable for the key that a model needs, if it is not set; otherwise
+    "".
+    """
     place, options = split_options(model)
     variable = options.get("key_variable", KEY_VARIABLE)
     return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
 
 
 def problems(job: Job) -> Iterator[str]:
-    """A line for everything that this machine lacks or the notebook cannot use, with what to do.
+    """Yield a line for everything that this machine lacks or the notebook cannot use, with what to
+    do.
 
     Whatever is fetched automatically is not missing. Does not use the network.
     """
@@ -590,8 +593,8 @@ def problems(job: Job) -> Iterator[str]:
 
 
 def senseless(job: Job) -> Iterator[str]:
-    """A line for each list of numbers that the command line empties, and for each number below 0
-    in it: no parameter of the kit's notebooks means anything by that.
+    """Yield a line for each list of numbers that the command line empties, and for each number
+    below 0 in it: no parameter of the kit's notebooks means anything by that.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
         value = job.values.get(name)
@@ -604,7 +607,7 @@ def senseless(job: Job) -> Iterator[str]:
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:
-    """Why the job's models should not answer its tasks, in a line; none if they may.
+    """Yield why the job's models should not answer its tasks, in a line; none if they may.
 
     The frequency classes of the mini tasks are counts in the mini models' training corpus.
     """
@@ -620,7 +623,7 @@ def foreign_tasks(job: Job) -> Iterator[str]:
 
 
 def from_network(job: Job) -> list[downloads.Source]:
-    """What a job needs from the network, fetched or not: models on the hub, and entries of
+    """Return what a job needs from the network, fetched or not: models on the hub, and entries of
     ``data/sources.toml``.
     """
     sources = downloads.load().values()
@@ -655,7 +658,7 @@ def check(job: Job) -> None:
 
 
 def path_of(item: str) -> Path:
-    """The location of a parameter's path; ``FOLDER/*`` means everything in the folder."""
+    """Return the location of a parameter's path; ``FOLDER/*`` means everything in the folder."""
     return paths.ROOT / paths.expanded(bare(item).removesuffix("/*"))
 
 

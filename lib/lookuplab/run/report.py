@@ -33,26 +33,26 @@ REAL = (paths.PUBLISHED, "gemma")  # profiles whose models others trained
 
 
 def link(heading: str, words: str = "") -> str:
-    """A link to a heading on the same page, with the anchor that GitHub generates."""
+    """Return a link to a heading on the same page, with the anchor that GitHub generates."""
     anchor = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
     return f"[{words or heading}](#{anchor})"
 
 
 def page(template: str, **values: object) -> str:
-    """One of the templates, given these values."""
+    """Return one of the templates, given these values."""
     return TEMPLATES.get_template(template).render(values).rstrip()
 
 
 def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
-    """Every claim with its verdicts, the deciding number and the paper's; with ``details``, every
-    comparison.
+    """Return every claim with its verdicts, the deciding number and the paper's; with ``details``,
+    every comparison.
     """
     return page("claims.txt.j2", judgements=judgements, details=details)
 
 
 def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
-    """The page CLAIMS.md: every claim with both verdicts, those that fail first, and the command
-    that makes its artifact again, with the seconds that it took.
+    """Return the page CLAIMS.md: every claim with both verdicts, those that fail first, and the
+    command that makes its artifact again, with the seconds that it took.
     """
     return page(
         "claims.md.j2",
@@ -63,8 +63,8 @@ def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
 
 
 def results_page(profile: Profile) -> str:
-    """The page RESULTS.md: what came out, on one screen, and each notebook's picture with its
-    result in a sentence, paper by paper.
+    """Return the page RESULTS.md: what came out, on one screen, and each notebook's picture with
+    its result in a sentence, paper by paper.
     """
     return page("results.md.j2", run=Run(profile))
 
@@ -137,16 +137,16 @@ class Run:
         return None
 
     def place(self, id: str) -> Path:
-        """The path of an artifact's files without suffix."""
+        """Return the path of an artifact's files without suffix."""
         return self.figures / self.profile.name / id
 
     def told(self, id: str) -> str:
-        """An artifact's result in one sentence; "" if there are no words for it."""
+        """Return an artifact's result in one sentence; "" if there are no words for it."""
         words = self.words.get("sentences", {}).get(id)
         return page("told.md.j2", words=words, run=self, place=self.place(id)) if words else ""
 
     def seconds(self, notebook: Notebook) -> float:
-        """How long the notebook took when it last wrote its artifacts; 0 if it never did."""
+        """Return how long the notebook took when it last wrote its artifacts; 0 if it never did."""
         places = [
             place
             for place in map(self.place, notebook.artifacts)
@@ -155,7 +155,7 @@ class Run:
         return max((read_record(place)["wall_seconds"] for place in places), default=0.0)
 
     def judgements(self, folder: str) -> list[JudgedClaim]:
-        """The verdicts on a paper's claims."""
+        """Return the verdicts on a paper's claims."""
         return [judged for judged in self.verdicts.values() if judged.claim.paper == folder]
 
     def sections(self, folder: str) -> list[Section]:
@@ -178,14 +178,14 @@ class Run:
 
 
 def heading(folder: str) -> str:
-    """The title of a folder's own page; without one, its name."""
+    """Return the title of a folder's own page; without one, its name."""
     file = paths.NOTEBOOKS / folder / "README.md"
     return file.read_text("utf-8").split("\n")[0][2:] if file.is_file() else folder.capitalize()
 
 
 def filled(text: str, place: Path, column: str = "value") -> str:
-    """A text with an artifact's numbers in the place of ``{model|condition|metric}``, with one
-    decimal or as a format behind a colon says; ``{sum|metric}`` is that of all rows. Raises
+    """Return a text with an artifact's numbers in the place of ``{model|condition|metric}``, with
+    one decimal or as a format behind a colon says; ``{sum|metric}`` is that of all rows. Raises
     KeyError for a number that does not exist.
     """
     rows = read_csv(place.with_suffix(".csv"))
@@ -203,8 +203,8 @@ def filled(text: str, place: Path, column: str = "value") -> str:
 
 
 def opening(notebook: Notebook) -> tuple[str, str]:
-    """A notebook's title, and the paragraphs before its first code cell: the question and the
-    method.
+    """Return a notebook's title, and the paragraphs before its first code cell: the question and
+    the method.
     """
     cells = json.loads(notebook.path.read_bytes())["cells"]
     markdown = takewhile(lambda cell: cell["cell_type"] == "markdown", cells)
@@ -215,7 +215,7 @@ def opening(notebook: Notebook) -> tuple[str, str]:
 
 
 def sentence(place: Path) -> str:
-    """An artifact's result in a sentence; "" if its notebook wrote none."""
+    """Return an artifact's result in a sentence; "" if its notebook wrote none."""
     file = place.with_suffix(".txt")
     return file.read_text("utf-8").strip() if file.is_file() else ""
 

@@ -100,7 +100,7 @@ def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
 
 
 def apart(job: Job, number: int) -> Job:
-    """The job in a place of its own, for a process that does not draw."""
+    """Return the job in a place of its own, for a process that does not draw."""
     own = paths.RUNS / "shards" / str(number)
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
@@ -145,7 +145,9 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
 
 
 def _plain(failure: Failure) -> Failure:
-    """A full disk or an unusable path in a cell is bad input, too: one line, no traceback."""
+    """Return a full disk or an unusable path in a cell is bad input, too: one line,
+    no traceback.
+    """
     text = failure.evalue
     if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
         file = re.search(r": b?'(.*)'$", text)
@@ -156,8 +158,8 @@ def _plain(failure: Failure) -> Failure:
 
 
 def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[str, str]:
-    """The environment of a notebook's process: its share of the processors, where its artifacts and
-    answers go. ``own`` is the run's folder.
+    """Return the environment of a notebook's process: its share of the processors, where its
+    artifacts and answers go. ``own`` is the run's folder.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     preset = {} if job.profile.threads else os.environ
@@ -265,15 +267,15 @@ def run_jobs(
 
 
 def needs_card(job: Job) -> bool:
-    """Whether a job's models run on a graphics card: those that are neither the kit's own, which
-    are small, nor on a server.
+    """Return whether a job's models run on a graphics card: those that are neither the kit's own,
+    which are small, nor on a server.
     """
     return not all(is_mini(bare(name)) or is_remote(name) for name in job.models())
 
 
 def cards_of(part: Part) -> list[str]:
-    """This process's share of the graphics cards: all, unless others on this machine see them, too.
-    Raises UserError if there are fewer cards than launched processes.
+    """Return this process's share of the graphics cards: all, unless others on this machine see
+    them, too. Raises UserError if there are fewer cards than launched processes.
     """
     visible = cards()
     if part.here > 1 and 0 < len(visible) < part.here:
@@ -284,7 +286,7 @@ def cards_of(part: Part) -> list[str]:
 
 
 def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
-    """The last line of the log of each job that has begun and not ended: its own progress."""
+    """Yield the last line of the log of each job that has begun and not ended: its own progress."""
     for job in jobs:
         log = job.beside(".log")
         with suppress(OSError):
@@ -307,8 +309,8 @@ def default_jobs(jobs: Collection[Job] = ()) -> int:
 
 
 def state(job: Job) -> str:
-    """Whether a job would write the same artifacts again: "up to date", "out of date" or "not run
-    here".
+    """Return whether a job would write the same artifacts again: "up to date", "out of date" or
+    "not run here".
     """
     record = job.beside(".ran")
     if not record.is_file():
@@ -318,7 +320,7 @@ def state(job: Job) -> str:
 
 
 def fingerprint(job: Job) -> str:
-    """A digest of what the job's numbers depend on: notebook, parameters, data, library and
+    """Return a digest of what the job's numbers depend on: notebook, parameters, data, library and
     packages.
 
     For files named in its parameters, size and modification time stand for the content.
@@ -335,7 +337,7 @@ def fingerprint(job: Job) -> str:
 
 @cache
 def surroundings() -> str:
-    """A digest of what all notebooks depend on."""
+    """Return a digest of what all notebooks depend on."""
     made = {paths.DOWNLOADS, *paths.DATA.rglob("__pycache__")}
     files = sorted(file for file in paths.DATA.rglob("*") if made.isdisjoint(file.parents))
     return digest(
@@ -344,8 +346,8 @@ def surroundings() -> str:
 
 
 def _record(job: Job, ran_with: str) -> str:
-    """The content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of what
-    it wrote.
+    """Return the content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of
+    what it wrote.
     """
     files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
     return ran_with + canonical(_hashes(files))

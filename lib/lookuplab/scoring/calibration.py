@@ -108,8 +108,8 @@ def reliability_rows(
 
 
 def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
-    """(n,) bin numbers from 1: bins of equal mass, by average rank, so that equal confidences share
-    one. Raises UserError for fewer than one bin.
+    """Return (n,) bin numbers from 1: bins of equal mass, by average rank, so that equal
+    confidences share one. Raises UserError for fewer than one bin.
     """
     if bins < 1:
         raise UserError(f"{bins} bins: give at least 1")

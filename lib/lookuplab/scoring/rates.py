@@ -43,12 +43,12 @@ class Rate:
     clusters: float = nan
 
     def percent(self) -> "Rate":
-        """The same in percent, as the artifacts' ``*_percent`` metrics need it."""
+        """Return the same in percent, as the artifacts' ``*_percent`` metrics need it."""
         return replace(self, value=100 * self.value, low=100 * self.low, high=100 * self.high)
 
 
 def row(model: str, condition: str, metric: str, number: Rate) -> dict[str, Any]:
-    """One number with its interval, as a row of an artifact."""
+    """Return one number with its interval, as a row of an artifact."""
     return {
         "model": model,
         "condition": condition,
@@ -62,7 +62,7 @@ def row(model: str, condition: str, metric: str, number: Rate) -> dict[str, Any]
 
 
 def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict[str, Any]:
-    """A row for a number without an interval (a count, a p value, a threshold)."""
+    """Return a row for a number without an interval (a count, a p value, a threshold)."""
     return row(model, condition, metric, Rate(float(value), nan, nan, n))
 
 
@@ -87,7 +87,8 @@ IntervalKind = Callable[
 
 
 def of_share(estimates: Estimates) -> tuple[Array, Array]:
-    """Shares and scores, from 0 to 1: Clopper and Pearson's interval (Korn and Graubard 1998).
+    """Return shares and scores, from 0 to 1: Clopper and Pearson's interval (Korn and Graubard
+    1998).
 
     It is computed for the number of independent observations that would have this variance. If
     clusters do not differ at all, they are the observations.
@@ -104,7 +105,7 @@ def of_share(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def of_change(estimates: Estimates) -> tuple[Array, Array]:
-    """Differences of two shares.
+    """Return differences of two shares.
 
     A term for one unseen change is added to the variance: a few clusters without any change do not
     show that nothing ever changes (in the spirit of Agresti and Min 2005).
@@ -114,7 +115,7 @@ def of_change(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def of_score_change(estimates: Estimates) -> tuple[Array, Array]:
-    """Differences of two scores, within -1 and 1: ``of_number``.
+    """Return differences of two scores, within -1 and 1: ``of_number``.
 
     Scores change in most tasks, by little: one change from 0 to 1 more would be most of their
     variance.
@@ -167,7 +168,7 @@ def jackknife(
     kind: IntervalKind | Sequence[IntervalKind] = of_number,
     wholes: ArrayLike | None = None,
 ) -> list[Rate]:
-    """A smooth statistic of the sample with its interval.
+    """Return a smooth statistic of the sample with its interval.
 
     statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m
     statistics, to (r, m); NaN if undefined. wholes: (n, m), what each value adds to the ``n`` of
@@ -186,7 +187,7 @@ def jackknife(
 
 
 def _by_cluster(clusters: ArrayLike, values: Array) -> Array:
-    """The sums of (n, m) values within each of the c clusters, (c, m)."""
+    """Return the sums of (n, m) values within each of the c clusters, (c, m)."""
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     sums = np.zeros((len(labels), values.shape[1]))
     np.add.at(sums, member, values)
@@ -231,12 +232,12 @@ def _numbers(
 
 
 def average(values: ArrayLike, clusters: ArrayLike) -> Rate:
-    """The mean of any numbers, (n,)."""
+    """Return the mean of any numbers, (n,)."""
     return averages(np.asarray(values)[:, None], clusters)[0]
 
 
 def rate(values: ArrayLike, clusters: ArrayLike | None = None) -> Rate:
-    """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters``, with Wilson's
+    """Return the mean of (n,) booleans or numbers from 0 to 1; without ``clusters``, with Wilson's
     interval.
     """
     values = np.asarray(values, dtype=float)

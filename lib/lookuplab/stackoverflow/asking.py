@@ -53,8 +53,8 @@ def trimmed_prompt(
     trim: Trim = "description-first",
     shortened: bool = False,
 ) -> Trimmed:
-    """The ``examples`` (given best first) and then the ``problem``, cut so that ``max_new_tokens``
-    more fit into ``budget``.
+    """Return the ``examples`` (given best first) and then the ``problem``, cut so that
+    ``max_new_tokens`` more fit into ``budget``.
 
     The best example comes last, next to the problem; an example whose description and code are both
     gone is left out.
@@ -150,7 +150,7 @@ class Ds1000Bench(Benchmark[Problem]):
         return replace(self, tokenizer=model.tokenizer, chat=chat, variant=variant)
 
     def prompt(self, task: Problem) -> Prompt:
-        """The problem behind its examples, within the budget.
+        """Return the problem behind its examples, within the budget.
 
         Each prompt has its problem's id, whatever precedes the problem, so that sample i with two
         examples is drawn with the same seed as sample i without any.
@@ -199,8 +199,8 @@ class Ds1000Bench(Benchmark[Problem]):
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> Matches:
-    """The ``k`` snippets that rank best for each problem's question, without any that give the
-    answer away.
+    """Return the ``k`` snippets that rank best for each problem's question, without any that give
+    the answer away.
     """
     by_id = {snippet.id: snippet for snippet in snippets}
     ranked = ranker.rank({problem.id: problem.question for problem in problems}, k + SPARE)
@@ -217,7 +217,7 @@ def without_answers(matches: Matches, problems: Sequence[Problem], k: int) -> Ma
 
 
 def gives_away(snippet: Snippet, problem: Problem) -> bool:
-    """Whether a snippet contains one of a problem's expressions, white space apart."""
+    """Return whether a snippet contains one of a problem's expressions, white space apart."""
     code = _without_spaces(snippet.code)
     return any(_without_spaces(expression) in code for expression in problem.expressions)
 
@@ -228,5 +228,5 @@ def _without_spaces(code: str) -> str:
 
 
 def object_of(snippet: Snippet) -> str:
-    """The documented object of a snippet of the mini corpus."""
+    """Return the documented object of a snippet of the mini corpus."""
     return snippet.id.rpartition("#")[0]

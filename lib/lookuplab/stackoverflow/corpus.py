@@ -47,8 +47,8 @@ class Query:
 
 
 def load_snippets(name: str | Path) -> list[Snippet]:
-    """The snippets of a named corpus, of a JSON Lines file (.jsonl, .jsonl.gz), or of a folder of
-    .py files, in which each function with a docstring is a snippet.
+    """Return the snippets of a named corpus, of a JSON Lines file (.jsonl, .jsonl.gz), or of a
+    folder of .py files, in which each function with a docstring is a snippet.
 
     "mini" contains docstring examples of four libraries. "so-ds", "staqc" and "conala" must have
     been downloaded. Raises UserError for a missing corpus, for a line without code or description,
@@ -67,7 +67,7 @@ def load_snippets(name: str | Path) -> list[Snippet]:
 
 
 def files(name: str | Path, part: str = "snippets") -> list[Path]:
-    """The files of a corpus's snippets, or of its queries (part "valid" or "test"), as in
+    """Return the files of a corpus's snippets, or of its queries (part "valid" or "test"), as in
     ``load_snippets`` and ``queries``.
 
     If they are missing, raises a UserError that says how to get them.
@@ -87,8 +87,8 @@ def files(name: str | Path, part: str = "snippets") -> list[Path]:
 
 
 def queries(name: str | Path, split: str = "") -> list[Query]:
-    """The queries of a named corpus ("mini", "so-ds", "staqc", "conala"; split "valid" or "test"),
-    or of a file.
+    """Return the queries of a named corpus ("mini", "so-ds", "staqc", "conala"; split "valid" or
+    "test"), or of a file.
 
     Without a split, a file gives all of its queries; otherwise a hash of the text puts a quarter of
     them into "valid" and the others into "test". Equal questions are one query with all of their
@@ -111,8 +111,8 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
 
 
 def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[Query]:
-    """The queries with those of their relevant snippets that there are, without the queries that
-    have none; says which ids are missing.
+    """Return the queries with those of their relevant snippets that there are, without the queries
+    that have none; says which ids are missing.
 
     Nothing finds a document that is not in the corpus, so it counts for and against nobody. Raises
     UserError if all are missing.
@@ -149,8 +149,8 @@ def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:
-    """A snippet for each function with a docstring: its first paragraph, and the function without
-    the docstring.
+    """Yield a snippet for each function with a docstring: its first paragraph, and the function
+    without the docstring.
     """
     unread = 0
     for file in python_files(folder):

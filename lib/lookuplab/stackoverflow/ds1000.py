@@ -85,7 +85,7 @@ class Problem:
 
 
 def load_problems(file: Path | str) -> list[Problem]:
-    """The problems of a .jsonl or .jsonl.gz file, in its order.
+    """Return the problems of a .jsonl or .jsonl.gz file, in its order.
 
     Raises UserError for a line that is not a problem with a test, of one of LIBRARIES and
     PERTURBATIONS, and for a duplicate id.
@@ -118,8 +118,8 @@ def load_problems(file: Path | str) -> list[Problem]:
 
 
 def select(file: Path | str, limit: int = 0) -> list[Problem]:
-    """The problems of the paper's six libraries in a file, in its order; with ``limit`` 0, all of
-    them.
+    """Return the problems of the paper's six libraries in a file, in its order; with ``limit`` 0,
+    all of them.
 
     Otherwise whole families (a problem with its perturbations), until there are at least ``limit``
     problems; a hash of the family's name decides which ones. Raises UserError for a file without
@@ -137,8 +137,8 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
 
 @functools.lru_cache(maxsize=2048)
 def template(context: str) -> str:
-    """The text into which the test puts the solution at INSERT; "" where the context has no such
-    constant.
+    """Return the text into which the test puts the solution at INSERT; "" where the context has no
+    such constant.
     """
     for node in ast.parse(context).body:
         match node:
@@ -148,7 +148,8 @@ def template(context: str) -> str:
 
 
 def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIONS) -> Program:
-    """The official program, which ends without an exception if and only if the solution is correct.
+    """Return the official program, which ends without an exception if and only if the solution is
+    correct.
 
     Its ``imports`` are the third-party imports that run before the solution's first line, in the
     context itself and in the text around the solution; a server may make them in advance. The
@@ -181,7 +182,7 @@ def _imports(context: str) -> tuple[str, ...]:
 
 
 def _parsed(text: str) -> list[ast.stmt] | None:
-    """The statements of a text; None if it does not parse."""
+    """Return the statements of a text; None if it does not parse."""
     try:
         return ast.parse(text).body
     except UNPARSABLE:
@@ -189,7 +190,7 @@ def _parsed(text: str) -> list[ast.stmt] | None:
 
 
 def solution_of(text: str, variant: Literal["official", "repaired"] = "official") -> str:
-    """The code in an answer.
+    """Return the code in an answer.
 
     "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening
     fence of Python, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer
@@ -214,8 +215,8 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
 
 
 def indented(problem: Problem, solution: str) -> str:
-    """A solution at the margin, moved to the indentation of the problem's function; other solutions
-    are unchanged.
+    """Return a solution at the margin, moved to the indentation of the problem's function; other
+    solutions are unchanged.
 
     If only the first line is at the margin, as after a tokenizer that drops leading blanks, only
     that line is moved.
@@ -229,5 +230,5 @@ def indented(problem: Problem, solution: str) -> str:
 
 
 def _is_code(text: str) -> bool:
-    """Whether a text parses, as a module's or as a function's statements."""
+    """Return whether a text parses, as a module's or as a function's statements."""
     return _parsed(text) is not None or _parsed(f"def f():\n{text}") is not None

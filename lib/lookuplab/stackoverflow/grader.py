@@ -53,8 +53,8 @@ print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distri
 
 
 def environment(name: str = GRADER_ENVIRONMENT) -> Path:
-    """The Python of an installed environment, at a path, or for "" the kit's own. Raises UserError
-    if there is none.
+    """Return the Python of an installed environment, at a path, or for "" the kit's own. Raises
+    UserError if there is none.
     """
     if not name or Path(name).is_file():
         # absolute, not resolved: Python recognises a virtual environment by the link's path
@@ -68,7 +68,7 @@ def environment(name: str = GRADER_ENVIRONMENT) -> Path:
 
 
 def own_libraries() -> str:
-    """What verdicts under the kit's own Python depend on."""
+    """Return what verdicts under the kit's own Python depend on."""
     return ", ".join(f"{name} {metadata.version(name)}" for name in OWN_LIBRARIES)
 
 
@@ -119,7 +119,8 @@ class Grader:
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
     def key(self, one: Program) -> str:
-        """The key of a program's verdict in the store; five equal samples share it and run once.
+        """Return the key of a program's verdict in the store; five equal samples share it and run
+        once.
 
         The kit's own Python is told by the ending of the key, another one by ``identity``.
         """
@@ -133,8 +134,8 @@ class Grader:
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
     ) -> list[Outcome]:
-        """Each program's outcome, in order. Equal texts run once; programs whose outcome is stored
-        do not run.
+        """Return each program's outcome, in order. Equal texts run once; programs whose outcome is
+        stored do not run.
 
         The outcome of a program that was stopped is not stored, because other work on the machine
         may have caused a time-out. The processes of a launch share the programs.
@@ -159,8 +160,8 @@ class Grader:
     def _run(
         self, waiting: dict[str, Program], store: VerdictStore
     ) -> Iterator[tuple[str, Outcome]]:
-        """(key, outcome) as they arrive. Programs with similar imports run one after the other, so
-        that few imports are repeated.
+        """Yield (key, outcome) as they arrive. Programs with similar imports run one after the
+        other, so that few imports are repeated.
         """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
         tasks = store.unmade({(one,): (one, waiting[one]) for one in left})
@@ -178,8 +179,8 @@ def _run_there(sandbox: str, python: Path, limits: Limits, task: tuple[str, Prog
 
 
 def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:
-    """The outcome of each problem's test on a solution; not judged if the problem's own reference
-    does not pass here.
+    """Return the outcome of each problem's test on a solution; not judged if the problem's own
+    reference does not pass here.
     """
     failing = failing_references(list(dict.fromkeys(problem for problem, _ in solutions)), grader)
     left = [(problem, code) for problem, code in solutions if problem.id not in failing]
@@ -204,8 +205,8 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
 
 
 def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
-    """Pairs of a problem's id and an error as a line for each error, with the problems that have
-    it.
+    """Return pairs of a problem's id and an error as a line for each error, with the problems that
+    have it.
     """
     ids: dict[str, dict[str, None]] = defaultdict(dict)
     for id, error in errors:
@@ -214,7 +215,7 @@ def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def named(problems: Sequence[Problem], ids: str) -> set[str]:
-    """The ids in a text, parted by commas. Raises UserError for one that no problem has."""
+    """Return the ids in a text, parted by commas. Raises UserError for one that no problem has."""
     found = {id.strip() for id in ids.split(",")} - {""}
     if unknown := found - {problem.id for problem in problems}:
         raise UserError(f"to leave out: no problem {', '.join(sorted(unknown))}")

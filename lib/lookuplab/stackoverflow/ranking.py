@@ -84,8 +84,8 @@ def _terms(snippet: Snippet, part: str) -> list[str]:
 
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
-    """The word vectors in a folder (relative to the repository's root); without one, those learned
-    from these snippets.
+    """Return the word vectors in a folder (relative to the repository's root); without one, those
+    learned from these snippets.
     """
     if not place:
         lines = training_lines(snippets)
@@ -96,7 +96,7 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
 
 
 def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[Path]:
-    """The files and folders that such a ranking depends on, for its provenance.
+    """Return the files and folders that such a ranking depends on, for its provenance.
 
     For an encoder from the hub, this is the copy in the cache.
     """
@@ -107,7 +107,7 @@ def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[
 
 
 def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
-    """What the word vectors of a corpus are learned from: three lines of words per snippet.
+    """Return what the word vectors of a corpus are learned from: three lines of words per snippet.
 
     They have the description in the middle of the code, before it and after it (nokia/codesearch).
     """

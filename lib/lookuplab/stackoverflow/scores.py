@@ -14,9 +14,9 @@ from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem
 
 
 def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    """One row per problem in ``judged`` (columns ``id``, ``passed``): its fields, ``cluster``, how
-    many ``samples`` it has, how many ``passed``, and ``pass_at_<k>``, 0 to 1. A problem is left
-    out if one of its samples could not be judged (``passed`` is None).
+    """Return one row per problem in ``judged`` (columns ``id``, ``passed``): its fields,
+    ``cluster``, how many ``samples`` it has, how many ``passed``, and ``pass_at_<k>``, 0 to 1. A
+    problem is left out if one of its samples could not be judged (``passed`` is None).
 
     Raises UserError if some problem has fewer than k samples.
     """

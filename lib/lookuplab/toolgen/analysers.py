@@ -108,7 +108,7 @@ def expect(roots: Iterable[Path]) -> None:
 
 
 def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
-    """The repositories that a free worker, or a new one, sees, and its channel."""
+    """Return the repositories that a free worker, or a new one, sees, and its channel."""
     if not is_new and (kin := [one for one in _free if one[0][:2] == home[:2]]):
         best = max(kin, key=lambda one: (one[0] == home, root in one[1]))
         _free.remove(best)
@@ -142,8 +142,8 @@ def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]
 
 
 def _shown(root: Path) -> Path:
-    """What must be seen of a repository: a folder inside a package is imported by the name of the
-    outermost package.
+    """Return what must be seen of a repository: a folder inside a package is imported by the name
+    of the outermost package.
     """
     root = root.absolute()
     above = imports_begin(root)
@@ -152,7 +152,7 @@ def _shown(root: Path) -> Path:
 
 @cache
 def is_contained() -> bool:
-    """Whether workers are contained by namespaces; says so where this machine has none."""
+    """Return whether workers are contained by namespaces; says so where this machine has none."""
     if reason := refusal():
         say(
             "warning: Jedi and pylint read the repositories without a sandbox, because none works "
@@ -178,7 +178,7 @@ def forbid_imports(trusted: Sequence[str]) -> None:
 
 
 def _trusted() -> list[str]:
-    """Where Python, installed packages and the kit's own code lie."""
+    """Return where Python, installed packages and the kit's own code lie."""
     own = str(imports_begin(Path(__file__).parent)), os.path.dirname(os.__file__)
     installed = (*site.getsitepackages(), site.getusersitepackages())
     return [os.path.realpath(at) for at in (*own, *installed)]
@@ -256,7 +256,7 @@ def answer_all(
     workers: int | None = None,
     cluster: Workers | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The answers by key, stored or new, and why some were lost, by key.
+    """Return the answers by key, stored or new, and why some were lost, by key.
 
     A question is (repository, file, kind, ...). ``answer`` takes one and returns the answer and the
     reason why it was lost, "" if it was not. Questions of one kind about one file are asked one
@@ -304,8 +304,8 @@ def answer_all(
 
 
 def _is_spoilt(answer: Any) -> bool:
-    """Whether a kept answer is none: versions before kept an error of Jedi as None or among a
-    function's failures, also where the machine was at fault.
+    """Return whether a kept answer is none: versions before kept an error of Jedi as None or among
+    a function's failures, also where the machine was at fault.
     """
     failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
     return answer is None or any(reason.startswith(ITS_OWN) for reason in failures)
@@ -323,8 +323,8 @@ class JudgementStore(AnswerStore):
 
 
 def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
-    """The key of a question of one ``kind`` about one place, ``kind place digest``: a reader sees
-    what it is about.
+    """Return the key of a question of one ``kind`` about one place, ``kind place digest``: a reader
+    sees what it is about.
 
     It covers all Python files of the repository (``root`` is their digest), the versions of the
     analysers, and the sources and the Python that they read.
@@ -335,18 +335,20 @@ def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
 
 
 def repository_digest(root: Path) -> str:
-    """The names and contents of all Python files below ``root``."""
+    """Return the names and contents of all Python files below ``root``."""
     return folder_hash(root, python_files(root), "digests")
 
 
 def imports_begin(folder: Path) -> Path:
-    """The folder from which a folder's files are imported: the first one, going up, that is not a
-    package.
+    """Return the folder from which a folder's files are imported: the first one, going up, that is
+    not a package.
     """
     return next(at for at in (folder, *folder.parents) if not (at / "__init__.py").is_file())
 
 
 def within_imports(path: Path) -> str:
-    """A file's path below ``imports_begin``, which does not depend on where the repository is."""
+    """Return a file's path below ``imports_begin``, which does not depend on where the repository
+    is.
+    """
     path = path.resolve()
     return path.relative_to(imports_begin(path.parent)).as_posix()

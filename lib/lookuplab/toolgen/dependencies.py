@@ -30,8 +30,8 @@ AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 
 
 def expressions(text: str) -> list[Token]:
-    """The name and attribute expressions of a text, even of broken code, at their last names and in
-    the order of these.
+    """Return the name and attribute expressions of a text, even of broken code, at their last names
+    and in the order of these.
 
     Definitions, keyword arguments and imports are left out.
     """
@@ -66,7 +66,7 @@ def expressions(text: str) -> list[Token]:
 
 
 def covered(dependencies: Sequence[str], prediction: str) -> int:
-    """How many of the dependencies the predicted body has as well."""
+    """Return how many of the dependencies the predicted body has as well."""
     return len(set(dependencies) & {expression.text for expression in expressions(prediction)})
 
 
@@ -97,8 +97,8 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
 
 
 def dependencies_of(root: Path, file: str, text: str, location: Location) -> list[str]:
-    """The dependencies of the function at ``location`` in ``text``, the content of ``file`` below
-    ``root``: the keys of its body, each once.
+    """Return the dependencies of the function at ``location`` in ``text``, the content of ``file``
+    below ``root``: the keys of its body, each once.
 
     Raises WorkerLost if Jedi takes too long, crashes or raises an exception, in a new process too.
     """

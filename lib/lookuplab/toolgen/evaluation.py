@@ -75,7 +75,8 @@ def held_out_functions(
     seed: int = 0,
     count_tokens: Callable[[str], int] | None = None,
 ) -> list[Function]:
-    """The usable functions of held-out repositories, in the order of repositories, files and lines.
+    """Return the usable functions of held-out repositories, in the order of repositories, files and
+    lines.
 
     ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
@@ -128,7 +129,8 @@ def sample(
 
 
 def token_counter(tokenizer: str) -> Callable[[str], int]:
-    """A function that counts a text's tokens, as a model named as for ``models.load`` reads them.
+    """Return a function that counts a text's tokens, as a model named as for ``models.load`` reads
+    them.
 
     One tokenizer decides which functions are short enough, whatever models write them. A function's
     code has no marks, so the mark in a vocabulary changes no number.
@@ -162,8 +164,8 @@ Original = Function | Reference  # what a generated function replaces
 def inserted(
     original: Original, prediction: str, rules: Rules = PAPER_RULES
 ) -> tuple[str, Location, Inserted]:
-    """The file's text, the original's location in it, and the file with the prediction there: a
-    whole function or its body, without marks. Raises UserError.
+    """Return the file's text, the original's location in it, and the file with the prediction
+    there: a whole function or its body, without marks. Raises UserError.
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
@@ -207,11 +209,11 @@ class ToolGen(Benchmark[Original]):
         return task.repository
 
     def judge(self, task: Original, completion: Completion) -> dict[str, Any]:
-        """The columns of ``judge_all`` for one function."""
+        """Return the columns of ``judge_all`` for one function."""
         return self.judge_all([(task, completion)])[0]
 
     def judge_all(self, pairs: Sequence[tuple[Original, Completion]]) -> list[dict[str, Any]]:
-        """One row for each written function.
+        """Return one row for each written function.
 
         ``predicted`` and ``wanted``, the texts that are compared: the bodies, or with PACKAGE_RULES
         those of ``similarity.package_text`` (both include the signature); ``empty`` (see
@@ -256,7 +258,7 @@ class ToolGen(Benchmark[Original]):
         return rows
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
-        """The marked bodies, by id, if the rules need them."""
+        """Return the marked bodies, by id, if the rules need them."""
         if not self.rules.is_package:
             return {}
         tasks = {task.id: task for task, _ in pairs}.values()
@@ -268,7 +270,9 @@ class ToolGen(Benchmark[Original]):
     def _compared(
         self, location: Location, new: Inserted, uses: list[str] | None, marks: str
     ) -> dict[str, Any]:
-        """The columns about texts and coverage. ``uses``: the dependencies that Jedi found."""
+        """Return the columns about texts and coverage. ``uses``: the dependencies that
+        Jedi found.
+        """
         whole = new.whole
         body = new.body
         text = body
@@ -293,7 +297,8 @@ def judged_all(
     rules: Rules = PAPER_RULES,
     workers: int | None = None,
 ) -> dict[Hashable, pd.DataFrame]:
-    """The frames of ``benchmark.judged``, in the functions' order, for several models at once.
+    """Return the frames of ``benchmark.judged``, in the functions' order, for several models at
+    once.
 
     What the analysers read for one model also serves the others. ``predictions``: name -> {id:
     prediction}; if the names are (model, condition), the result is the input of ``tables``. Raises
@@ -313,7 +318,7 @@ def judged_all(
 
 
 def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[str, Any]]:
-    """Rows (``scoring.rates.row``) of what is no mean over the functions of a judged frame:
+    """Return rows (``scoring.rates.row``) of what is no mean over the functions of a judged frame:
     coverage of all their dependencies, BLEU-4 of the words between blanks and CodeBLEU with their
     components, and how many functions have each of the checks' errors, an analyser without an
     answer, no dependency, or an empty body.
@@ -353,7 +358,7 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
 
 
 def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:
-    """(Answer, ""), or (None, why it was lost)."""
+    """Return (Answer, ""), or (None, why it was lost)."""
     try:
         return asked(root, file, *question), ""
     except WorkerLost as lost:

@@ -86,7 +86,9 @@ def finetune(
 def training_rows(
     checkpoint: LocalModel, pairs: Sequence[Pair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict[str, list[int]]], Counter[str]]:
-    """The pairs as ``labelled``, and how many were left out by reason; the marked form decides."""
+    """Return the pairs as ``labelled``, and how many were left out by reason; the marked form
+    decides.
+    """
     kind = kind_of(checkpoint.config)
     tokenizer = copy.deepcopy(checkpoint.tokenizer)
     if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):

@@ -82,7 +82,7 @@ class Function:
         return f"{self.signature}\n{self.body}"
 
     def lines(self) -> list[str]:
-        """The lines of the whole file, with their ends."""
+        """Return the lines of the whole file, with their ends."""
         return lines_of(read_source(self.root / self.file))
 
 
@@ -102,8 +102,8 @@ class LeftOut(Exception):
 
 
 def locate(name: str) -> Path:
-    """The folder at path ``name``, or the package with that import name among the pinned sources
-    (``python_sources``).
+    """Return the folder at path ``name``, or the package with that import name among the pinned
+    sources (``python_sources``).
 
     Raises UserError if there is neither.
     """
@@ -143,8 +143,8 @@ def extract(
     count_tokens: Callable[[str], int] | None = None,
     files: Sequence[Path] | None = None,
 ) -> Extraction:
-    """Every usable function with a docstring, in the order of ``files`` (all of the repository's)
-    and lines.
+    """Return every usable function with a docstring, in the order of ``files`` (all of the
+    repository's) and lines.
 
     ``seen`` contains (docstring, signature) of functions already taken, here or in other
     repositories, and is extended.
@@ -181,7 +181,9 @@ def extract(
 
 
 def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, DEFINITIONS]]:
-    """(qualified name, node) of every ``def`` and ``async def`` at any depth, in their order."""
+    """Yield (qualified name, node) of every ``def`` and ``async def`` at any depth, in
+    their order.
+    """
     for child in ast.iter_child_nodes(tree):
         inner = scope
         if isinstance(child, DEFINITIONS | ast.ClassDef):
@@ -193,13 +195,13 @@ def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, DEFINITIO
 
 
 def first_sentence(docstring: str) -> str:
-    """The first sentence of a docstring's first paragraph, on one line."""
+    """Return the first sentence of a docstring's first paragraph, on one line."""
     paragraph = re.split(r"\n\s*\n", docstring.strip(), maxsplit=1)[0]
     return re.split(r"(?<=[.!?])\s", " ".join(paragraph.split()), maxsplit=1)[0]
 
 
 def package_docstring(docstring: str) -> str:
-    """A docstring as the replication package shortens it, on one line.
+    """Return a docstring as the replication package shortens it, on one line.
 
     It is cut at a blank line, ``:param`` or ``:return``, loses a last line that begins with a
     capital letter, and is then cut at a full stop.
@@ -222,19 +224,21 @@ def _trained_on(corpus: Path) -> set[tuple[str, str]]:
 
 
 def prompt_key(function: Mapping[str, Any]) -> tuple[str, str]:
-    """The part of a function that a model is given: docstring and signature, with white space
-    normalised.
+    """Return the part of a function that a model is given: docstring and signature, with white
+    space normalised.
     """
     return function["docstring"], " ".join(function["signature"].split())
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines with their ends. Only ``\\n`` ends one: str.splitlines also splits at form feeds."""
+    """Return lines with their ends. Only ``\\n`` ends one: str.splitlines also splits at form
+    feeds.
+    """
     return list(io.StringIO(text, newline="\n"))
 
 
 def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
-    """A file's lines and syntax tree."""
+    """Return a file's lines and syntax tree."""
     if os.fsencode(path) != str(path).encode("utf-8", "replace"):
         raise LeftOut("its path is not UTF-8")
     if path.stat().st_size > MAX_BYTES:
@@ -320,7 +324,7 @@ def _function(
 
 
 def end_of(node: ast.stmt, lines: Sequence[str]) -> tuple[int, int]:
-    """The last line of a statement that ``ast.parse`` has read, and the column behind it."""
+    """Return the last line of a statement that ``ast.parse`` has read, and the column behind it."""
     line, column = cast("tuple[int, int]", (node.end_lineno, node.end_col_offset))
     return line, column_of(lines[line - 1], column)
 

@@ -70,7 +70,7 @@ class ToolModel:
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
 
     def prompts(self) -> list[Prompt]:
-        """The prompt for each function; a prompt's id is the function's."""
+        """Return the prompt for each function; a prompt's id is the function's."""
         contents = {root: content(root) for root in {function.root for function in self.functions}}
         return [
             Prompt(
@@ -82,7 +82,7 @@ class ToolModel:
         ]
 
     def generate(self, requests: Requests, decoding: Decoding) -> Iterator[list[Completion]]:
-        """The answers; if the tool is used, their records are ``tool_use.Question``s."""
+        """Return the answers; if the tool is used, their records are ``tool_use.Question``s."""
         by_id = {function.id: function for function in self.functions}
 
         def constrain(prompt: Prompt, before: Sequence[int]) -> ToolConstraint:

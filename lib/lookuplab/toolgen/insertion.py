@@ -47,8 +47,8 @@ class Location(NamedTuple):
 
 
 def read_source(path: Path) -> str:
-    """A file's text in its declared encoding, with "\\n" line ends; raises UserError if it cannot
-    be read.
+    """Return a file's text in its declared encoding, with "\\n" line ends; raises UserError if it
+    cannot be read.
     """
     try:
         with tokenize.open(path) as stream:
@@ -59,8 +59,8 @@ def read_source(path: Path) -> str:
 
 @lru_cache(maxsize=1024)  # every model's predictions are put into the same places
 def location_of(text: str, line: int) -> Location:
-    """The function whose `def` is on ``line``. Raises UserError if there is none or the file does
-    not parse.
+    """Return the function whose `def` is on ``line``. Raises UserError if there is none or the file
+    does not parse.
     """
     try:
         node = _functions(text).get(line)
@@ -93,18 +93,18 @@ def location_of(text: str, line: int) -> Location:
 
 
 def last_line(node: ast.stmt) -> int:
-    """The last line of a parsed statement, which always has one."""
+    """Return the last line of a parsed statement, which always has one."""
     return node.end_lineno or node.lineno
 
 
 def column_of(line: str, byte_column: int) -> int:
-    """The character column of ``ast``'s column, which counts UTF-8 bytes."""
+    """Return the character column of ``ast``'s column, which counts UTF-8 bytes."""
     return len(line.encode()[:byte_column].decode(errors="replace"))
 
 
 @lru_cache(maxsize=32)  # all functions of a file are located in a row
 def _functions(text: str) -> dict[int, DEFINITIONS]:
-    """The functions of a file by the line of their `def`."""
+    """Return the functions of a file by the line of their `def`."""
     nodes = ast.walk(ast.parse(text))
     return {node.lineno: node for node in nodes if isinstance(node, DEFINITIONS)}
 
@@ -114,7 +114,7 @@ def _indent(line: str) -> str:
 
 
 def function_of(location: Location, prediction: str, shift: str | None = None) -> tuple[str, str]:
-    """(whole function, body) of a prediction, as it is put in its place.
+    """Return (whole function, body) of a prediction, as it is put in its place.
 
     A prediction is a whole function if it begins with the `def` of that name, or if it is one
     unindented `def` of a different name; anything before the `def` is cut off, because decorators
@@ -158,7 +158,8 @@ def _placed(location: Location, text: str, shift: str | None = None) -> tuple[st
 
 
 def _extracted(location: Location, answer: str) -> Iterator[str]:
-    """What may be the code of an answer, by one rule: the first of these that parses in its place.
+    """Yield what may be the code of an answer, by one rule: the first of these that parses in its
+    place.
 
     - The answer as it is, unless it begins with a fence.
     - The fenced block (``fences.blocks``) that has the `def` of that name, else the last one.
@@ -192,7 +193,7 @@ def _parses(function: str) -> bool:
 
 
 def is_empty(body: str) -> bool:
-    """Whether a body does nothing: `pass`, `...`, a docstring, comments, nothing at all."""
+    """Return whether a body does nothing: `pass`, `...`, a docstring, comments, nothing at all."""
     code = f"def f():\n    0\n{indented(body, '    ')}"
     try:
         statements = ast.parse(code).body[0].body  # type: ignore[attr-defined]

@@ -65,7 +65,7 @@ class JediTool:
 
 
 def content(root: Path) -> str:
-    """A digest of what the tool reads of a repository."""
+    """Return a digest of what the tool reads of a repository."""
     states = [(file, file.stat()) for file in python_files(root)]
     changes = tuple(
         (file, state.st_size, state.st_mtime_ns, state.st_ino) for file, state in states
@@ -81,8 +81,8 @@ def _content(root: Path, changes: tuple[tuple[Path, int, int, int], ...]) -> str
 def unsaved(
     lines: list[str], function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> tuple[str, int, int]:
-    """The file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT), and the
-    caret after it: its line from 1, its column from 0 in characters.
+    """Return the file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT),
+    and the caret after it: its line from 1, its column from 0 in characters.
 
     ``lines`` are the whole file's. ``written`` has no marks and is not indented as in the file; it
     is a body or a ``def`` (``pairs.writes_def``). A body follows signature and docstring as they
@@ -102,7 +102,8 @@ def unsaved(
 
 
 def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> str:
-    """The unsaved file: the text ``before`` the caret, then what follows the function in its file.
+    """Return the unsaved file: the text ``before`` the caret, then what follows the function in its
+    file.
 
     On a blank indented line, and in some unfinished brackets, Jedi takes the caret to be outside
     the function and offers no local name; a dummy name after the caret puts it inside. The package
@@ -133,7 +134,7 @@ def is_dunder(name: str) -> bool:
 
 
 def suggestions(answer: ToolAnswer, trigger: str | None = "mark") -> tuple[str, ...]:
-    """The identifiers among the completions, without keywords (Section II-B).
+    """Return the identifiers among the completions, without keywords (Section II-B).
 
     If marks are the trigger, ``__x__`` is excluded as well: Algorithm 1 marks none, and Figure 1's
     68 suggestions are those without builtin attributes.
@@ -146,8 +147,8 @@ def suggestions(answer: ToolAnswer, trigger: str | None = "mark") -> tuple[str, 
 
 
 def behind_a_dot(text: str) -> bool:
-    """Whether code ends in an unfinished attribute: a dot after an expression, possibly followed by
-    letters.
+    """Return whether code ends in an unfinished attribute: a dot after an expression, possibly
+    followed by letters.
 
     This does not apply inside strings (f-strings are strings) and comments, after numbers, or in
     ``from . import``.

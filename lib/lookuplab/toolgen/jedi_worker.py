@@ -189,22 +189,24 @@ def forget(path: Path) -> None:
 
 
 def _trees() -> dict[Path, object]:
-    """What parso remembers of Python files; after it clears its cache, this is a new dictionary."""
+    """Return what parso remembers of Python files; after it clears its cache, this is a new
+    dictionary.
+    """
     return cache.parser_cache.setdefault(environment().get_grammar()._hashed, {})
 
 
 def completions(
     root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
 ) -> ToolAnswer:
-    """Every completion, or those that may be called ``wanted``."""
+    """Return every completion, or those that may be called ``wanted``."""
     kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
     with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
         return ToolAnswer.of(asked.complete(line, column))
 
 
 def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: range) -> list[str]:
-    """The keys of the ``uses`` in ``text`` that Jedi traces to a definition in the repository, but
-    outside of these ``lines``; each once.
+    """Return the keys of the ``uses`` in ``text`` that Jedi traces to a definition in the
+    repository, but outside of these ``lines``; each once.
     """
     inside = root.resolve()
     path = (root / file).resolve()

@@ -70,7 +70,7 @@ class Marks(AnswerStore):
 
 
 def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token]:
-    """The tokens of the body before which the tool is asked."""
+    """Yield the tokens of the body before which the tool is asked."""
     previous = ""
     for token in function.tokens:
         text = token.text
@@ -88,7 +88,7 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
 def buffer_at(
     lines: list[str], function: Function, token: Token, rules: Rules = PAPER_RULES
 ) -> str:
-    """The unsaved file with the function up to ``token``. ``lines`` are the whole file's."""
+    """Return the unsaved file with the function up to ``token``. ``lines`` are the whole file's."""
     before = "".join(lines[: token.line - 1]) + lines[token.line - 1][: token.column]
     return cut_off(before, lines, function, rules)
 
@@ -117,7 +117,9 @@ def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -
 def augmented(
     function: Function, positions: Sequence[Sequence[int]], rules: Rules = PAPER_RULES
 ) -> Pair:
-    """The pair of docstring and augmented function: MARK before each marked token of the body."""
+    """Return the pair of docstring and augmented function: MARK before each marked token of the
+    body.
+    """
     signature = function.signature
     plain = function.body.split("\n")
     file = function.lines()
@@ -140,7 +142,7 @@ def marked_records(
     cluster: Workers | None = None,
     strict: bool = True,
 ) -> list[Record]:
-    """The functions' records in a marked corpus (Section III-B), in their order.
+    """Return the functions' records in a marked corpus (Section III-B), in their order.
 
     Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion
     store) until the repository changes, except for functions with a lost question. ``workers``,
@@ -198,7 +200,7 @@ def write_marks(records: Sequence[Record], file: Path) -> None:
 
 
 def read_marks(file: Path) -> list[Record]:
-    """The functions of a marked corpus, or of saved marks (``.gz``).
+    """Return the functions of a marked corpus, or of saved marks (``.gz``).
 
     Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and
     ``function_tokens``. Raises UserError for any other file.
@@ -211,8 +213,8 @@ def read_marks(file: Path) -> list[Record]:
 
 
 def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[Pair]:
-    """The functions augmented with saved marks, in order, without those that have none or whose
-    code has changed since they were marked.
+    """Return the functions augmented with saved marks, in order, without those that have none or
+    whose code has changed since they were marked.
     """
     positions = {(record["id"], record["code"]): record["positions"] for record in marks}
     return [
@@ -223,5 +225,5 @@ def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[
 
 
 def code_hash(source: str) -> str:
-    """The first sixteen hexadecimal digits of a function's sha256."""
+    """Return the first sixteen hexadecimal digits of a function's sha256."""
     return hashed(source)[:16]

@@ -54,15 +54,15 @@ class Pair:
     rules: Rules = PAPER_RULES
 
     def prompt(self, kind: ModelKind) -> str:
-        """What a model of that kind reads: no marks."""
+        """Return what a model of that kind reads: no marks."""
         return prompt_text(self.unmarked(), kind, self.rules)
 
     def answer(self, kind: ModelKind) -> str:
-        """What it writes: the body, or the function without docstring."""
+        """Return what it writes: the body, or the function without docstring."""
         return f"{self.signature}\n{self.body}" if writes_def(kind, self.rules) else self.body
 
     def unmarked(self) -> "Pair":
-        """The same pair without marks."""
+        """Return the same pair without marks."""
         return replace(
             self, signature=self.signature.replace(MARK, ""), body=self.body.replace(MARK, "")
         )
@@ -85,8 +85,8 @@ class EncodedPair:
 
 
 def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
-    """The records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``), with at
-    least the fields ``names``.
+    """Return the records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``),
+    with at least the fields ``names``.
 
     Raises UserError for any other file.
     """
@@ -102,8 +102,8 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
 
 
 def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Counter[str]]:
-    """The augmented functions of a marked corpus, and how many were left out because their own text
-    spells the mark. ``given_signature`` as in ``Rules``.
+    """Return the augmented functions of a marked corpus, and how many were left out because their
+    own text spells the mark. ``given_signature`` as in ``Rules``.
     """
     own = ("id", "docstring", "signature", "body")
     corpus = corpus_records(path, (*own, "marked_signature", "marked_body"))
@@ -122,17 +122,18 @@ def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Co
 
 
 def kind_of(config: Any) -> ModelKind:
-    """The kind of model with a Transformers configuration."""
+    """Return the kind of model with a Transformers configuration."""
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
 def writes_def(kind: ModelKind, rules: Rules = PAPER_RULES) -> bool:
-    """Whether such a model writes the function from its `def` on, not only the body."""
+    """Return whether such a model writes the function from its `def` on, not only the body."""
     return kind == "encoder-decoder" or not rules.given_signature
 
 
 def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> str:
-    """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``.
+    """Return what the model reads of a function, which has ``docstring``, ``signature`` and
+    ``body``.
 
     Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An
     empty docstring is left out together with its heading; the paper's functions all have one.
@@ -153,7 +154,7 @@ def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> s
 
 
 def mark_of(tokenizer: Any) -> str:
-    """The one of MARKS that the tokenizer has; MARK if it has none."""
+    """Return the one of MARKS that the tokenizer has; MARK if it has none."""
     known = tokenizer.get_added_vocab()
     return next((mark for mark in MARKS if mark in known), MARK)
 
@@ -181,8 +182,8 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
 
 
 def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[EncodedPair]:
-    """The pairs in tokens. Prompt and answer are tokenised separately, as they are when the model
-    answers.
+    """Return the pairs in tokens. Prompt and answer are tokenised separately, as they are when the
+    model answers.
 
     Only a decoder's prompt begins with the tokenizer's begin-of-text token, if it has one of its
     own.
@@ -212,16 +213,16 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[Encod
 
 
 def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
-    """Whether a row spells the text after the last tokens of its prompt; marks, being special
-    tokens, spell nothing.
+    """Return whether a row spells the text after the last tokens of its prompt; marks, being
+    special tokens, spell nothing.
     """
     before, whole = decoded(tokenizer, [tail, tail + row])
     return whole == before + text
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] | None:
-    """The pieces with marks between them, each tokenised as a continuation; None if one cannot be
-    spelled.
+    """Return the pieces with marks between them, each tokenised as a continuation; None if one
+    cannot be spelled.
 
     Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP>
     add``).

@@ -65,7 +65,9 @@ class Rules:
         return 2 if self.is_package else 1
 
     def changes(self) -> dict[str, object]:
-        """What differs from the rules of that name, which alone says nothing of it in a key."""
+        """Return what differs from the rules of that name, which alone says nothing of it in
+        a key.
+        """
         own = vars(self)
         named = vars(RULES[self.variant])
         return {name: value for name, value in own.items() if value != named[name]}
@@ -77,6 +79,8 @@ RULES = {str(rules): rules for rules in (PAPER_RULES, PACKAGE_RULES)}
 
 
 def rules_of(variant: str, **changes: Any) -> Rules:
-    """The rules with that name, with ``changes``. Raises UserError for an unknown name or value."""
+    """Return the rules with that name, with ``changes``. Raises UserError for an unknown name or
+    value.
+    """
     check_choice("variant", variant, RULES)
     return replace(RULES[variant], **changes)

@@ -33,12 +33,12 @@ PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 def normalized(text: str) -> str:
-    """The text with every run of white space as one blank, and none at the ends."""
+    """Return the text with every run of white space as one blank, and none at the ends."""
     return " ".join(text.split())
 
 
 def blanked(text: str) -> str:
-    """The text with everything between two equal quotes of a line reduced to ``''``, as the
+    """Return the text with everything between two equal quotes of a line reduced to ``''``, as the
     replication package scores it.
     """
     for quote in "'\"":
@@ -47,7 +47,8 @@ def blanked(text: str) -> str:
 
 
 def package_text(location: Location, body: str, documented: bool) -> str:
-    """The function at ``location`` with another body, as the replication package compares it.
+    """Return the function at ``location`` with another body, as the replication package compares
+    it.
 
     Its literals are ``blanked``. After the signature comes the function's own docstring if
     ``documented``: only models that continue a prompt have it in their texts.
@@ -58,8 +59,8 @@ def package_text(location: Location, body: str, documented: bool) -> str:
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
-    """The counts that BLEU needs for a pair of token lists, (10,): matches and totals of orders 1
-    to 4, both lengths.
+    """Return the counts that BLEU needs for a pair of token lists, (10,): matches and totals of
+    orders 1 to 4, both lengths.
     """
     common = _common(_grams(prediction), _grams(reference))
     totals = [max(0, len(prediction) - n + 1) for n in ORDERS]
@@ -67,7 +68,7 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
 
 
 def _grams(words: Sequence) -> list[Counter]:
-    """How often each n-gram occurs, for orders 1 to 4."""
+    """Return how often each n-gram occurs, for orders 1 to 4."""
     return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in ORDERS]
 
 
@@ -83,15 +84,15 @@ def bleu(counts: Array) -> Array:
 
 
 def precision(counts: Array) -> Array:
-    """The geometric mean of the precisions of n-grams, smoothed by +1 on every order."""
+    """Return the geometric mean of the precisions of n-grams, smoothed by +1 on every order."""
     matches = counts[..., :4]
     totals = counts[..., 4:8]
     return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
 
 
 def brevity_penalty(counts: Array) -> Array:
-    """The brevity penalty of the whole corpus, from its two lengths, which are the last of the
-    counts.
+    """Return the brevity penalty of the whole corpus, from its two lengths, which are the last of
+    the counts.
 
     It is 0 for an empty prediction of something.
     """
@@ -102,7 +103,7 @@ def brevity_penalty(counts: Array) -> Array:
 
 @np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
 def components(sums: Array) -> Array:
-    """The COMPONENTS (..., 4) of summed counts (..., 24); NaN for a missing data flow."""
+    """Return the COMPONENTS (..., 4) of summed counts (..., 24); NaN for a missing data flow."""
     words = []
     for start, lengths in (0, [16, 17]), (8, [16, 18]):
         matches = sums[..., start : start + 4]
@@ -129,7 +130,7 @@ def code_bleu(sums: Array) -> Array:
 
 
 def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES) -> list[float]:
-    """The counts that CodeBLEU needs for one pair, (24,).
+    """Return the counts that CodeBLEU needs for one pair, (24,).
 
     Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow
     leave out comments and docstrings, which PACKAGE_RULES keep. The counts are matches and
@@ -162,8 +163,8 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
 
 
 def _weight(words: Counter) -> float:
-    """A keyword weighs 1, another word 0.2. Added one by one: from Python 3.12 on, ``sum`` rounds
-    otherwise.
+    """Return a keyword weighs 1, another word 0.2. Added one by one: from Python 3.12 on, ``sum``
+    rounds otherwise.
     """
     weight = 0.0
     for (word,), times in words.items():
@@ -173,7 +174,9 @@ def _weight(words: Counter) -> float:
 
 @lru_cache(maxsize=2048)  # a reference is compared with every model's prediction
 def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, Counter]:
-    """How many words a text has, its n-grams, and the subtrees and data flows of its syntax."""
+    """Return how many words a text has, its n-grams, and the subtrees and data flows of
+    its syntax.
+    """
     text = indented(text, "").strip()
     words = text.split()
     code = text if commented else uncommented(text)
@@ -186,8 +189,8 @@ def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, 
 
 
 def uncommented(text: str) -> str:
-    """A text without comments, docstrings and blank lines, as ``codebleu`` takes them out; as it is
-    if it cannot be read. What a backslash joins becomes one line.
+    """Return a text without comments, docstrings and blank lines, as ``codebleu`` takes them out;
+    as it is if it cannot be read. What a backslash joins becomes one line.
     """
     kept: list[str] = []
     at = 0
@@ -211,8 +214,8 @@ Definitions = dict[str, list[Span]]  # where each name got its value
 
 
 def _variables(node: Node) -> list[Span]:
-    """The tokens below a node, in order, without keywords, signs and comments. A string is one
-    token, whatever it consists of.
+    """Return the tokens below a node, in order, without keywords, signs and comments. A string is
+    one token, whatever it consists of.
     """
     spans: list[Span] = []
     if node.children and node.type != "string":
@@ -226,7 +229,7 @@ def _variables(node: Node) -> list[Span]:
 
 
 def _flow(root: Node) -> Iterator[tuple]:
-    """The normalized data flow: variables numbered by first appearance.
+    """Yield the normalized data flow: variables numbered by first appearance.
 
     This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev). Only, it
     merges the sources of a variable through sets of strings, so that its numbers vary with
@@ -334,7 +337,7 @@ def _loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
 
 
 def _field(node: Node, name: str) -> Node:
-    """A child by its name. Raises LookupError if a broken tree does not have it."""
+    """Return a child by its name. Raises LookupError if a broken tree does not have it."""
     child = node.child_by_field_name(name)
     if child is None:
         raise LookupError(name)
@@ -342,7 +345,7 @@ def _field(node: Node, name: str) -> Node:
 
 
 def _sides(node: Node) -> tuple[list[Node], list[Node]]:
-    """The targets of an assignment and as many values, or both sides as a whole. Raises
+    """Return the targets of an assignment and as many values, or both sides as a whole. Raises
     LookupError.
     """
     left, right = (_field(node, name) for name in ("left", "right"))
@@ -356,13 +359,15 @@ def _sides(node: Node) -> tuple[list[Node], list[Node]]:
 
 @lru_cache(maxsize=4096)  # every model's answers are compared with the same references
 def identifiers(text: str) -> list[str]:
-    """All identifiers of a text, with repetitions; not those inside plain strings and comments."""
+    """Return all identifiers of a text, with repetitions; not those inside plain strings and
+    comments.
+    """
     return [leaf.value for leaf in leaves(text) if is_name(leaf)]
 
 
 @lru_cache(maxsize=4096)
 def _code(text: str) -> list[str]:
-    """All of its tokens."""
+    """Return all of its tokens."""
     return [leaf.value for leaf in leaves(text) if leaf.value.strip()]
 
 

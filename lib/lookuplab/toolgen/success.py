@@ -51,8 +51,8 @@ Message = list  # one finding: pylint's id, the 1-based line in the edited file,
 def verdict(
     messages: Sequence[Message], inserted: Inserted, rules: Rules = PAPER_RULES
 ) -> list[Message]:
-    """The edited file's messages that count against the inserted function; if there are none, it
-    passes.
+    """Return the edited file's messages that count against the inserted function; if there are
+    none, it passes.
 
     PACKAGE_RULES count messages between the first inserted line and two lines after the
     last. A syntax error may be reported further down (``def f(x):`` before blank lines), so by
@@ -180,7 +180,7 @@ linter = functools.cache(WarmLinter)  # one per process
 
 
 def findings(_: Path, *question: Any) -> list[Message]:
-    """What a copy of a warm process answers."""
+    """Return what a copy of a warm process answers."""
     return linter().findings(*question)
 
 

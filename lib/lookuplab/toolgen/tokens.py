@@ -31,8 +31,8 @@ TOKEN = re.compile(
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """(kind, start, end) of the tokens of Python 3.11's tokenize, under any Python: it reads on in
-    broken code, and an f-string is a string.
+    """Yield (kind, start, end) of the tokens of Python 3.11's tokenize, under any Python: it reads
+    on in broken code, and an f-string is a string.
 
     What ends a statement is a "newline", any other end of a line "blank" or "joined". Raises
     SyntaxError where tokenize
@@ -93,8 +93,8 @@ class Token(NamedTuple):
 
 
 def whole_tokens(text: str, line: int) -> list[Token]:
-    """The tokens of code that begins on this line of its file, without comments; an f-string is
-    one.
+    """Return the tokens of code that begins on this line of its file, without comments; an f-string
+    is one.
     """
 
     found = []
@@ -129,5 +129,5 @@ def leaves(text: str) -> tuple[Leaf, ...]:
 
 
 def is_name(leaf: Leaf) -> bool:
-    """Whether the token is an identifier; in broken code parso calls some keywords names."""
+    """Return whether the token is an identifier; in broken code parso calls some keywords names."""
     return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)

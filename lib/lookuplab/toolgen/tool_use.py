@@ -72,13 +72,13 @@ class ToolUse:
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
     def constraint(self, *of_row: Any) -> "ToolConstraint":
-        """That of one row, made of what ToolConstraint takes after the use."""
+        """Return that of one row, made of what ToolConstraint takes after the use."""
         return ToolConstraint(self, *of_row)
 
 
 def role_of(name: str) -> tuple[str, str]:
-    """A model's name and condition in tables: ``gpt-toolgen`` is "gpt", "toolgen"; a name that ends
-    in neither ``-toolgen`` nor ``-base`` is a base model's.
+    """Return a model's name and condition in tables: ``gpt-toolgen`` is "gpt", "toolgen"; a name
+    that ends in neither ``-toolgen`` nor ``-base`` is a base model's.
     """
     role, _, condition = name.rpartition("-")
     return (role, condition) if condition in ("base", "toolgen") else (name, "base")
@@ -97,7 +97,7 @@ class Vocabulary(NameTries):
         self.mark: int | None = add_mark(tokenizer) if has_mark else None
 
     def piece(self, token: int) -> str:
-        """What one token spells after other text.
+        """Return what one token spells after other text.
 
         It is "" for ids beyond the tokenizer's last, because models are padded.
         """
@@ -106,8 +106,9 @@ class Vocabulary(NameTries):
     def spellings(
         self, last: int, names: Sequence[str], begun: str
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """The suggestions that begin with ``begun``, which is already written, as the tokens of
-        what is left of them; and those whose last token also contains a character after the name.
+        """Return the suggestions that begin with ``begun``, which is already written, as the tokens
+        of what is left of them; and those whose last token also contains a character after the
+        name.
 
         ``last`` is the row's last token. After a mark, a name is tokenised by itself, as it was in
         training.
@@ -159,7 +160,7 @@ class ToolConstraint:
     name_probabilities: tuple[float, ...] = ()  # of the name's tokens
 
     def log(self) -> list[dict[str, Any]]:
-        """The row's questions (see ``Question``), once it is written."""
+        """Return the row's questions (see ``Question``), once it is written."""
         self._collect()
         return [vars(question) for question in self.questions]
 
@@ -246,11 +247,11 @@ class ToolConstraint:
         self.name_probabilities = ()
 
     def _choices(self, node: Trie) -> tuple[list[int], bool]:
-        """The tokens of suggestions that may come next, and whether the name may end."""
+        """Return the tokens of suggestions that may come next, and whether the name may end."""
         over = node.terminal and self.use.rules.name_end_rule == "first"
         return [] if over else sorted(node), node.terminal
 
 
 def _probability(logits: "torch.Tensor", tokens: list[int]) -> float:
-    """The probability of the most likely of ``tokens``."""
+    """Return the probability of the most likely of ``tokens``."""
     return (logits[tokens].max() - logits.logsumexp(-1)).exp().item()

@@ -72,7 +72,9 @@ def say(line: str) -> None:
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:
-    """The items one after the other, with a Progress; ``total`` is for those without a length."""
+    """Yield the items one after the other, with a Progress; ``total`` is for those without a
+    length.
+    """
     size = len(items) if isinstance(items, Sized) else total
     with Progress(what, size, unit) as bar:
         for item in items:
@@ -81,7 +83,9 @@ def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = N
 
 
 def span(seconds: float) -> str:
-    """A time in words: seconds up to a minute and a half, minutes up to two hours, then hours."""
+    """Return a time in words: seconds up to a minute and a half, minutes up to two hours, then
+    hours.
+    """
     if seconds >= 7200:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -14,7 +14,9 @@ SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set b
 
 
 def share() -> tuple[int, int]:
-    """(number of this process from 0, number of processes) in its launch or among its shards."""
+    """Return (number of this process from 0, number of processes) in its launch or among its
+    shards.
+    """
     number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
     return int(number), int(count)
 
@@ -49,8 +51,8 @@ def memory(root: Path = Path("/")) -> int:
 
 
 def _limits(name: str, root: Path) -> Iterator[str]:
-    """The contents of the files ``name`` of this process's control groups (version 2), from its own
-    up to the machine's.
+    """Yield the contents of the files ``name`` of this process's control groups (version 2), from
+    its own up to the machine's.
     """
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()

@@ -24,7 +24,7 @@ class Workers(Protocol):
     """Workers on other machines, such as ``run.cluster.Cluster``."""
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """(position, ``function(task)``) as they finish."""
+        """Return (position, ``function(task)``) as they finish."""
 
 
 def spread(
@@ -33,8 +33,8 @@ def spread(
     workers: int | None = None,
     cluster: Workers | None = None,
 ) -> Generator[tuple[T, R], None, None]:
-    """(task, ``function(task)``) as they finish, from the cluster or from ``workers`` threads on
-    this machine, by default ``processors``; there, a task is taken from ``tasks`` as it begins.
+    """Yield (task, ``function(task)``) as they finish, from the cluster or from ``workers`` threads
+    on this machine, by default ``processors``; there, a task is taken from ``tasks`` as it begins.
     """
     if cluster is not None:
         given = list(tasks)
@@ -77,8 +77,8 @@ def spread(
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
-    """A tool of this worker's thread, created by the first task that needs it; it lives as long as
-    the worker.
+    """Return a tool of this worker's thread, created by the first task that needs it; it lives as
+    long as the worker.
     """
     tools: dict[Any, Any] = vars(_thread)
     if (make, arguments) not in tools:

@@ -143,7 +143,7 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
 
 
 def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
-    """A copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
+    """Return a copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
     UserError.
     """
     from lookuplab.run.notebooks import fitted

@@ -506,7 +506,7 @@ def execute(
 
 
 def _told(job: Job, failure: Failure) -> str:
-    """A line for bad input, otherwise the cell, the error and the end of the traceback."""
+    """Return a line for bad input, otherwise the cell, the error and the end of the traceback."""
     if failure.ename == "UserError":
         return f"error: {job.title}: {failure.evalue}"
     cell = f"In [{failure.cell}]: " if failure.cell else ""

@@ -95,8 +95,8 @@ def judged_file(
     fields: Sequence[str],
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
-    """The object on each line and the frame of ``benchmark.judged`` with a column ``model`` of "",
-    without the lines of which ``read`` makes None.
+    """Return the object on each line and the frame of ``benchmark.judged`` with a column ``model``
+    of "", without the lines of which ``read`` makes None.
 
     Without ``samples``, an id counts once: lines that repeat it are left out, and said. A
     completion, which is in one of ``fields``, is empty if it is null, and said. So are tasks that
@@ -238,8 +238,8 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
 
 
 def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
-    """One line as a task and its completion. Raises UserError for a missing or ill-typed field, an
-    unknown provider or client.
+    """Return one line as a task and its completion. Raises UserError for a missing or ill-typed
+    field, an unknown provider or client.
     """
     from lookuplab.benchmark import written
     from lookuplab.cloudapi.tasks import ApiTask
@@ -309,7 +309,9 @@ def toolgen(
 
 
 def function_of(record: Line) -> "tuple[Any, Completion]":
-    """One line as a function and its completion. Raises UserError if the line is malformed."""
+    """Return one line as a function and its completion. Raises UserError if the line
+    is malformed.
+    """
     from lookuplab.benchmark import written
     from lookuplab.toolgen.evaluation import Reference, inserted
 

@@ -79,13 +79,13 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
 
 def located(place: Path) -> Path:
-    """The file of completions of a store that is named by it, or by its folder."""
+    """Return the file of completions of a store that is named by it, or by its folder."""
     place = paths.expanded(place).absolute()
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
 
 def conflicts(stores: list[AnswerStore]) -> list[str]:
-    """A line for each question that two of these stores answer differently."""
+    """Return a line for each question that two of these stores answer differently."""
     found = {}
     for number, one in enumerate(stores):
         for keys in watched(chunks(one.present()), f"comparing {one.path}", "thousands"):
@@ -100,6 +100,6 @@ def conflicts(stores: list[AnswerStore]) -> list[str]:
 
 
 def chunks(keys: Collection[str]) -> list[list[str]]:
-    """The keys in an order of their own, ``AT_ONCE`` at a time."""
+    """Return the keys in an order of their own, ``AT_ONCE`` at a time."""
     ordered = sorted(keys)
     return [ordered[at : at + AT_ONCE] for at in range(0, len(ordered), AT_ONCE)]

@@ -26,7 +26,8 @@ USES = ["covered", "dependencies"]
 def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, Any]]:
     """Return (model, condition) -> frame of ``evaluation.judged_all``: ``depcov_percent`` of all
     dependencies, ``succrate_percent``, how many functions have each of pylint's errors, do nothing,
-    or got no verdict; and the changes from ``base`` to ``toolgen``, in points.
+    got no verdict, or have an original to which pylint objects; and the changes from ``base`` to
+    ``toolgen``, in points.
     """
     rows = []
     for (model, condition), frame in frames.items():
@@ -41,6 +42,8 @@ def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, A
         counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
         counts |= {"pylint_lost": frame.lost != "", "jedi_lost": frame.dependencies.isna()}
         counts["empty"] = frame["empty"]
+        if frame.reference_passed.notna().any():
+            counts["reference_failed"] = frame.reference_passed.eq(False)
         rows += [
             bare_row(model, condition, f"{name}_functions", flags.sum(), len(frame))
             for name, flags in counts.items()

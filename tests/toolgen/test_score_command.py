@@ -55,3 +55,11 @@ def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words
     assert result.exit_code == 2
     assert words in result.stderr and result.stderr.count("\n") == 1, result.stderr
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_originals_that_the_judge_fails_are_counted(score, repository):
+    repository.write_text(SOURCE.replace("helper(y)", "nowhere(y)"))
+    result = score("toolgen", [GOOD])
+    [line] = [line for line in result.stdout.splitlines() if line.startswith("{")]
+    assert json.loads(line)["passed"] and not json.loads(line)["reference_passed"]
+    assert "all reference_failed_functions 1" in " ".join(result.output.split())

@@ -20,7 +20,7 @@ from lookuplab.models import Completion, Prompt
 from lookuplab.models.loading import load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import hashed
-from lookuplab.scoring.rates import Array, Rate, averages, bare_row, jackknife, of_share, row
+from lookuplab.scoring.rates import Array, Rate, averages, bare_row, jackknife, of_share, rate, row
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
@@ -62,7 +62,7 @@ from lookuplab.toolgen.similarity import (
     precision,
     similarities,
 )
-from lookuplab.toolgen.success import BEYOND, CHECK_VERSION, CHECKS, CRASHES, messages_of, verdict
+from lookuplab.toolgen.success import BEYOND, CHECKS, CRASHES, check_version, messages_of, verdict
 from lookuplab.work.spread import Workers
 
 LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
@@ -180,7 +180,7 @@ class ToolGen(Benchmark[Original]):
     A model with the tool is a ``generation.ToolModel``, which has its own ``prompts``; others read
     those for their ``kind``. ``store`` is a file, ":memory:", or None for the one beside the
     completion store; ``workers``, ``strict`` and ``machines`` (its ``cluster``) are those of
-    ``analysers.answer_all``.
+    ``analysers.answer_all``. ``references``: pylint judges the original functions, too.
     """
 
     tasks: Sequence[Original]
@@ -189,6 +189,7 @@ class ToolGen(Benchmark[Original]):
     store: Path | str | None = None
     machines: Workers | None = None
     strict: bool = True
+    references: bool = False
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     kind: ModelKind = "decoder"
     decoding = FUNCTION_DECODING
@@ -219,7 +220,8 @@ class ToolGen(Benchmark[Original]):
         those of ``similarity.package_text`` (both include the signature); ``empty`` (see
         ``insertion.is_empty``); ``dependencies`` and
         ``covered``, counts (the package's from the marks); ``passed``, ``messages`` (pylint's, see
-        ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why
+        ``success``) and ``failures``, the ids of these messages joined by blanks;
+        ``reference_passed``, whether pylint passes the original (None if not asked); ``lost``, why
         pylint (``passed`` is None then) or Jedi (so is ``dependencies``) gave no answer; and
         ``similarity.COLUMNS``.
         """
@@ -232,19 +234,27 @@ class ToolGen(Benchmark[Original]):
             digest = digests[task.root]
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             uses = judgement_key("dependencies", at, digest, text=text)
+            version = check_version(task.root, task.file)
             check = judgement_key(
-                "success", at, digest, text=new.text, end_line=new.end_line, check=CHECK_VERSION
+                "success", at, digest, text=new.text, end_line=new.end_line, check=version
             )
             # a reference's dependencies are found once, whatever was predicted
             if not self.rules.is_package:
                 questions[uses] = task.root, task.file, dependencies_of, text, location
             lines = new.line, new.end_line + BEYOND
             questions[check] = task.root, task.file, messages_of, new.text, lines, digest
-            cases.append((task, location, new, uses, check))
+            own = Inserted(text, location.line, location.end_line, "", "")
+            of_own = judgement_key(
+                "success", at, digest, text=text, end_line=own.end_line, check=version
+            )
+            if self.references:
+                lines = own.line, own.end_line + BEYOND
+                questions[of_own] = task.root, task.file, messages_of, text, lines, digest
+            cases.append((task, location, new, uses, check, own, of_own))
         store = JudgementStore(self.store)
         answers, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
         rows = []
-        for task, location, new, uses, check in cases:
+        for task, location, new, uses, check, own, of_own in cases:
             columns = self._compared(location, new, answers.get(uses), marks.get(task.id, ""))
             messages = answers.get(check)
             against = verdict(messages or (), new, self.rules)
@@ -254,6 +264,10 @@ class ToolGen(Benchmark[Original]):
                 "messages": against,
                 "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
             }
+            said = answers.get(of_own) if self.references else None
+            columns["reference_passed"] = (
+                None if said is None else not verdict(said, own, self.rules)
+            )
             rows.append(columns)
         return rows
 
@@ -296,6 +310,7 @@ def judged_all(
     predictions: Mapping[Hashable, Mapping[str, str]],
     rules: Rules = PAPER_RULES,
     workers: int | None = None,
+    references: bool = False,
 ) -> dict[Hashable, pd.DataFrame]:
     """Return the frames of ``benchmark.judged``, in the functions' order, for several models at
     once.
@@ -311,7 +326,7 @@ def judged_all(
         for texts in predictions.values()
         for function in functions
     ]
-    frame = judged(ToolGen(functions, rules, workers), pairs)
+    frame = judged(ToolGen(functions, rules, workers, references=references), pairs)
     starts = range(0, len(frame), len(functions))
     parts = [frame[at:][: len(functions)].reset_index(drop=True) for at in starts]
     return dict(zip(predictions, parts, strict=True))
@@ -321,7 +336,8 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
     """Return rows (``scoring.rates.row``) of what is no mean over the functions of a judged frame:
     coverage of all their dependencies, BLEU-4 of the words between blanks and CodeBLEU with their
     components, and how many functions have each of the checks' errors, an analyser without an
-    answer, no dependency, or an empty body.
+    answer, no dependency, or an empty body. If originals were judged, also how many of them fail,
+    and the success rate without these.
     """
     texts = [*zip(frame.predicted, frame.wanted, strict=True)]
     words = [bleu_counts(text.split(), wanted.split()) for text, wanted in texts]
@@ -346,6 +362,12 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
         "without_dependency": frame.dependencies == 0,
         "empty": frame["empty"],
     }
+    if frame.reference_passed.notna().any():
+        flags["reference_failed"] = frame.reference_passed.eq(False)
+        fair = frame[frame.reference_passed.eq(True) & frame.passed.notna()]
+        if len(fair):
+            found.append(rate(fair.passed.astype(float), fair.cluster).percent())
+            names.append("passed_where_reference_passes_percent")
     rows = [
         row("", "all", name, one)
         for name, one in zip(names, found, strict=True)

@@ -20,6 +20,7 @@ they define.
 import functools
 import gc
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -86,6 +87,25 @@ def messages_of(
     return ask_worker(findings, root, file, text, lines, within=f"{root / file} {digest}")
 
 
+def source_roots(root: Path, file: str) -> list[str]:
+    """Return the folders from which ``file`` may import modules of its repository besides the one
+    that pylint finds: the repository's root and its ``src``.
+
+    pylint looks for ``__init__.py`` only. So in a namespace package it does not see the
+    repository's own modules, and a wrong name in them passes.
+    """
+    found = Path(discover_package_path(str(root / file), []))
+    places = [root.resolve(), root.resolve() / "src"]
+    if found in places or (root / "__init__.py").exists():
+        return []
+    return [str(place) for place in places if place.is_dir()]
+
+
+def check_version(root: Path, file: str) -> int | str:
+    """Return the part of a judgement's key that says how ``file`` is checked."""
+    return f"{CHECK_VERSION} with source roots" if source_roots(root, file) else CHECK_VERSION
+
+
 class Linter(PyLinter):
     """pylint that itself comes from where it is installed, but reads only the pinned sources."""
 
@@ -142,6 +162,7 @@ class WarmLinter(Linter):
             return
         os.chdir(root)
         self.path = os.path.abspath(file)
+        sys.path += source_roots(root, file)
 
         def assign(builder: AstroidBuilder, node) -> None:
             if node.root().file != self.path:

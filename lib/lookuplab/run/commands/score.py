@@ -271,10 +271,10 @@ def toolgen(
     function, or its body). An answer that does not parse in its place may be fenced, surrounded by
     words, or lack its first indentation: then the function or body is cut out of it. With --variant
     package it is inserted as it is. Comments for pylint in it are dropped. The table counts empty
-    bodies, to which pylint never objects. No file of a repository is changed. The answers of Jedi
-    and pylint are kept next to the completion store, so an interrupted run resumes where it
-    stopped. With --variant package, coverage also needs the field marked_body: the reference's body
-    as written by `lookuplab data mark --variant package`.
+    bodies, to which pylint never objects, and the originals to which it objects. No file of a
+    repository is changed. The answers of Jedi and pylint are kept next to the completion store, so
+    an interrupted run resumes where it stopped. With --variant package, coverage also needs the
+    field marked_body: the reference's body as written by `lookuplab data mark --variant package`.
 
     Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since
     the model's tokenizer is not known here.
@@ -301,10 +301,10 @@ def toolgen(
 
     rules = rules_of(variant)
     with joined(scheduler, processors()) as cluster:
-        bench = ToolGen([], rules, machines=cluster, strict=False)
+        bench = ToolGen([], rules, machines=cluster, strict=False, references=True)
         records, frame = judged_file(bench, file, output, read, ["prediction"], False)
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
-    fields = [*COLUMNS, "dependencies", "covered", "passed", "lost", "messages"]
+    fields = [*COLUMNS, "dependencies", "covered", "passed", "reference_passed", "lost", "messages"]
     write("id", records, frame[fields], output, rows, digits=3)
 
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -74,6 +75,28 @@ def _is_needed(name: str) -> bool:
     if name.startswith(COURSE):
         return name.removeprefix(COURSE).startswith(BESIDE)
     return not name.startswith(LEFT_OUT)
+
+
+def name_submissions(submitted: Path, lessons: Sequence[str]) -> list[str]:
+    """Give each submission its lesson's name, and return what to say: a line for each that had
+    another, as after a second download (``lesson0_tokens (1).ipynb``).
+
+    The newest one is renamed if none has the right name. nbgrader would grade none of the others.
+    """
+    said = []
+    files = (file for file in submitted.glob("*/*/*.ipynb") if file.stem not in lessons)
+    for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
+        place = file.relative_to(submitted)
+        lesson = next((name for name in lessons if file.stem.startswith(name)), None)
+        right = file.with_stem(lesson) if lesson else None
+        if right is None:
+            said.append(f"{place} is not graded: it is named after no lesson")
+        elif right.exists():
+            said.append(f"{place} is not graded: {right.name} is there, too")
+        else:
+            file.rename(right)
+            said.append(f"{place} is now {right.name}")
+    return said
 
 
 def main() -> None:

@@ -11,6 +11,8 @@ from shutil import copytree
 
 import nbgrader
 
+from lookuplab_notebooks.course.bundle import name_submissions
+
 here = Path(__file__).resolve().parent
 work = Path(os.environ.get("LOOKUPLAB_COURSE", here.parents[1] / "runs" / "course")).resolve()
 work.mkdir(parents=True, exist_ok=True)
@@ -31,6 +33,9 @@ c.CourseDirectory.ignore = [
     "__pycache__",
     "*.pyc",
 ]
+lessons = sorted(file.stem for file in here.glob("*.ipynb"))
+for line in name_submissions(work / "submitted", lessons):
+    print(line, file=sys.stderr)
 c.Execute.timeout = 120  # seconds a cell: twice what a lesson may need
 
 # The feedback's table of contents names the exercises: nbgrader's has "Test cell" for each of them.

@@ -100,3 +100,17 @@ def test_code_of_the_kit_runs_by_hand_only_where_it_is_given():
     assert sys.getprofile() is None
     with pytest.raises(AssertionError, match=r"sys\.setprofile"), by_hand():
         sys.setprofile(None)
+
+
+def test_a_renamed_submission_is_graded_and_said(tmp_path):
+    for name in ("ada/course/lesson0_tokens (1)", "bob/course/lesson0_tokens"):
+        paths.write_lines(tmp_path / f"{name}.ipynb", ())
+    for name in ("bob/course/lesson0_tokens-Copy1", "bob/course/mine"):
+        paths.write_lines(tmp_path / f"{name}.ipynb", ())
+    said = maker.name_submissions(tmp_path, ["lesson0_tokens", "lesson1_hallucination"])
+    assert sorted(said) == [
+        "ada/course/lesson0_tokens (1).ipynb is now lesson0_tokens.ipynb",
+        "bob/course/lesson0_tokens-Copy1.ipynb is not graded: lesson0_tokens.ipynb is there, too",
+        "bob/course/mine.ipynb is not graded: it is named after no lesson",
+    ]
+    assert (tmp_path / "ada/course/lesson0_tokens.ipynb").exists()

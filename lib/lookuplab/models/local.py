@@ -541,8 +541,9 @@ class LocalModel:
             return ids
         if not cut:
             raise UserError(
-                f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; "
-                "shorten it or cut its beginning (truncation 'left')"
+                f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}: take "
+                "a model with a longer one (or `?context=N`, if it was cut), fewer or shorter "
+                "documents, or leave the task out"
             )
         first = ids[:1] if ids[0] == self.tokenizer.bos_token_id else []
         room = max(1, context - decoding.max_new_tokens) - len(first)

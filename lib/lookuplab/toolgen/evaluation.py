@@ -109,8 +109,9 @@ def sample(
         reasons = [f"{n} {reason}" for reason, n in (left_out or Counter[str]()).most_common()]
         raise UserError(
             f"no usable function with a docstring in {names} (limit: {limit}); "
-            f"left out: {', '.join(reasons) or 'none'}; give other repositories, or a larger "
-            "max_model_tokens for those of too many model tokens"
+            f"left out: {', '.join(reasons) or 'none'}; give other repositories, a "
+            "sub-folder of one with too many files, or a larger max_model_tokens for functions of "
+            "too many model tokens"
         )
 
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0

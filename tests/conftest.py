@@ -39,6 +39,7 @@ artifact.save(pd.DataFrame([row]))"""
 
 def pytest_addoption(parser):
     parser.addoption("--flips", type=float, default=0.2, help="share of tests/models/test_flips.py")
+    parser.addoption("--slurm", action="store_true", help="start a SLURM for tests/cluster")
 
 
 def pytest_collection_finish():

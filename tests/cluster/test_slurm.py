@@ -45,13 +45,16 @@ artifact.save(pd.DataFrame(rows))"""
 
 
 @pytest.fixture
-def slurm(kit, tmp_path, monkeypatch):
+def slurm(request, tmp_path, monkeypatch):
     """Runs a command of SLURM in the kit's checkout, on a controller and two nodes of its own."""
+    if not request.config.getoption("--slurm"):
+        pytest.skip("minutes, and daemons of its own: pytest tests/cluster --slurm")
     for name in NEEDED:
         if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin"):
             pytest.skip(f"no {name} (apt-get install slurm-wlm munge)")
     if os.getuid():
         pytest.skip("SLURM's daemons need root")
+    kit = request.getfixturevalue("kit")
     folder = tmp_path / "slurm"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")

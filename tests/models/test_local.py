@@ -31,8 +31,9 @@ from transformers import AutoModelForCausalLM, ByT5Tokenizer
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import TURNS, choose
-from lookuplab.models.local import LocalModel
+from lookuplab.models.local import LocalModel, cache_numbers
 from lookuplab.models.tokens import decoded, located
+from lookuplab.work import resources
 
 PROMPTS = [
     Prompt(
@@ -363,13 +364,30 @@ def test_a_model_that_fits_on_one_card_uses_the_emptiest_and_others_spread(llama
     assert LocalModel(llama, device_map="cpu")._device_map(None) == "cpu"
 
 
+def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monkeypatch):
+    model = LocalModel(llama)
+    monkeypatch.setattr(resources, "memory", lambda: 9_000)
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)  # it is not called
+    with pytest.raises(UserError, match=r"needs .* GiB in float32 .* this job may take 0.00"):
+        _ = model.module
+
+
+def test_a_row_of_cache_counts_the_heads_of_keys_and_the_window():
+    text = {"num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 32}
+    config = SimpleNamespace(**text, num_key_value_heads=2, sliding_window=None)
+    config.get_text_config = lambda: config
+    assert cache_numbers(config, 10) == 2 * 2 * 2 * 4 * 10
+    config.sliding_window, config.head_dim = 5, 16
+    assert cache_numbers(config, 10) == 2 * 2 * 2 * 16 * 5
+
+
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
     model = LocalModel(llama)
     _ = model.config
     spread = SimpleNamespace(hf_device_map={"a": 0, "b": "cpu"})
     told = {"missing_keys": [], "unexpected_keys": []}
     monkeypatch.setattr(model, "_read", lambda *_, **__: (spread, told))
-    cards(monkeypatch, 0)
+    cards(monkeypatch, 10**12)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     with pytest.raises(UserError, match="does not fit on the GPUs in float32"):
         _ = model.module

@@ -45,6 +45,7 @@ from lookuplab.models.names import (
 )
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import TAIL, continuations
+from lookuplab.work import resources
 
 # what is passed to Transformers as it is, and changes answers
 TRANSFORMERS_OPTIONS = ("attn_implementation", "quantization_config")
@@ -61,10 +62,24 @@ UNUSED = re.compile(
     r"|(^|\.)(v_head|value_head|score|classifier|pooler|cls|mtp\w*|medusa\w*|eagle\w*|draft\w*)\."
     r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
 )
+LONG = 2048  # tokens of an answer with its prompt, for which there must be memory
 ROOM = 1.25  # of the memory of its weights: what a model needs on a card, to answer too
 BATCH_ROWS = 128  # per batch, at most
 # what a chat template that asks for the date is told; it is the default of Llama's own templates
 TODAY = date(2024, 7, 26)
+
+
+def cache_numbers(config: Any, tokens: int) -> int:
+    """Return how many numbers the cache of keys and values of one row holds, by the model's own
+    heads and sliding window.
+    """
+    text = config.get_text_config()
+    query_heads = getattr(text, "num_attention_heads", 1)
+    heads = getattr(text, "num_key_value_heads", None) or query_heads
+    width = getattr(text, "head_dim", None) or getattr(text, "hidden_size", 0) // query_heads
+    layers = getattr(text, "num_hidden_layers", 0)
+    window = getattr(text, "sliding_window", None) or tokens
+    return 2 * layers * heads * width * min(tokens, window)
 
 
 @dataclass(eq=False)
@@ -234,6 +249,7 @@ class LocalModel:
         gc.collect()
         torch.cuda.empty_cache()
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
+        self._check_memory(kind)
         module, report = self._read(
             kind.from_pretrained,
             dtype=getattr(torch, self.dtype),
@@ -301,6 +317,17 @@ class LocalModel:
             return self.device_map
         if self.quantization_config or hasattr(self.config, "quantization_config"):
             return "sequential"  # one card after the other, by the sizes that the weights then have
+        weights = self._weight_bytes(kind)
+        if weights is None:
+            return "auto"
+        free = {at: torch.cuda.mem_get_info(at)[0] for at in range(torch.cuda.device_count())}
+        card = max(free, key=lambda at: free[at])
+        return {"": card} if ROOM * weights <= free[card] else "auto"
+
+    def _weight_bytes(self, kind: Any) -> int | None:
+        """Return the bytes of the weights; None if from_pretrained will say what is wrong."""
+        import torch
+
         try:
             with torch.device("meta"):  # without weights
                 empty = kind.from_config(
@@ -308,12 +335,41 @@ class LocalModel:
                     dtype=getattr(torch, self.dtype),
                     trust_remote_code=self.trust_remote_code,
                 )
-        except Exception:  # from_pretrained says what is wrong
-            return "auto"
-        needed = ROOM * sum(each.numel() * each.element_size() for each in empty.parameters())
-        free = {at: torch.cuda.mem_get_info(at)[0] for at in range(torch.cuda.device_count())}
-        card = max(free, key=lambda at: free[at])
-        return {"": card} if needed <= free[card] else "auto"
+        except Exception:
+            return None
+        return sum(each.numel() * each.element_size() for each in empty.parameters())
+
+    def _check_memory(self, kind: Any) -> None:
+        """Raise UserError, before anything is read, if weights and the cache of one answer do not
+        fit into what this job may take.
+        """
+        import torch
+
+        if (
+            self.device_map
+            or self.quantization_config
+            or hasattr(self.config, "quantization_config")
+        ):
+            return
+        if torch.cuda.is_available():
+            cards = range(torch.cuda.device_count())
+            free = sum(torch.cuda.mem_get_info(at)[0] for at in cards)
+        else:
+            free = resources.memory()
+        folder = Path(self.source[0])
+        files = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+        if 0 < 4 * files < free:  # small in any dtype: not worth a closer look
+            return
+        tokens = min(self.context or LONG, LONG)
+        size = getattr(torch, self.dtype).itemsize
+        weights, cache = self._weight_bytes(kind) or 0, size * cache_numbers(self.config, tokens)
+        if weights + cache > free:
+            raise UserError(
+                f"model {self.name} needs {(weights + cache) / 2**30:.2f} GiB in {self.dtype} "
+                f"({weights / 2**30:.2f} for its weights, the rest for the cache of one answer of "
+                f"{tokens} tokens), and this job may take {free / 2**30:.2f}; take another dtype "
+                "(NAME?dtype=bfloat16), fewer bits (quantization_config) or more memory"
+            )
 
     def _unused(self, names: Iterable[str]) -> list[str]:
         """Return those of the weights that the architecture does not use, but should."""

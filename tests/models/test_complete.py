@@ -2,8 +2,14 @@
 
 import math
 import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
+import psutil
 import pytest
 from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
@@ -169,6 +175,50 @@ def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
     assert len(first) == 60, "the others never began"
     monkeypatch.setenv("LOOKUPLAB_SHARE", "1/3")
     assert ask(many_prompts(60), store=file) == (whole, [])
+
+
+HUNG = """\
+import os, signal, sys
+from toy_model import ToyModel, ask, many_prompts
+answer = ToyModel.answer
+def hung(self, *asked):
+    if len(self.calls) == 10:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return answer(self, *asked)
+if os.environ["LOOKUPLAB_SHARE"].startswith("0"):
+    ToyModel.answer = hung
+ask(many_prompts(120), store=sys.argv[1], log=sys.argv[2], seconds=0.01)
+"""
+
+
+@pytest.mark.parametrize("journals", [False, True])
+def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tmp_path, journals):
+    store, logs = tmp_path / "s.sqlite", [tmp_path / str(number) for number in range(3)]
+    if journals:
+        (tmp_path / "s.sqlite.journals").mkdir()
+    here = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+
+    def begun(number):
+        call = [sys.executable, "-c", HUNG, store, logs[number]]
+        return subprocess.Popen(call, env=here | {"LOOKUPLAB_SHARE": f"{number}/3"})
+
+    hung = begun(0)
+    try:
+        while psutil.Process(hung.pid).status() != psutil.STATUS_STOPPED:
+            assert hung.poll() is None
+            time.sleep(0.05)
+        assert [other.wait() for other in [begun(1), begun(2)]] == [0, 0]
+        with CompletionStore(store) as opened:
+            assert len(opened.present()) == 120
+        first, more, most = [log.read_text().split() for log in logs]
+        assert len(first) == 10 and len({*first, *more, *most}) == 120
+        # two of its third batch were in flight when it hung
+        assert {*first[:8]}.isdisjoint(more + most)
+        hung.send_signal(signal.SIGCONT)
+        assert hung.wait() == 0
+    finally:
+        hung.kill()
+    assert len(logs[0].read_text().split()) == 12, "the rest of its batch, and no more"
 
 
 def test_samples_of_a_prompt_stay_together_and_two_processes_come_to_others_in_other_orders(

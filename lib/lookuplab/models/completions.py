@@ -292,25 +292,12 @@ def find_or_generate(
         answers, missing = store.lookup(by_key)
         if missing:
             store.add({})  # a full disk or a read-only store is found before anything is generated
-            named = {"model": model.name}
             bar = Progress(model.name, len(missing), "answers", len(answers), quiet=not progress)
             with bar:
                 for now in turns(store, missing):
-                    asked = {key: by_key[key] for key in now}
-                    key_of = {
-                        (prompt.id, sample): key for key, (prompt, _, sample) in asked.items()
-                    }
-                    if decoding:
-                        own = [(prompt, sample) for prompt, _, sample in asked.values()]
-                        generating = model.generate(own, decoding)
-                    else:
-                        pairs = [(prompt, text) for prompt, text, _ in asked.values()]
-                        generating = model.score(pairs)
-                    with closing(generating) as batches:  # type: ignore[type-var]  # generators
-                        for batch in batches:  # the one door: what is no answer stops here
-                            made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
-                            store.add(made)
-                            bar.update(len(batch))
+                    while now:
+                        asked = {key: by_key[key] for key in now}
+                        now = make(model, asked, decoding, store, bar)
             if left := {*missing} - store.present(missing):
                 raise UserError(
                     f"model {model.name} left {len(left)} of {len(missing)} prompts unanswered"
@@ -332,6 +319,39 @@ def find_or_generate(
                 answer = digest(one.text)[:8]
                 write((model.name, one.id, one.sample, question, answer, margin))
     return completions
+
+
+def make(
+    model: Model,
+    asked: Mapping[str, CompletionRequest],
+    decoding: Decoding | None,
+    store: CompletionStore,
+    bar: Progress,
+) -> list[str]:
+    """Generate the answers to these requests, by key, and store them batch by batch.
+
+    Returns the keys that nobody has made, if other processes have meanwhile made half of what was
+    left: a slow process, or one that hung and goes on, does not repeat their work.
+    """
+    key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in asked.items()}
+    if decoding:
+        own = [(prompt, sample) for prompt, _, sample in asked.values()]
+        generating = model.generate(own, decoding)
+    else:
+        generating = model.score([(prompt, text) for prompt, text, _ in asked.values()])
+    left = {*asked}
+    with closing(generating) as batches:  # type: ignore[type-var]  # generators
+        for batch in batches:  # the one door: what is no answer stops here
+            named = {"model": model.name}
+            made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
+            store.add(made)
+            bar.update(len(batch))
+            left -= made.keys()
+            found = store.present(left) if share()[1] > 1 else set()
+            # an engine that answers many at once loses those in flight, so not at every answer
+            if found and 2 * len(found) >= len(left):
+                return [key for key in asked if key in left - found]
+    return []
 
 
 def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:

@@ -83,6 +83,20 @@ class Corpus:
         """Those of the functions' own coverages."""
         return _means(ratio(self.frame[["covered", "dependencies"]].to_numpy(float)))
 
+    @property
+    def using(self) -> Array:
+        """Those of success among bodies that use at least one of the original's dependencies."""
+        return _means(self.frame.passed.where(self.frame.covered.astype(float) > 0))
+
+    @property
+    def errors(self) -> Array:
+        """A hundred for each undefined name or member, and identifiers, where no syntax error hides
+        them.
+        """
+        errors = self.frame.errors.to_numpy(float)
+        names = self.frame.identifiers.where(np.isfinite(errors), 0)
+        return np.stack([np.nan_to_num(100 * errors), names], axis=1)
+
 
 def ratio(sums: Array) -> Array:
     """Return the last but one over the last of (..., k); NaN if the last is 0."""
@@ -152,6 +166,11 @@ METRICS = (
     Metric("depcov_percent", "repository", counts="coverage", relative=True),
     Metric("depcov_per_function_percent", "repository", counts="coverages"),
     Metric("succrate_percent", "repository", column="passed", relative=True),
+    Metric("succrate_using_percent", "length", counts="using"),
+    Metric(
+        "errors_per_100_identifiers", "length", counts="errors", kind=of_number, change=of_number
+    ),
+    Metric("degenerate_percent", "length", column="empty"),
     Metric("next_identifier_percent", "identifiers"),
     Score("identifier_sequence_percent", "identifiers"),
     Score("prefix_percent", "identifiers"),
@@ -188,7 +207,9 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     """Table III: dependency coverage (pooled, and per function), success rate, identifiers; changes
     from ``base``.
 
-    Also per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had
+    Of them, those of the group ``length`` say what of the success rate is length: success among
+    bodies that use a dependency, errors per 100 identifiers, and bodies that do nothing. Also per
+    condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had
     an error, which counts as a failure), ``pylint_lost_functions`` (no verdict),
     ``jedi_lost_functions`` (dependencies unknown) and ``without_dependency_functions``; and per
     comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of
@@ -209,6 +230,7 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
             bare_row(model, condition, f"{name}_functions", flags.sum(), len(frame))
             for name, flags in counts.items()
         ]
+    rows += matched_rows(frames, base)
     for model, condition in _compared(frames, base):
         verdicts = [frames[model, name].passed for name in (base, condition)]
         both = pd.concat(verdicts, axis="columns").dropna()
@@ -219,12 +241,40 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     return rows
 
 
-def empty_rows(frames: Frames) -> list[dict[str, Any]]:
-    """Return how many bodies do nothing (``empty_functions``): pylint has nothing against them."""
-    return [
-        bare_row(*key, "empty_functions", frame["empty"].sum(), len(frame))
-        for key, frame in frames.items()
-    ]
+def degenerate_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
+    """Return the share of bodies that do nothing: pylint has nothing against them."""
+    return metric_rows(frames, [one for one in METRICS if one.name == "degenerate_percent"], base)
+
+
+def matched_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
+    """Return success at equal length (data/mini/DESIGN.md, 2026-11-29).
+
+    ``succrate_matched_change_points`` is the change over the functions whose two bodies both have
+    identifiers and differ in their number by at most a fifth of the larger. What length explains is
+    ``succrate_length_points``: the change over all functions minus that over the matched ones.
+    """
+    rows = []
+    for model, condition in _compared(frames, base):
+        both = [frames[model, name] for name in (base, condition)]
+        sizes = np.stack([frame.identifiers for frame in both], axis=1)
+        passed = np.stack([_means(frame.passed) for frame in both], axis=1)  # (n, 2 sides, 2)
+        is_near = (sizes.min(1) > 0) & (np.ptp(sizes, axis=1) <= sizes.max(1) / 5)
+        is_near &= passed[..., 1].all(1)
+        parts = np.stack([passed, passed * is_near[:, None, None]], axis=1)  # all, matched
+        clusters = both[0].cluster
+        for name, value, counts, chosen in (
+            ("matched_change", partial(_difference, ratio), passed[is_near], clusters[is_near]),
+            ("length", _explained, parts, clusters),
+        ):
+            at = model, f"{condition} - {base}", f"succrate_{name}_points"
+            if is_near.any():
+                rows += _row(at, Metric(at[2], "length"), value, counts, chosen, of_change)
+    return rows
+
+
+def _explained(sums: Array) -> Array:
+    """Return the change of all minus that of the matched, of (..., 2 sets, 2 sides, 2)."""
+    return -np.diff(_difference(ratio, sums))[..., 0]
 
 
 def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:

@@ -135,9 +135,9 @@ def test_an_answer_loses_its_comments_for_pylint_and_the_file_keeps_its_own(comm
 
 
 def test_an_empty_body_does_nothing():
-    empty = "", "    pass", "...", "    'doc'", "# no", "pass\n...  # no"
+    empty = "", "    pass", "...", "    'doc'", "# no", "pass\n...  # no", "return", "return None"
     assert all(map(is_empty, empty))
-    assert not any(map(is_empty, ("return", "raise E", "x = ", "yield", "'a' + b")))
+    assert not any(map(is_empty, ("return 0", "raise E", "x = ", "yield", "'a' + b")))
 
 
 def test_the_inside_of_a_string_is_not_moved():

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from lookuplab.benchmark import judged, written
-from lookuplab.toolgen.dependencies import package_coverage
+from lookuplab.toolgen.dependencies import package_2023_coverage, package_coverage
 from lookuplab.toolgen.evaluation import Reference, ToolGen
-from lookuplab.toolgen.rules import PACKAGE_RULES
+from lookuplab.toolgen.rules import PACKAGE_2023_RULES, PACKAGE_RULES
 
 DEPENDENCIES = yaml.safe_load(Path(__file__).with_name("dependencies.yaml").read_text("utf-8"))
 SOURCE = '''def grow(by="it's"):# more
@@ -34,6 +34,28 @@ def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_
     assert list(frame.predicted) == [documented + theirs, f"def grow(by):\n{theirs}"]
     assert list(frame.wanted) == [documented + wanted, head + wanted]
     assert list(frame.dependencies) == list(frame.covered) == [1, 1]  # foo
+
+
+def test_the_package_of_2023_keeps_literals_has_no_docstring_and_loses_blanks_at_marks(tmp_path):
+    (tmp_path / "m.py").write_text(SOURCE)
+    body = "    return foo + 'it'  # so"
+    marked = "    <COMP>x = 1\n    return <COMP>foo('by') + by"
+    original = Reference(0, tmp_path, "m.py", 1, marked)
+    pairs = [(original, written(0, text)) for text in (body, f"def grow(by):\n{body}")]
+    frame = judged(ToolGen([original], PACKAGE_2023_RULES, store=":memory:"), pairs)
+    head = 'def grow(by="it\'s"):\n'
+    assert list(frame.predicted) == [head + body, f"def grow(by):\n{body}"]
+    assert list(frame.wanted) == [f"{head}   x = 1\n    returnfoo('by') + by"] * 2
+    # x counts, since `\s+x` does not see behind its mark
+    assert list(frame.dependencies) == [2, 2] and list(frame.covered) == [1, 1]
+
+
+def test_bare_marked_words_are_the_dependencies_of_2023():
+    marked = (
+        "def f(a):\n    <COMP>b = a.<COMP>a + c.<COMP>d\n    for <COMP>e in f: b = 1, '<COMP>g'"
+    )
+    found = package_2023_coverage(marked, "def f(a):", "def f(a): d, 'e', gg")
+    assert found == {"dependencies": 3, "covered": 1}  # d, e and g; b and a look local
 
 
 @pytest.mark.parametrize(("body", "keys"), DEPENDENCIES)

@@ -30,7 +30,7 @@ def repository(tmp_path, monkeypatch):
 def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score, repository):
     bodies = "    # pylint: skip-file\n    return nothere", "x = y\n    return x", "    pass"
     answers = [GOOD | {"id": n, "prediction": body} for n, body in enumerate(bodies)]
-    for variant, passed in ("paper", [False, True, True]), ("package", [False, False, True]):
+    for variant, passed in ("paper", [False, True, True]), ("package-2024", [False, False, True]):
         result = score("toolgen", answers, "--variant", variant)
         lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
         assert [json.loads(line)["passed"] for line in lines] == passed

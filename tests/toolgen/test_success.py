@@ -2,14 +2,17 @@
 alike.
 """
 
+import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.insertion import Inserted, insert, location_of
-from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
+from lookuplab.toolgen.rules import PACKAGE_2023_RULES, PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.success import messages_of, source_roots, verdict
 from lookuplab_notebooks.performance.literal import fresh_messages
 
@@ -102,13 +105,28 @@ def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(t
         assert found == fresh_messages(tmp_path, name) and passes != bool(found)
 
 
-def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_package_looks_two_lines_further():
+def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_packages_look_further():
     """``def g(self):`` before blank lines is reported behind the function; a crash counts, too."""
     messages = [["E0602", line, "why"] for line in range(4, 12)]
-    messages += [["E0001", 20, "why"], ["F0002", 21, "why"], ["C0103", 6, "why"]]
-    for rules, lines in (PAPER_RULES, [5, 6, 7, 20, 21]), (PACKAGE_RULES, [5, 6, 7, 8, 9, 21]):
+    messages += [["E0001", 20, "why"], ["F0002", 21, "why"], ["E1120", 6, "why"]]
+    for rules, lines in (
+        (PAPER_RULES, [5, 6, 7, 20, 21]),
+        (PACKAGE_2023_RULES, [5, 6, 7, 8, 21, 6]),
+        (PACKAGE_RULES, [5, 6, 7, 8, 9, 21]),
+    ):
         found = verdict(messages, Inserted("", 5, 7, "", ""), rules)
         assert [line for _, line, _ in found] == lines
+
+
+def test_every_error_of_pylint_is_asked_for_by_the_package_of_2023(tmp_path):
+    """As its command says: all but conventions, refactorings, warnings and information."""
+    text = "def f(x):\n    import os\n    os.nothing, len()\n\n\ndef f(y):\n    return 1 .x\n"
+    (tmp_path / "m.py").write_text(text)
+    few = {name for name, *_ in messages_of(tmp_path, "m.py", text, WHOLE)}
+    every = {name for name, *_ in messages_of(tmp_path, "m.py", text, WHOLE, every=True)}
+    plain = "-m", "pylint", "--disable=C,R,W", "--msg-template={msg_id}", "m.py"
+    done = subprocess.run([sys.executable, *plain], cwd=tmp_path, capture_output=True, text=True)
+    assert few == {"E1101"} and few < every == set(re.findall(r"^[EF]\d+", done.stdout, re.M))
 
 
 CRASH = """

@@ -33,8 +33,11 @@ d,s,0.5,3,,,0
 ).assign(wanted=WANTED)
 
 
-def frame(predicted, covered, passed):
+def frame(predicted, covered, passed, identifiers):
     return FUNCTIONS.assign(
+        identifiers=identifiers,
+        errors=[1, 0, None, 2],  # None: a syntax error
+        empty=[text == "    pass" for text in predicted],
         predicted=predicted,
         exact_match=False,
         covered=covered,
@@ -47,8 +50,8 @@ def frame(predicted, covered, passed):
 @pytest.fixture(scope="module")
 def frames():
     predicted = ["    return x", WANTED[1], "    pass", "    return foo(c)"]
-    base = frame(predicted, [1, 0, 0, 1], [True, False, False, None])
-    tool = frame(WANTED, [3, 1, 0, 2], [True, True, True, False])
+    base = frame(predicted, [1, 0, 0, 1], [True, False, False, None], [4, 5, 1, 2])
+    tool = frame(WANTED, [3, 1, 0, 2], [True, True, True, False], [4, 6, 3, 2])
     return {("m", "base"): base, ("m", "toolgen"): tool}
 
 
@@ -72,6 +75,22 @@ def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_n
     found = numbers(repository_rows({("m", "base"): lost}))
     assert found["prefix_percent"][0] == 37.5
     assert not {"succrate_percent", "depcov_percent"} & found.keys()
+
+
+def test_success_at_equal_length_leaves_out_pairs_that_differ_by_more_than_a_fifth(frames):
+    """Of a and b, 1 and 2 pass; of all that were judged, 1 of 3 and 3 of 4. d has no verdict."""
+    found = numbers(repository_rows(frames), "toolgen - base")
+    assert found["succrate_matched_change_points"] == (50, 2)
+    assert found["succrate_length_points"] == (pytest.approx(100 * (3 / 4 - 1 / 3) - 50), 2)
+    frames = {key: frame.assign(identifiers=0) for key, frame in frames.items()}
+    assert "succrate_length_points" not in numbers(repository_rows(frames), "toolgen - base")
+
+
+def test_errors_are_counted_by_identifiers_where_no_syntax_error_hides_them(frames):
+    found = numbers(repository_rows(frames))
+    assert found["errors_per_100_identifiers"] == (pytest.approx(100 * 3 / 11), 11)
+    assert found["succrate_using_percent"] == (100, 1)  # a; d uses one, too, but has no verdict
+    assert found["degenerate_percent"] == (25, 4)
 
 
 def test_changes_are_paired_relative_to_the_base_in_points_and_by_mcnemar(frames):

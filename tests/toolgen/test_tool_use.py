@@ -61,9 +61,9 @@ def test_below_the_threshold_no_mark_is_written_but_by_the_package_only_the_ques
     """And there no mark follows the mark, though it is the most probable token."""
     table = {"=": {MARK: 0.4, "x": 0.3}, MARK: {MARK: 0.5, "bar": 0.3, "foo": 0.1, "baz": 0.05}}
     written = write(table, by(rules, min_mark_probability=threshold), ["foo", "baz"])
-    free = "bar" if rules == PACKAGE_RULES else "x"
+    free = "bar" if rules.is_package else "x"
     assert (written.text, written.asked) == ("foo" if asked else free, asked)
-    assert written.marks == len(asked or ["bar"] * (rules == PACKAGE_RULES))
+    assert written.marks == len(asked or ["bar"] * rules.is_package)
 
 
 @pytest.mark.parametrize("offered", ["alpha=", "lambda", "__doc__", "'key'"])
@@ -202,7 +202,10 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
         (lambda: ToolUse("dots"), "trigger is 'dots'; it must be dot, None, mark"),
         (lambda: by(name_end_rule="frist"), "rule is 'frist'; it must be first, break, mean"),
         (lambda: by(min_mark_probability=7), "is 7; it must be a probability, or 2.0 for never"),
-        (lambda: rules_of("pakage"), "variant is 'pakage'; it must be package, paper"),
+        (
+            lambda: rules_of("pakage"),
+            "variant is 'pakage'; it must be package-2024, package-2023, paper",
+        ),
     ],
 )
 def test_a_misspelt_rule_is_no_other_experiment(rules, message):

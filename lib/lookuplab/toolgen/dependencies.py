@@ -9,8 +9,8 @@ Keys are expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` 
 ``foo().a[].b`` (and ``baz``, if it is defined in the repository). A function without keys has no
 value; such functions are counted.
 
-The replication package instead takes its keys from the marks, by regular expressions
-(``package_coverage``). The numbers that the paper prints came from it.
+The replication packages instead take their keys from the marks, by regular expressions
+(``package_coverage``, ``package_2023_coverage``).
 """
 
 import re
@@ -76,7 +76,7 @@ BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+
 
 
 def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """``dependencies`` and ``covered`` of the replication package: marked words of a reference that
+    """``dependencies`` and ``covered`` of package-2024: marked words of a reference that
     do not look like local names.
 
     ``marked`` is the reference with its marks, ``prediction`` a whole function
@@ -92,8 +92,28 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
         parameter = name == key and re.search(rf"\b{name}\b", signature)
         if not (parameter or re.search(BOUND.format(name, re.escape(key)), plain)):
             keys.add(key)
-    hit = [key for key in keys if re.search(rf"(?<!\w){re.escape(key)}(?!\w)", prediction)]
-    return {"dependencies": len(keys), "covered": len(hit)}
+    return {"dependencies": len(keys), "covered": sum(_has_word(prediction, key) for key in keys)}
+
+
+# what package-2023 takes for a local name
+LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
+
+
+def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
+    """``dependencies`` and ``covered`` of package-2023: the bare marked words of a reference, with
+    its marks, that look neither local nor like a parameter; in a prediction without its literals.
+    """
+    keys = {
+        key
+        for key in re.findall(rf"{re.escape(MARK)}(\w+)(?:\W|$)", marked)
+        if not re.search(LOCAL_2023.format(key), marked) and not _has_word(signature, key)
+    }
+    bare = re.sub('"(.*?)"', "", re.sub("'(.*?)'", "", prediction))
+    return {"dependencies": len(keys), "covered": sum(_has_word(bare, key) for key in keys)}
+
+
+def _has_word(text: str, word: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text))
 
 
 def dependencies_of(root: Path, file: str, text: str, location: Location) -> list[str]:

@@ -29,7 +29,12 @@ from lookuplab.toolgen.analysers import (
     repository_digest,
     within_imports,
 )
-from lookuplab.toolgen.dependencies import covered, dependencies_of, package_coverage
+from lookuplab.toolgen.dependencies import (
+    covered,
+    dependencies_of,
+    package_2023_coverage,
+    package_coverage,
+)
 from lookuplab.toolgen.functions import (
     Filters,
     Function,
@@ -40,6 +45,7 @@ from lookuplab.toolgen.generation import FUNCTION_DECODING, ToolModel
 from lookuplab.toolgen.insertion import (
     Inserted,
     Location,
+    indented,
     insert,
     is_empty,
     location_of,
@@ -58,11 +64,21 @@ from lookuplab.toolgen.similarity import (
     code_bleu,
     code_bleu_counts,
     components,
+    identifiers,
+    package_2023_text,
     package_text,
     precision,
     similarities,
 )
-from lookuplab.toolgen.success import BEYOND, CHECKS, CRASHES, check_version, messages_of, verdict
+from lookuplab.toolgen.success import (
+    BEYOND,
+    CHECKS,
+    CRASHES,
+    Message,
+    check_version,
+    messages_of,
+    verdict,
+)
 from lookuplab.work.spread import Workers
 
 LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
@@ -217,8 +233,10 @@ class ToolGen(Benchmark[Original]):
     def judge_all(self, pairs: Sequence[tuple[Original, Completion]]) -> list[dict[str, Any]]:
         """Return one row for each written function.
 
-        ``predicted`` and ``wanted``, the texts that are compared: the bodies, or with PACKAGE_RULES
-        those of ``similarity.package_text`` (both include the signature); ``empty`` (see
+        ``predicted`` and ``wanted``, the texts that are compared: the bodies, or by the packages'
+        rules ``similarity.package_text`` or ``package_2023_text`` (both include the signature);
+        ``identifiers``, how many the written body has; ``errors``, undefined variables and members
+        in it (None with a syntax error, which hides them, or without a verdict); ``empty`` (see
         ``insertion.is_empty``); ``dependencies`` and
         ``covered``, counts (the package's from the marks); ``passed``, ``messages`` (pylint's, see
         ``success``) and ``failures``, the ids of these messages joined by blanks;
@@ -236,6 +254,8 @@ class ToolGen(Benchmark[Original]):
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             uses = judgement_key("dependencies", at, digest, text=text)
             version = check_version(task.root, task.file)
+            if every := self.rules.is_first_package:
+                version = f"{version}, every error"
             check = judgement_key(
                 "success", at, digest, text=new.text, end_line=new.end_line, check=version
             )
@@ -243,14 +263,14 @@ class ToolGen(Benchmark[Original]):
             if not self.rules.is_package:
                 questions[uses] = task.root, task.file, dependencies_of, text, location
             lines = new.line, new.end_line + BEYOND
-            questions[check] = task.root, task.file, messages_of, new.text, lines, digest
+            questions[check] = task.root, task.file, messages_of, new.text, lines, digest, every
             own = Inserted(text, location.line, location.end_line, "", "")
             of_own = judgement_key(
                 "success", at, digest, text=text, end_line=own.end_line, check=version
             )
             if self.references:
                 lines = own.line, own.end_line + BEYOND
-                questions[of_own] = task.root, task.file, messages_of, text, lines, digest
+                questions[of_own] = task.root, task.file, messages_of, text, lines, digest, every
             cases.append((task, location, new, uses, check, own, of_own))
         store = JudgementStore(self.store)
         answers, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
@@ -264,6 +284,7 @@ class ToolGen(Benchmark[Original]):
                 "lost": " and ".join(lost[one] for one in (check, uses) if one in lost),
                 "messages": against,
                 "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
+                "errors": None if messages is None else _errors(against),
             }
             said = answers.get(of_own) if self.references else None
             columns["reference_passed"] = (
@@ -293,7 +314,14 @@ class ToolGen(Benchmark[Original]):
         text = body
         original = location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
-        if self.rules.is_package:
+        if self.rules.is_first_package:
+            own = whole.startswith(location.header)
+            text = package_2023_text(location, body) if own else whole.strip()
+            marks = indented(marks or without_comments(location.body), location.body_indent)
+            original = package_2023_text(location, marks)
+            marks = f"{without_comments(location.signature)}\n{marks}"
+            counts |= package_2023_coverage(marks, location.signature, text)
+        elif self.rules.is_package:
             read = whole.startswith(location.header)  # from a model that writes a body
             text = package_text(location, body, read) if read else blanked(whole)
             original = package_text(location, without_comments(location.body), read)
@@ -303,7 +331,7 @@ class ToolGen(Benchmark[Original]):
             counts = {"dependencies": len(uses), "covered": covered(uses, body)}
         columns = similarities(body, location.body, text, original, self.rules)
         texts = {"predicted": text, "wanted": original, "empty": is_empty(body)}
-        return {**texts, **columns, **counts}
+        return {**texts, **columns, **counts, "identifiers": len(identifiers(body))}
 
 
 def judged_all(
@@ -378,6 +406,11 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
         bare_row("", "all", f"{name}_functions", each.sum(), len(frame))
         for name, each in flags.items()
     ]
+
+
+def _errors(messages: Sequence[Message]) -> int | None:
+    names = Counter(name for name, *_ in messages)
+    return None if names["E0001"] or names & Counter(CRASHES) else names["E0602"] + names["E1101"]
 
 
 def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:

@@ -193,7 +193,9 @@ def _parses(function: str) -> bool:
 
 
 def is_empty(body: str) -> bool:
-    """Return whether a body does nothing: `pass`, `...`, a docstring, comments, nothing at all."""
+    """Return whether a body does nothing: `pass`, `...`, `return`, `return None`, a docstring,
+    comments, nothing at all.
+    """
     code = f"def f():\n    0\n{indented(body, '    ')}"
     try:
         statements = ast.parse(code).body[0].body  # type: ignore[attr-defined]
@@ -202,6 +204,10 @@ def is_empty(body: str) -> bool:
     return all(
         isinstance(statement, ast.Pass)
         or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        or (
+            isinstance(statement, ast.Return)
+            and (statement.value is None or ast.unparse(statement.value) == "None")
+        )
         for statement in statements
     )
 

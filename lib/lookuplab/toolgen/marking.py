@@ -9,7 +9,7 @@ covers ``__x__``, the names of ``builtins`` unless they follow a dot, ``self`` a
 sees the *incomplete* function (Section II-B, and the state of Algorithm 2): the file up to the
 caret, then what follows the function in the file.
 
-PACKAGE_RULES follow the replication package: a closed list of words is skipped
+The rules of both packages follow their code: a closed list of words is skipped
 (``SKIPPED``); the tool is asked about any other word or literal of the body, which is marked if it
 is exactly what completing would insert. Its texts have no comments and no blank lines. Two steps of
 the package are not needed here. It marks signatures, too, but removes these marks before it uses
@@ -149,7 +149,7 @@ def marked_records(
     ``cluster`` and ``strict`` are those of ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
-    versions = {"variant": str(rules), "tool": TOOL_VERSION, "marking": rules.marking}
+    versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
     versions |= rules.changes()
     keys = {
         function.id: judgement_key("marks", function.id, digests[function.root], **versions)

@@ -1,8 +1,9 @@
-"""Whose rules: ToolGen as the paper states it, or as its replication package has it.
+"""Whose rules: ToolGen as the paper states it, or as one of its two replication packages has it.
 
 Parameters, commands, corpora and keys name the rules by a word, the ``variant``; ``rules_of`` turns
 it into the object, with changes to single rules. Every other module asks the object and never
-compares words.
+compares words. The packages are cs-wangchong/ToolGen-Replication at 8040c7e (2023-11-01, before
+arXiv v1) and at 5ad4c70 (2024-07-17, for the journal); docs/toolgen.md says how they differ.
 """
 
 from dataclasses import dataclass, replace
@@ -16,11 +17,11 @@ NameEndRule = Literal["first", "mean", "break"]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one ``variant``, ``paper`` or ``package``, and what notebooks vary of them.
+    """The rules of one ``variant`` (of RULES), and what notebooks vary of them.
 
     Where ``is_package`` decides, the code that asks says what each variant does: the docstrings and
     signatures that the model reads, the words before which the tool is asked and the names that it
-    offers, and what of an answer is judged.
+    offers, and what of an answer is judged. ``is_first_package``: where package-2023 differs.
 
     - ``given_signature``: the model reads signature and docstring, as in the package. In the paper
       (Section II-A, Algorithm 2) it reads the docstring and writes the signature, too; the mini
@@ -51,11 +52,21 @@ class Rules:
             )
 
     def __str__(self) -> str:
-        return self.variant
+        """As in keys and corpora: ``package`` is package-2024, which was there first."""
+        return self.variant.removesuffix("-2024")
 
     @property
     def is_package(self) -> bool:
-        return self.variant == "package"
+        return self.variant != "paper"
+
+    @property
+    def is_first_package(self) -> bool:
+        return self.variant == "package-2023"
+
+    @property
+    def marker(self) -> str:
+        """Whose marks: both packages set the same."""
+        return "package" if self.is_package else "paper"
 
     @property
     def marking(self) -> int:
@@ -74,13 +85,16 @@ class Rules:
 
 
 PAPER_RULES = Rules("paper")
-PACKAGE_RULES = Rules("package", min_mark_probability=0.8, name_end_rule="mean")
-RULES = {str(rules): rules for rules in (PAPER_RULES, PACKAGE_RULES)}
+PACKAGE_2023_RULES = Rules("package-2023", min_mark_probability=0.8)
+PACKAGE_RULES = Rules("package-2024", min_mark_probability=0.8, name_end_rule="mean")
+RULES = {rules.variant: rules for rules in (PAPER_RULES, PACKAGE_2023_RULES, PACKAGE_RULES)}
 
 
 def rules_of(variant: str, **changes: Any) -> Rules:
-    """Return the rules with that name, with ``changes``. Raises UserError for an unknown name or
-    value.
+    """Return the rules with that name, with ``changes``; corpora say ``package`` for package-2024.
+    Raises UserError for an unknown name or value.
     """
+    if variant == str(PACKAGE_RULES):
+        variant = PACKAGE_RULES.variant
     check_choice("variant", variant, RULES)
     return replace(RULES[variant], **changes)

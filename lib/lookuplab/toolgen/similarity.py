@@ -21,6 +21,7 @@ from tree_sitter import Language, Node, Parser
 from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Location, indented
+from lookuplab.toolgen.pairs import MARK
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import is_name, leaves, tokens
 
@@ -28,7 +29,16 @@ ORDERS = (1, 2, 3, 4)
 # of a judged function, 0 to 1 or None
 COLUMNS = ("edit_similarity", "exact_match", "next_identifier", "identifier_sequence", "prefix")
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
-KEYWORDS = {*keyword.kwlist, "match", "case", "type"}  # weigh five times as much as other words
+# weigh five times as much as other words
+KEYWORDS = {*keyword.kwlist, "match", "case", "type"}
+PACKAGE_KEYWORDS = {*keyword.kwlist}
+# package-2023 takes those of Java
+JAVA_KEYWORDS = set(
+    """abstract assert boolean break byte case catch char class const continue default do double
+    else enum extends final finally float for goto if implements import instanceof int interface
+    long native new package private protected public return short static strictfp super switch
+    synchronized this throw throws transient try void volatile while""".split()
+)
 PARSER = Parser(Language(tree_sitter_python.language()))
 
 
@@ -44,6 +54,13 @@ def blanked(text: str) -> str:
     for quote in "'\"":
         text = re.sub(f"{quote}[^{quote}\n]*{quote}", "''", text)
     return text.strip()
+
+
+def package_2023_text(location: Location, body: str) -> str:
+    """Return the function at ``location`` with another body, as package-2023 compares it: without a
+    docstring, with its literals. A mark is removed with the blanks beside it (``returnname``).
+    """
+    return re.sub(f" ?{MARK} ?", "", f"{without_comments(location.signature)}\n{body}").strip()
 
 
 def package_text(location: Location, body: str, documented: bool) -> str:
@@ -121,8 +138,8 @@ def code_bleu(sums: Array) -> Array:
     """CodeBLEU (...) of summed counts (..., 24): the mean of its components, without a missing data
     flow.
 
-    With PACKAGE_RULES, a missing data flow counts as 0, as in the replication package. (The package
-    ``codebleu`` of the Python index counts a data flow that is missing or has no match as 1.)
+    By the packages' rules, a missing data flow counts as 0. (The package ``codebleu`` of the Python
+    index counts a data flow that is missing or has no match as 1.)
     """
     parts = components(sums)
     parts = np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts)
@@ -133,12 +150,15 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     """Return the counts that CodeBLEU needs for one pair, (24,).
 
     Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow
-    leave out comments and docstrings, which PACKAGE_RULES keep. The counts are matches and
+    leave out comments and docstrings, which the packages keep. The counts are matches and
     totals of n-grams of orders 1 to 4, the same weighted, both lengths and the length that the
     package uses for a weighted reference, matched and all subtrees of the syntax, matched and all
     data flows, and whether a missing data flow counts.
     """
     keeps = rules.is_package
+    keywords = KEYWORDS
+    if keeps:
+        keywords = JAVA_KEYWORDS if rules.is_first_package else PACKAGE_KEYWORDS
     words, grams, subtrees, edges = _analysis(prediction, keeps)
     wanted_words, wanted_grams, wanted_subtrees, wanted_edges = _analysis(reference, keeps)
     common = _common(grams, wanted_grams)
@@ -147,9 +167,9 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     return [
         *matches,
         *totals,
-        _weight(common[0]),
+        _weight(common[0], keywords),
         *matches[1:],
-        max(1, _weight(wanted_grams[0])),
+        max(1, _weight(wanted_grams[0], keywords)),
         *weighted[1:],
         words,
         wanted_words,
@@ -162,13 +182,13 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     ]
 
 
-def _weight(words: Counter) -> float:
-    """Return a keyword weighs 1, another word 0.2. Added one by one: from Python 3.12 on, ``sum``
-    rounds otherwise.
+def _weight(words: Counter, keywords: set[str]) -> float:
+    """Return the weight of words: a keyword weighs 1, another word 0.2. Added one by one: from
+    Python 3.12 on, ``sum`` rounds otherwise.
     """
     weight = 0.0
     for (word,), times in words.items():
-        weight += times * (1 if word in KEYWORDS else 0.2)
+        weight += times * (1 if word in keywords else 0.2)
     return weight
 
 

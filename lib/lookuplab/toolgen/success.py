@@ -44,7 +44,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
-BEYOND = 2  # lines after a function that count as its own in the package
+BEYOND = 2  # lines after a function that count as its own in package-2024, 1 in package-2023
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
 
@@ -55,17 +55,19 @@ def verdict(
     """Return the edited file's messages that count against the inserted function; if there are
     none, it passes.
 
-    PACKAGE_RULES count messages between the first inserted line and two lines after the
-    last. A syntax error may be reported further down (``def f(x):`` before blank lines), so by
-    default a syntax error anywhere in the file
-    is a failure: with the reference the file did parse. A crash of pylint is always a failure.
+    The packages count messages from the first inserted line to one or two lines after the last,
+    and package-2023 those of every kind that it was asked for. A syntax error may be reported
+    further down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the
+    file is a failure: with the reference the file did parse. A crash of pylint is always a failure.
     """
     anywhere = CRASHES if rules.is_package else ("E0001", *CRASHES)
-    lines = range(inserted.line, inserted.end_line + 1 + BEYOND * rules.is_package)
+    beyond = (BEYOND - rules.is_first_package) * rules.is_package
+    lines = range(inserted.line, inserted.end_line + 1 + beyond)
     return [
         message
         for message in messages
-        if message[0] in anywhere or (message[0] in CHECKS and message[1] in lines)
+        if message[0] in anywhere
+        or ((message[0] in CHECKS or rules.is_first_package) and message[1] in lines)
     ]
 
 
@@ -75,16 +77,19 @@ def messages_of(
     text: str,
     lines: tuple[int, int],
     digest: str = "",
+    every: bool = False,
 ) -> list[Message]:
     """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; nothing is
     written.
 
     Raises WorkerLost if pylint takes too long or crashes. ``lines``: the first and last line of a
-    function; findings in other functions are left out, which is faster. A process serves one file
+    function; findings in other functions are left out, which is faster. ``every``: ask for all of
+    pylint's errors, as package-2023 does, not for CHECKS alone. A process serves one file
     as long as the repository's ``digest`` is the same, so all texts of a file should be asked about
     one after the other.
     """
-    return ask_worker(findings, root, file, text, lines, within=f"{root / file} {digest}")
+    within = f"{root / file} {digest}"
+    return ask_worker(findings, root, file, text, lines, every, within=within)
 
 
 def source_roots(root: Path, file: str) -> list[str]:
@@ -186,10 +191,14 @@ class WarmLinter(Linter):
         LookupMixIn.lookup.cache_clear()
         ClassDef._metaclass_lookup_attribute.cache_clear()
 
-    def findings(self, file: str, text: str, lines: tuple[int, int]) -> list[Message]:
+    def findings(
+        self, file: str, text: str, lines: tuple[int, int], every: bool = False
+    ) -> list[Message]:
         """pylint's messages for ``file`` with ``text`` in it; they change this process."""
         self.text = text
         self.lines = lines
+        for kind in "EF" * every:
+            self.enable(kind)
         cache = astroid.MANAGER.astroid_cache
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]

@@ -42,8 +42,8 @@ class ToolUse:
 
     ``rules`` also decide how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
     (``pairs.prompt_text``), and what is offered: by the package's whatever Jedi would insert,
-    including keywords, ``__x__`` and ``name=``, unless it is nothing but words of
-    ``marking.SKIPPED``.
+    including ``name=``, without the words of ``marking.SKIPPED`` (package-2023), or with them
+    unless it is nothing else (package-2024).
     """
 
     trigger: Literal["mark", "dot"] | None = "mark"
@@ -237,6 +237,8 @@ class ToolConstraint:
             question.offered = suggestions(answer, self.use.trigger)
         else:
             inserted = [text.strip() for text in answer.inserted if text.strip()]
+            if rules.is_first_package:
+                inserted = [text for text in inserted if text not in SKIPPED]
             if not SKIPPED.issuperset(inserted):
                 question.offered = tuple(question.begun + text for text in inserted)
         paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)

@@ -260,7 +260,7 @@ def toolgen(
     file: Path,
     *,
     output: Path | None = None,
-    variant: Literal["paper", "package"] = "paper",
+    variant: Literal["paper", "package-2023", "package-2024"] = "paper",
     scheduler: str | None = None,
 ) -> None:
     """Score generated functions in their repositories: similarity, dependency coverage and success
@@ -269,11 +269,11 @@ def toolgen(
     Each line has the fields id, repository (a folder), file (relative to the repository), line (of
     the `def` to replace; the existing function is the reference) and prediction (the whole
     function, or its body). An answer that does not parse in its place may be fenced, surrounded by
-    words, or lack its first indentation: then the function or body is cut out of it. With --variant
-    package it is inserted as it is. Comments for pylint in it are dropped. The table counts empty
+    words, or lack its first indentation: then the function or body is cut out of it. By a package's
+    rules it is inserted as it is. Comments for pylint in it are dropped. The table counts empty
     bodies, to which pylint never objects, and the originals to which it objects. No file of a
     repository is changed. The answers of Jedi and pylint are kept next to the completion store, so
-    an interrupted run resumes where it stopped. With --variant package, coverage also needs the
+    an interrupted run resumes where it stopped. By a package's rules, coverage also needs the
     field marked_body: the reference's body as written by `lookuplab data mark --variant package`.
 
     Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since
@@ -285,7 +285,8 @@ def toolgen(
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        variant: Metrics as the paper defines them, or as the authors' package computes them.
+        variant: Metrics as the paper defines them, or as the authors' package computes them: that
+            of 2023, before arXiv v1, or that of 2024, for the journal (docs/toolgen.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows

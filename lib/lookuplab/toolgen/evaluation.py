@@ -254,7 +254,7 @@ class ToolGen(Benchmark[Original]):
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             uses = judgement_key("dependencies", at, digest, text=text)
             version = check_version(task.root, task.file)
-            if every := self.rules.is_first_package:
+            if every := self.rules.every_error:
                 version = f"{version}, every error"
             check = judgement_key(
                 "success", at, digest, text=new.text, end_line=new.end_line, check=version

@@ -35,6 +35,7 @@ class Rules:
       "break": the model chooses between such a token and a break.
     - ``boundary``: a break follows the name. Neither the paper nor the package has this rule; by
       Algorithm 3 the row is unconstrained from the end of the name.
+    - ``every_error``: any error of pylint is a failure (package-2023), not the paper's three alone.
     """
 
     variant: str
@@ -42,6 +43,7 @@ class Rules:
     min_mark_probability: float = 0.0
     name_end_rule: NameEndRule = "first"
     boundary: bool = False
+    every_error: bool = False
 
     def __post_init__(self) -> None:
         check_choice("name_end_rule", self.name_end_rule, get_args(NameEndRule))
@@ -77,15 +79,19 @@ class Rules:
 
     def changes(self) -> dict[str, object]:
         """Return what differs from the rules of that name, which alone says nothing of it in
-        a key.
+        the key of an answer.
         """
         own = vars(self)
         named = vars(RULES[self.variant])
-        return {name: value for name, value in own.items() if value != named[name]}
+        return {
+            name: value
+            for name, value in own.items()
+            if value != named[name] and name != "every_error"
+        }
 
 
 PAPER_RULES = Rules("paper")
-PACKAGE_2023_RULES = Rules("package-2023", min_mark_probability=0.8)
+PACKAGE_2023_RULES = Rules("package-2023", min_mark_probability=0.8, every_error=True)
 PACKAGE_RULES = Rules("package-2024", min_mark_probability=0.8, name_end_rule="mean")
 RULES = {rules.variant: rules for rules in (PAPER_RULES, PACKAGE_2023_RULES, PACKAGE_RULES)}
 

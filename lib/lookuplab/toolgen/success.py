@@ -56,7 +56,7 @@ def verdict(
     none, it passes.
 
     The packages count messages from the first inserted line to one or two lines after the last,
-    and package-2023 those of every kind that it was asked for. A syntax error may be reported
+    with ``every_error`` those of every kind that was asked for. A syntax error may be reported
     further down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the
     file is a failure: with the reference the file did parse. A crash of pylint is always a failure.
     """
@@ -67,7 +67,7 @@ def verdict(
         message
         for message in messages
         if message[0] in anywhere
-        or ((message[0] in CHECKS or rules.is_first_package) and message[1] in lines)
+        or ((message[0] in CHECKS or rules.every_error) and message[1] in lines)
     ]
 
 

@@ -1,5 +1,5 @@
-"""What three choices cost that no page names: the rank of a forced hit, BM25's constants and words,
-and which of pylint's errors a failure is.
+"""What two choices cost that no page names: the rank of a forced hit, and BM25's constants and
+words.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them.
 """

@@ -43,7 +43,7 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 112_400),
+        ("lib", 112_800),
         ("notebooks", 53_500),  # 38,700, and what judges published answers
         ("data/recipes", 34_900),  # with the trainings that lay beside notebooks
         ("tests", 114_500),

@@ -203,16 +203,13 @@ class Bm25(Ranker):
     Each word of the documents is scored once, for those that contain it, instead of scoring all
     documents for every query.
     ``words`` splits a query into words; a word that occurs twice counts twice. Raises UserError if
-    no document has a word. No paper names ``k1``, ``b`` or ``epsilon`` (docs/choices.md).
+    no document has a word.
     """
 
     def __init__(
         self,
         documents: Mapping[str, Sequence[str]],
         words: Callable[[str], Iterable[str]] = query_words,
-        k1: float = K1,
-        b: float = B,
-        epsilon: float = EPSILON,
     ):
         self.ids = sorted(documents)
         self.words = words
@@ -229,11 +226,11 @@ class Bm25(Ranker):
         pairs, counts = np.unique(met * len(lengths) + holders, return_counts=True)
         word, holder = np.divmod(pairs, len(lengths))
         self.starts = np.searchsorted(word, np.arange(len(self.numbers) + 1))
-        weights = _weights(np.diff(self.starts).tolist(), len(lengths), epsilon)
+        weights = _weights(np.diff(self.starts).tolist(), len(lengths))
         # in rank-bm25's order of operations, so that the last bits are the same
-        scale = k1 * (1 - b + b * lengths / lengths.mean())
+        scale = K1 * (1 - B + B * lengths / lengths.mean())
         self.holders = holder.astype(np.int32)
-        self.scored = weights[word] * (counts * (k1 + 1) / (counts + scale[holder]))
+        self.scored = weights[word] * (counts * (K1 + 1) / (counts + scale[holder]))
 
     def scores_of(self, queries: Sequence[str]) -> Floats:
         scores = np.zeros((len(queries), len(self.ids)))
@@ -245,12 +242,12 @@ class Bm25(Ranker):
         return scores
 
 
-def _weights(holders: list[int], documents: int, epsilon: float) -> Floats:
+def _weights(holders: list[int], documents: int) -> Floats:
     """Return each word's weight from the number of documents that hold it, as rank-bm25 has it: a
-    negative one, of a word in more than half of them, becomes ``epsilon`` of the mean.
+    negative one, of a word in more than half of them, becomes EPSILON of the mean.
     """
     weights = [math.log(documents - n + 0.5) - math.log(n + 0.5) for n in holders]
-    least = epsilon * (reduce(add, weights) / len(weights))  # sum() rounds otherwise
+    least = EPSILON * (reduce(add, weights) / len(weights))  # sum() rounds otherwise
     return np.array([least if weight < 0 else weight for weight in weights])
 
 

@@ -1,4 +1,4 @@
-"""lookuplab: what happens when a code model may look something up?
+"""lookuplab: a kit to measure what changes when a code model may look something up.
 
 Reproducible notebooks for three papers (CloudAPIBench with documentation augmented generation,
 retrieval-augmented data-science code, ToolGen), built on one thin library.

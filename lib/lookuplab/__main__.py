@@ -1,5 +1,5 @@
-"""``python -m lookuplab``: the command line without a console script; it also works in a path with
-spaces.
+"""``python -m lookuplab``: the command line without the installed ``lookuplab`` script. It also
+works if the path of the environment has spaces.
 """
 
 from lookuplab.run.cli import main

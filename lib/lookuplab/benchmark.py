@@ -1,9 +1,9 @@
-"""One contract for every benchmark: tasks, a task's prompt, the judgement of a completion, and the
-cluster that a task belongs to.
+"""The contract of every benchmark: its tasks, a task's prompt, the judgement of a completion, and
+the cluster of a task.
 
 A fourth paper is one class with these four and its notebooks (docs/fourth_paper.md). ``evaluate``
-asks a model all tasks of any benchmark and gives one tidy frame; ``rate_rows`` turns such a frame
-into numbers with intervals; ``lookuplab score`` judges completions that were generated elsewhere.
+gives a model all tasks of a benchmark and returns one data frame. ``rate_rows`` turns such a frame
+into numbers with intervals. ``lookuplab score`` judges completions that were generated elsewhere.
 """
 
 import importlib
@@ -20,7 +20,7 @@ from lookuplab.scoring.rates import average, rate, row
 
 
 class HasId(Protocol):
-    """All that is asked of a task."""
+    """The one attribute that every task needs."""
 
     @property
     def id(self) -> str | int: ...
@@ -31,11 +31,11 @@ Pairs = Sequence[tuple[TaskT, Completion]]
 
 
 class Benchmark(ABC, Generic[TaskT]):
-    """What a paper asks a model, and how it judges the completions.
+    """The tasks that a paper gives to a model, and how it judges the completions.
 
-    tasks: each with an ``id`` of its own. decoding: how completions are generated, with the rule
-        that ends them. measures: the columns of ``judge`` that tables show; None means every
-        boolean one. by: the column by whose values tables part them.
+    tasks: each with a unique ``id``. decoding: how completions are generated, and the rule that
+    ends them. measures: the columns of ``judge`` that tables show; None means every boolean one.
+    by: the column by which tables are split, such as "frequency"; "" for none.
     """
 
     tasks: Sequence[TaskT]
@@ -45,35 +45,37 @@ class Benchmark(ABC, Generic[TaskT]):
 
     @abstractmethod
     def prompt(self, task: TaskT) -> Prompt:
-        """Return what a model reads; the prompt's id is the task's."""
+        """Return what the model reads for a task. The prompt's id is the task's id."""
 
     @abstractmethod
     def judge(self, task: TaskT, completion: Completion) -> dict[str, Any]:
-        """Return {column: value} for one completion: booleans for what is right or wrong, numbers
-        for what is measured, texts for what explains. The columns are the same for all completions.
+        """Return {column: value} for one completion. A boolean says right or wrong, a number is a
+        measurement, a text explains. All completions have the same columns.
         """
 
     def cluster(self, task: TaskT) -> str:
-        """Return tasks of one cluster (the same API, problem or repository) succeed and fail
-        together, so intervals count clusters. By default each task is its own.
+        """Return the label of the task's cluster, for the intervals. Tasks of one cluster (the same
+        API, problem or repository) succeed and fail together. By default each task is its own
+        cluster.
         """
         return str(task.id)
 
     def line(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a line of a file to judge with its task's ``id`` and the ``completion``. By
-        default it has them; answers that others published may name them otherwise.
+        """Return a line of a file to judge in our form: with the task's ``id`` and the
+        ``completion``. By default the line has them already; answers published by others may use
+        other names.
         """
         return record
 
     def judge_all(self, pairs: Pairs[TaskT]) -> list[dict[str, Any]]:
-        """``judge`` for many completions, in their order; override it where many are judged faster
-        than one after the other (a pool of sandboxes, analysers that stay warm, a Dask cluster).
+        """Return ``judge`` for many completions, in their order. Override it if judging many at
+        once is faster (a pool of sandboxes, analysers that stay warm, a Dask cluster).
         """
         judgements = []
         for task, completion in pairs:
             try:
                 judgements.append(self.judge(task, completion))
-            except UserError:  # it says what to do
+            except UserError:  # its message already says what to do
                 raise
             except Exception as error:
                 name = type(error).__name__
@@ -81,8 +83,8 @@ class Benchmark(ABC, Generic[TaskT]):
         return judgements
 
     def for_model(self, model: Model) -> Self:  # noqa: ARG002
-        """Return this benchmark as it is put to one model: a chat model may need an instruction and
-        have its code cut out of the answer, a small one a shorter prompt. By default no different.
+        """Return this benchmark as one model needs it. A chat model may need an instruction and
+        its code cut out of the answer, a small one a shorter prompt. By default nothing changes.
         """
         return self
 
@@ -90,11 +92,11 @@ class Benchmark(ABC, Generic[TaskT]):
 def completions_of(
     model: Model, benchmark: Benchmark[TaskT], **options: Any
 ) -> list[tuple[TaskT, Completion]]:
-    """Return each task with its completions, ``benchmark.decoding.n`` of them, in the order of the
+    """Return each task with its completions, ``benchmark.decoding.n`` per task, in the order of the
     tasks.
 
-    ``options`` (``store``, ``progress``) are those of ``models.complete``.
-    Raises UserError if there is no task, and whatever ``complete`` raises.
+    ``options`` (``store``, ``progress``) are those of ``models.complete``. Raises UserError if
+    there is no task, and whatever ``complete`` raises.
     """
     if not len(benchmark.tasks):
         raise UserError("there is no task to ask: check the parameters that choose tasks")
@@ -111,7 +113,7 @@ def judged(benchmark: Benchmark[TaskT], pairs: Pairs[TaskT]) -> pd.DataFrame:
     """Return one row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its
     text), ``finish_reason``, and the columns of the benchmark's judgement.
 
-    Raises UserError if a judgement is no dict, or has a column of one of these names.
+    Raises UserError if a judgement is not a dict, or has a column with one of these names.
     """
     rows = []
     for (task, completion), columns in zip(pairs, benchmark.judge_all(pairs), strict=True):
@@ -132,8 +134,8 @@ def judged(benchmark: Benchmark[TaskT], pairs: Pairs[TaskT]) -> pd.DataFrame:
 
 
 def evaluate(model: Model, benchmark: Benchmark[TaskT], **options: Any) -> pd.DataFrame:
-    """Ask the model every task and judge its completions: the frame of ``judged``, in the order of
-    the tasks and samples, with the model's name in the first column, ``model``.
+    """Give the model every task, judge its completions and return the frame of ``judged``, in the
+    order of tasks and samples, with the model's name in the first column, ``model``.
 
     ``options`` are those of ``models.complete``, as in ``completions_of``.
     """
@@ -146,13 +148,13 @@ def evaluate(model: Model, benchmark: Benchmark[TaskT], **options: Any) -> pd.Da
 def rate_rows(
     frame: pd.DataFrame, columns: Iterable[str] | None = None, by: str = ""
 ) -> list[dict[str, Any]]:
-    """Return numbers with 95% intervals, clustered, as rows of an artifact, from frames of
-    ``evaluate``.
+    """Return numbers with 95% intervals, clustered, as rows of an artifact. ``frame`` has the rows
+    of ``evaluate``, also of several models.
 
-    A column of booleans becomes ``<column>_percent``, another one of numbers its mean,
-    ``<column>``; by default, all columns of booleans. Missing values are left out of their number.
-    The condition is "all" or, with ``by``, also each value of that column, in the order in which
-    they appear.
+    A column of booleans becomes ``<column>_percent``; a column of numbers becomes its mean,
+    ``<column>``. By default, all columns of booleans are used. Missing values are left out. The
+    condition is "all" or, with ``by``, also each value of that column, in the order of first
+    occurrence.
     """
     if columns is None:
         columns = [name for name in frame if _is_boolean(frame[name])]
@@ -182,18 +184,18 @@ def rate_rows(
 
 
 def _is_boolean(column: pd.Series) -> bool:
-    """Return whether all values are booleans but for the missing ones."""
+    """Return whether all values that are not missing are booleans, and there is at least one."""
     return bool(is_bool_dtype(column.dropna().infer_objects())) and bool(column.notna().any())
 
 
 def written(id: str | int, text: str, sample: int = 0) -> Completion:
-    """Return a completion that was generated elsewhere: nothing but its text is known."""
+    """Return a completion that was generated elsewhere, of which only the text is known."""
     return Completion(str(id), sample, text, (), (), None, "unknown", 0)
 
 
 def load_benchmark(name: str) -> Benchmark[Any]:
-    """Return the benchmark that ``module:Class`` makes without arguments. Raises UserError if there
-    is no such class.
+    """Return the benchmark made by ``module:Class``, called without arguments. Raises UserError if
+    there is no such class.
     """
     module, _, attribute = name.partition(":")
     try:

@@ -5,9 +5,9 @@ import errno
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-# what ast.parse raises about a text, ast.dump and ast.unparse about a very deep tree
+# what ast.parse raises for a bad text, and ast.dump and ast.unparse for a very deep tree
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-MOST_NAMED = 10  # choices in one line; of more, the nearest three
+MOST_NAMED = 10  # choices named in one line; if there are more, only the nearest three are named
 _OF_THE_MACHINE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -29,16 +29,17 @@ class UserError(Exception):
     """
 
     def _render_traceback_(self) -> list[str]:
-        """Return what a notebook shows in place of a traceback."""
+        """Return the text that a notebook shows in place of a traceback."""
         return [f"error: {self}"]
 
     def __str__(self) -> str:
-        return " ".join(super().__str__().splitlines())  # also where it quotes a text with several
+        # one line, even if the message quotes a text of several
+        return " ".join(super().__str__().splitlines())
 
 
 def check_choice(what: str, value: object, choices: Collection[object]) -> None:
-    """Raise UserError for a value that is none of the choices. The message names them, the most
-    similar first; of more than ten it names three, and their number.
+    """Raise UserError if ``value`` is not among the choices. The message names them, the most
+    similar first; of more than ten it names the three nearest and says how many there are.
     """
     if value in choices:
         return
@@ -51,7 +52,9 @@ def check_choice(what: str, value: object, choices: Collection[object]) -> None:
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """For imports from this extra of pyproject.toml. Raises UserError where it is missing."""
+    """Guard imports that need this extra of pyproject.toml. Raises UserError if a package is
+    missing.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
@@ -61,8 +64,8 @@ def needs(extra: str) -> Iterator[None]:
 
 
 def explained(error: Exception) -> str | None:
-    """Return one line for a UserError, a full disk, an unusable path or a limit; None for anything
-    that may be a bug.
+    """Return one line for a UserError, a full disk, an unusable path or an exceeded limit; None for
+    anything that may be a bug.
     """
     if isinstance(error, OSError) and error.errno in _OF_THE_LIMITS:
         return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"

@@ -1,5 +1,4 @@
-"""Every folder the kit reads or writes, and output files that are either complete or absent.
-
+"""Every folder that the kit reads or writes, and output files that are either complete or absent.
 Notebooks never build a path themselves.
 """
 
@@ -21,26 +20,27 @@ from typing import Any, Literal, TextIO
 
 from lookuplab.errors import UserError
 
-# The checkout: where ``lookuplab`` was installed from, or ``$LOOKUPLAB_HOME``.
+# the checkout: where ``lookuplab`` was installed from, or ``$LOOKUPLAB_HOME``
 ROOT = Path(os.environ.get("LOOKUPLAB_HOME") or Path(__file__).parents[2]).resolve()
 NOTEBOOKS = ROOT / "notebooks"
 DATA = ROOT / "data"
-PAPER = DATA / "paper"  # what the papers report
+PAPER = DATA / "paper"  # numbers that the papers report
 MINI = DATA / "mini"  # inputs and models of the mini profile, committed
 DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by git
 FIGURES = ROOT / "figures"
-PUBLISHED = "published"  # the profile of answers that others published, and its notebooks' folder
+# the profile for answers that others published, and the folder of its notebooks
+PUBLISHED = "published"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
 HashForm = Literal["content", "digests", "lines"]
-UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # what a file in UTF-16 begins with
-# the same content gives the same bytes
+UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # the byte order marks of UTF-16
+# set so that equal content gives equal bytes
 COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
 
 
 def located(path: Path | str) -> Path:
-    """Resolve a relative path against the working directory if it exists there, else against the
-    checkout.
+    """Return a relative path, resolved against the working directory if it exists there, else
+    against the checkout.
 
     The name of a fetched model (``all-minilm-l6-v2``) becomes its folder. A path that exists
     nowhere, such as a name on the hub, is returned unchanged.
@@ -55,8 +55,8 @@ def fetched_model(name: Path | str) -> Path:
 
 
 def expanded(path: Path | str) -> Path:
-    """Return a path with its ``~``. Raises UserError for an unknown user's home, and for a text
-    that cannot be a path.
+    """Return a path with ``~`` expanded. Raises UserError for an unknown user's home, and for a
+    text that cannot be a path.
     """
     try:
         os.fsencode(found := Path(path).expanduser())
@@ -71,10 +71,10 @@ def expanded(path: Path | str) -> Path:
 
 
 def parsed(read: Callable[[Any], Any], text: Any) -> Any:
-    """``read(text)``: the door at which a text becomes a value.
+    """Return ``read(text)``, for any parser of texts from outside, such as ``json.loads``.
 
-    Raises ValueError, in one line, for whatever a parser raises about a text: nesting that is too
-    deep, characters that are none, a tag with the wrong value.
+    Raises ValueError, in one line, for whatever the parser raises: nesting that is too deep,
+    invalid characters, a tag with the wrong value.
     """
     try:
         return read(text)
@@ -91,11 +91,11 @@ def made(folder: Path) -> Path:
 
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
-    """A path beside ``output`` to write to; it replaces ``output`` when the block ends without an
-    error.
+    """Yield a temporary path beside ``output``, which replaces ``output`` when the block ends
+    without an error.
 
-    After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if it
-    exists but is not a file.
+    After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if
+    ``output`` exists but is not a file.
     """
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
@@ -105,14 +105,14 @@ def replacing(output: Path) -> Iterator[Path]:
         yield part
         part.replace(output)
     finally:
-        for end in ("", "-wal", "-shm"):  # SQLite writes its own files beside it
+        for end in ("", "-wal", "-shm"):  # SQLite writes further files beside its own
             with suppress(OSError):
                 part.with_name(part.name + end).unlink()
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write ``lines``, each with a line break, to ``output``: all or nothing, compressed if it ends
-    in .gz or .xz.
+    """Write ``lines``, each with a line break, to ``output``: all or nothing, compressed if the
+    name ends in .gz or .xz.
     """
     content = "".join(line + "\n" for line in lines).encode()
     with replacing(output) as part:
@@ -120,8 +120,8 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def opened(path: Path) -> TextIO:
-    """Return a text file to read: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16;
-    "-" is standard input. Bytes that are no characters become lone surrogates.
+    """Open a text file for reading: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16.
+    "-" is standard input. Bytes that cannot be decoded become lone surrogates.
     """
     data: Any = io.BufferedReader(sys.stdin.buffer if path == Path("-") else path.open("rb"))
     for magic, decompressed in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open)):
@@ -132,9 +132,9 @@ def opened(path: Path) -> TextIO:
 
 
 def source_text(path: Path) -> str:
-    """Return a Python file as Python reads it: with a byte order mark, in the encoding that it
-    declares, with any line ends; also one in UTF-16, which Python refuses. Bytes that are none of
-    its characters become U+FFFD.
+    """Return the text of a Python file, decoded as Python would: with or without a byte order mark,
+    in the declared encoding, with any line ends. UTF-16, which Python refuses, is read, too. Bytes
+    that cannot be decoded become U+FFFD.
     """
     with path.open("rb") as file:
         if file.peek(2).startswith(UTF_16):
@@ -147,9 +147,11 @@ def source_text(path: Path) -> str:
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of a JSON Lines file, compressed or not. Half a character (a lone
-    surrogate) or a byte that is not UTF-8, which nothing can write again, becomes "?", and stderr
-    says in how many lines. Raises UserError with the number of an invalid line.
+    """Yield (line number, object) for each line of a JSON Lines file, compressed or not.
+
+    A lone surrogate (half a character) or a byte that is not UTF-8 could not be written again. It
+    becomes "?", and a line on stderr says in how many lines that happened. Raises UserError with
+    the number of an invalid line.
     """
     number = 0
     replaced = []
@@ -183,16 +185,18 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def file_hash(path: Path) -> str:
-    """sha256 of a file's content."""
+    """Return the sha256 of a file's content."""
     with open(path, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
-    """sha256 over names (below ``folder``) and contents of ``files``, in their order.
+    """Return a sha256 over the names (relative to ``folder``) and contents of ``files``, in their
+    order.
 
-    ``form`` is what of each file goes in. Keys of stored answers have "content" (models) and
-    "digests" (repositories), figures have "lines" (data): none of them can change.
+    ``form`` is how a file's content enters: "content" in the keys of models' stored answers,
+    "digests" in those of repositories, "lines" in the data hash of figures. None can change,
+    because stored keys depend on it.
     """
     total = hashlib.sha256()
     for file in files:
@@ -204,5 +208,5 @@ def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
         else:
             total.update(b"%b\0%d\0" % (name, file.stat().st_size))
             with file.open("rb") as stream:
-                hashlib.file_digest(stream, lambda: total)  # goes on with it
+                hashlib.file_digest(stream, lambda: total)  # continues the running hash
     return total.hexdigest()

@@ -1,10 +1,10 @@
-"""The Python sources that Jedi, pylint and the corpora read: a pinned set, not whatever is
+"""The Python sources that Jedi, pylint and the corpora read: a pinned set, whatever else is
 installed.
 
 ``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get
-python-sources``, a part of the install, fetches them with pip and unpacks their Python files, stubs
-and metadata into one folder. Other installed packages change no answer, and compiled modules are
-seen only through their stubs, which are the same on every system.
+python-sources``, a part of the install, downloads them with pip and unpacks their Python files,
+stubs and metadata into one folder. Packages that are installed otherwise change no answer. Compiled
+modules are seen only through their stubs, which are the same on every system.
 
 ``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository
 imports.
@@ -27,10 +27,10 @@ from lookuplab.paths import file_hash, folder_hash
 
 SOURCES_NAME = "python-sources"
 PINS = paths.DATA / f"{SOURCES_NAME}.txt"
-# What is unpacked from a wheel; the metadata has versions and licences.
+# the files that are unpacked from a wheel; its metadata has versions and licences
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
 FOREIGN = {"site-packages", "dist-packages", "node_modules", "__pypackages__"}
-# The same wheels on every system: the hashes pin them.
+# the same wheels on every system, so that the pinned hashes fit
 _WHEELS = (
     "--implementation=cp",
     "--python-version=3.11.9",
@@ -39,7 +39,9 @@ _WHEELS = (
 
 
 def folder() -> Path:
-    """Return where the sources are; they are fetched if missing. Raises UserError if that fails."""
+    """Return the folder of the sources, fetching them if they are missing. Raises UserError if that
+    fails.
+    """
     if own := os.environ.get("LOOKUPLAB_SOURCES"):
         if not Path(own).is_dir():
             raise UserError(
@@ -58,8 +60,8 @@ def is_fetched() -> bool:
 
 
 def get() -> Path:
-    """Fetch and unpack the sources if they are missing: all of them, or none. Raises UserError if
-    pip fails.
+    """Fetch and unpack the sources if they are missing, all of them or none, and return their
+    folder. Raises UserError if pip fails.
     """
     place = _place()
     if place.is_dir():
@@ -85,8 +87,8 @@ def get() -> Path:
 
 
 def download(folder: Path, *wanted: str) -> str:
-    """Let pip download wheels to a folder without running them; returns what went wrong, in one
-    line.
+    """Download wheels to a folder with pip, without running their code. Return the error in one
+    line, or "".
     """
     call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     call += ["--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
@@ -98,8 +100,8 @@ def download(folder: Path, *wanted: str) -> str:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """Return what an answer depends on besides the repository and Python: the analysers' versions
-    and the sources.
+    """Return a text that names everything but the repository and Python on which an answer depends:
+    the analysers' versions and the sources.
     """
     read = file_hash(PINS)
     if os.environ.get("LOOKUPLAB_SOURCES"):
@@ -111,8 +113,9 @@ def identity(*analysers: str) -> str:
 
 
 def python_files(root: Path) -> list[Path]:
-    """Return every ``*.py`` under ``root`` that belongs to it, sorted. Links are not followed;
-    hidden folders, virtual environments, installed packages and what was built are left out.
+    """Return every ``*.py`` file under ``root`` that belongs to the repository, sorted. Links are
+    not followed. Hidden folders, virtual environments, installed packages and build output are left
+    out.
     """
     found = []
     for folder, folders, names in os.walk(root):
@@ -129,7 +132,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def search_path() -> list[str]:
-    """Return where imports are looked up: in Python's own library, then in the sources."""
+    """Return the folders where imports are looked up: Python's own library, then the sources."""
     library = Path(os.__file__).parent
     return [str(library), str(library / "lib-dynload"), str(folder())]
 
@@ -150,7 +153,7 @@ def restrict() -> None:
 
 
 def _find_spec(name: str, _package: str | None = None) -> machinery.ModuleSpec | None:
-    """Like importlib.util's for a top-level module, but ignores what this process has already
+    """Find a top-level module like importlib's find_spec, but ignore what this process has already
     imported.
     """
     return next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)

@@ -1,5 +1,5 @@
 """CloudAPIBench as a benchmark: what a model reads, and what is measured of its completion (paper,
-Sections 2 and 4.2). Table 1 needs no more; ``cloudapi.dag`` adds the documentation.
+Sections 2 and 4.2). Table 1 needs only this module; ``cloudapi.dag`` adds the documentation.
 """
 
 import math
@@ -24,14 +24,14 @@ from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
 from lookuplab.errors import check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
 
-DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
+DESIGN = "description_specification"  # adopted in Section 3.2 for all later experiments
 # Task id -> ids of the APIs whose documentation precedes the prompt.
 Documents = Mapping[str, Sequence[str]]
 
-# API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8).
-# The paper takes the minimum probability over the name's tokens; mean, product and the last token
-# are its ablation. The minimum is not normalised by length: a name of many tokens has more chances
-# to contain an uncertain one.
+# API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8). The
+# paper takes the minimum probability over the name's tokens; mean, product and the last token are
+# its ablation. The minimum is not normalised by length: a name of many tokens has more chances to
+# contain an uncertain one.
 
 AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "minimum": min,
@@ -44,13 +44,13 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
 def shown_tokens(
     completion: Completion, code: str | None = None, after: int = 0
 ) -> list[tuple[str, float, bool]]:
-    """Return the API name's tokens and up to ``after`` more: (piece, probability, whether it
-    counts), as in Figure 8.
+    """Return the tokens of the API's name and up to ``after`` more, as in Figure 8. Each is (piece,
+    probability, whether it counts for the confidence).
 
-    Empty if no API is named. A dotted name counts as a whole. A token that is only "(" does not
-    count; one that ends the name and opens the call, such as ``t(``, does. ``code`` is the part of
-    the completion that is judged: for chat models the text inside the backticks, by default the
-    whole completion.
+    The list is empty if no API is named. A dotted name counts as a whole. A token that is only "("
+    does not count; a token that ends the name and opens the call, such as ``t(``, does. ``code`` is
+    the part of the completion that is judged: for chat models the text inside the backticks, by
+    default the whole completion.
     """
     written = "".join(completion.tokens)
     code = written if code is None else code
@@ -75,14 +75,14 @@ def shown_tokens(
             if not counts and (after := after - 1) < 0:
                 break
             shown.append((piece, math.exp(logprob), counts))
-    # no end-of-text after the name
+    # drops an end-of-text token after the name
     return [token for token in shown if token[0] or token[2]]
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
-    """Return all aggregates by name, each from 0 to 1; NaN without log-probabilities.
+    """Return {aggregate: confidence}, each from 0 to 1; NaN without log-probabilities.
 
-    0 if no API is named, so any threshold above 0 triggers retrieval.
+    If no API is named, the confidence is 0, so any threshold above 0 triggers retrieval.
     """
     if completion.token_logprobs is None:
         return dict.fromkeys(AGGREGATES, math.nan)
@@ -92,13 +92,14 @@ def confidence(completion: Completion, code: str | None = None) -> dict[str, flo
 
 @dataclass
 class CloudApiBench(Benchmark[ApiTask]):
-    """CloudAPIBench, or the tasks and the index of a package: one greedy completion per task, up to
-    the first call (Section 2.3), judged by ``validity.judge_call``. Intervals are clustered by API.
+    """CloudAPIBench, or the tasks and the index of a package. There is one greedy completion per
+    task, up to the first call (Section 2.3), judged by ``validity.judge_call``. Intervals are
+    clustered by API.
 
-    documents: {task id: ids of the APIs whose documentation stands above the prompt}, in one of
-        ``ALL_DESIGNS``; None shows none. constrained (not in the paper): the invoked name must be
-        one of the client's operations (``models.constraint``). chat: Listing 1 asks for a call in
-        backticks, which are then removed; ``for_model`` sets it.
+    documents: {task id: ids of the APIs whose documentation stands above the prompt}, written in
+    ``design``, one of ``ALL_DESIGNS``; None shows no documentation. constrained (not in the paper):
+    the invoked name must be one of the client's operations (``models.constraint``). chat: Listing 1
+    asks for a call in backticks, which are then removed; ``for_model`` sets it.
     """
 
     tasks: Sequence[ApiTask]
@@ -117,8 +118,11 @@ class CloudApiBench(Benchmark[ApiTask]):
 
     @property
     def decoding(self) -> Decoding:  # type: ignore[override]
-        """Greedy, up to the first call. A chat answer opens with backticks or words, at which that
-        rule would stop at once. With documents, a prompt that is too long loses its beginning.
+        """Return how completions are generated: greedily, up to the first call.
+
+        For a chat model nothing ends the answer early: it opens with backticks or words, at which
+        the rule would stop at once. If there are documents, a prompt that is too long is truncated
+        on the left.
         """
         rule = None if self.chat else FirstCall
         cut: Literal["left"] | None = None if self.documents is None else "left"
@@ -140,9 +144,10 @@ class CloudApiBench(Benchmark[ApiTask]):
         return strip_backticks(completion.text) if self.chat else completion.text
 
     def judge(self, task: ApiTask, completion: Completion) -> dict[str, Any]:
-        """``provider``, ``frequency``; the fields of ``validity.CallJudgement``, and ``exists``:
-        the client has a method of the invoked name; the confidences ``minimum, mean, product,
-        last``; and ``prompt_tokens``, ``prompt_dropped`` and ``new_tokens``.
+        """Return the judgement of one completion: ``provider`` and ``frequency``; the fields of
+        ``validity.CallJudgement``; ``exists``, whether the client has a method of the invoked name;
+        the confidences ``minimum``, ``mean``, ``product`` and ``last``; and ``prompt_tokens``,
+        ``prompt_dropped`` and ``new_tokens``.
         """
         code = self.code(completion)
         place = task.provider, task.client, task.service
@@ -163,8 +168,6 @@ class CloudApiBench(Benchmark[ApiTask]):
 
 
 def operations(task: ApiTask, index: ApiIndex) -> tuple[str, ...]:
-    """Return the names of all API operations of the client that the task's prompt
-    creates, sorted.
-    """
+    """Return the names of all API operations of the task's client, sorted."""
     methods = index.methods(task.provider, task.client, task.service)
     return tuple(sorted(name for name, spec in methods.items() if spec.operation))

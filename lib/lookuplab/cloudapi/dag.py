@@ -1,9 +1,9 @@
-"""Documentation augmented generation: ask, look up what was invoked, ask again (paper, Section 3.1
-and Figure 4).
+"""Documentation augmented generation (DAG): generate, look up the API that was invoked, generate
+again (paper, Section 3.1 and Figure 4).
 
 In the second pass the model sees documentation and the original prompt, but not its first attempt.
-Whatever the retriever's precision, the threshold or the policy, a task is answered in one of three
-ways: without documentation (``first``), with documents that contain the target (``hit``) or with
+Whatever the retriever's precision, the threshold or the policy, a task has one of three prompts:
+without documentation (``first``), with documents that contain the target (``hit``) or with
 documents that do not (``miss``). Only these three passes are ever generated; ``cloudapi.policies``
 selects among them.
 """
@@ -24,17 +24,17 @@ from lookuplab.errors import UserError
 from lookuplab.models import Model
 from lookuplab.retrieval.rankers import Bm25, identifier_words
 
-# Look up. The index has all operations, "identified using keys prepared similarly as the queries"
-# (Section 3.1).
+# The retriever. Its index has all operations, "identified using keys prepared similarly as the
+# queries" (Section 3.1).
 
 
 def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) -> list[str]:
     """Return the terms by which an API is found: its service, the words of its client, its name and
-    the words of its name.
+    the words of its name. Entries of the index and queries are made in the same way.
 
-    Index entries and queries are made in the same way. For a query, ``place`` is the task, whose
-    prompt names service and client, and ``name`` is what the model called first (None or NaN if it
-    called nothing). Without ``service`` only the name is used, which many APIs may share.
+    For a query, ``place`` is the task, whose prompt names service and client, and ``name`` is the
+    API that the model invoked first (None or NaN if it invoked none). Without ``service`` only the
+    name is used, which many APIs may share.
     """
     terms = [place.service.lower(), *identifier_words(place.client, "joined")] if service else []
     if isinstance(name, str):
@@ -44,19 +44,21 @@ def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) 
 
 @cache
 def api_ranker(index: ApiIndex) -> Bm25:
-    """BM25 over the keys of all operations of the index."""
+    """Return BM25 over the keys of all operations of the index."""
     return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=str.split)
 
 
 @cache
 def _ranked(index: ApiIndex, terms: str, k: int) -> list[str]:
-    """Return the ids of the best k operations; many tasks and models ask for the same."""
+    """Return the ids of the best k operations for a query. Cached, because many tasks and models
+    have the same query.
+    """
     return [api for api, _ in api_ranker(index).top(terms, k)]
 
 
 class Retrieval(NamedTuple):
-    """Documents with the target (``hit``) and without it (``miss``). ``found``: (tasks,) booleans,
-    whether BM25 alone has a target among its first k.
+    """The documents to show with the target (``hit``) and without it (``miss``). ``found``:
+    (tasks,) booleans, whether BM25 itself has a target among its first k.
     """
 
     hit: Documents
@@ -71,12 +73,12 @@ def retrieved_documents(
     service: bool = True,
     index: ApiIndex | None = None,
 ) -> Retrieval:
-    """Return what a retriever of configurable precision shows (Section 3.1).
+    """Return the documents that a retriever of configurable precision shows (Section 3.1).
 
     For "x% precision@k" it returns k documents of BM25, and "the target API's documentation is
-    included x% of the time". A *hit* is the top k; if it contains no acceptable API, the API asked
-    for takes the last place. A *miss* is the top k of the APIs that are not acceptable. Any x is a
-    mixture of the two.
+    included x% of the time". A *hit* is the top k; if they contain no acceptable API, the task's
+    target replaces the last one. A *miss* is the top k of the APIs that are not acceptable. Any x
+    is a mixture of the two.
 
     ``first`` is the first pass over the same tasks; the API that it invoked is the query. Raises
     UserError if the index does not have k documents.
@@ -101,18 +103,20 @@ def retrieved_documents(
 
 
 def oracle(tasks: Sequence[ApiTask]) -> Documents:
-    """Return the API asked for and nothing else: the control that is always right (Figure 6)."""
+    """Return the documentation of each task's target and nothing else: the control that is always
+    right (Figure 6).
+    """
     return {task.id: (task.target,) for task in tasks}
 
 
 @dataclass(frozen=True)
 class Passes:
-    """What every policy with ``k`` documents selects from: frames of ``evaluate``, one row per
-    task, in the same order.
+    """The three passes from which every policy with ``k`` documents selects: frames of
+    ``evaluate``, one row per task, in the same order.
 
-    ``retrieved``: (tasks,) booleans, whether BM25 by itself has an acceptable target among its
-    first ``k``. If so, its documents are those of ``hit``, otherwise those of ``miss``: real
-    retrieval, too, is a selection among these passes.
+    ``retrieved``: (tasks,) booleans, whether BM25 itself has an acceptable target among its first
+    ``k``. If so, its documents are those of ``hit``, otherwise those of ``miss``. Real retrieval is
+    therefore a selection among these passes, too.
     """
 
     k: int
@@ -125,7 +129,7 @@ class Passes:
 def passes(
     model: Model, bench: CloudApiBench, k: int = 1, *, service: bool = True, **options: Any
 ) -> Passes:
-    """Return the first, hit and miss passes with ``k`` documents each; ``options`` are those of
+    """Return the first, hit and miss passes with ``k`` documents each. ``options`` are those of
     ``models.complete``.
 
     ``service``: whether the retriever's query names the service as well as the API that the model

@@ -1,14 +1,15 @@
-"""The call that a model is asked to write: the first one after ``client.``, and where it ends,
-found during generation.
+"""The call that a model should write: the first one after ``client.``, and how its end is found
+during generation.
 
-Chat models are told by Listing 1 to write one call in backticks; base models see only the prompt.
-
+Listing 1 tells chat models to write one call in backticks; base models see only the prompt.
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name.
-``call_extent`` keeps track of brackets, comments, line continuations and strings, and reports when
-the call is complete or has become impossible; ``FirstCall`` asks it while the completion arrives.
-It finds only the *extent* of the call; the caller must check whether its content compiles
-(``compile``). F-strings are treated as strings, as in Python 3.11: a quote of the same kind inside
-a replacement field (allowed from Python 3.12) ends the string.
+``FirstCall`` reads the completion as it arrives. It follows brackets, comments, line continuations
+and strings, and ends the answer when the call is complete or has become impossible. ``call_extent``
+applies it to a whole text.
+
+Only the *extent* of the call is found; the caller must check whether its content compiles
+(``compile``). F-strings are treated as plain strings, as in Python 3.11: a quote of the same kind
+inside a replacement field (allowed from Python 3.12) ends the string.
 """
 
 import re
@@ -18,9 +19,9 @@ from typing import ClassVar, NamedTuple
 from lookuplab.models.completions import visible
 from lookuplab.models.fences import blocks
 
-# The first two paragraphs are the paper's words. The end of the listing, an example input and its
-# expected output, is missing from our text of the paper (it repeats "As an example you will be
-# given a code input. And you should return your output as"), so the example below is ours, in the
+# The first two paragraphs are the paper's words. Our text of the paper lacks the end of the
+# listing, an example input and its expected output (it repeats "As an example you will be given a
+# code input. And you should return your output as"). The example below is therefore ours, in the
 # form of the benchmark's tasks.
 LISTING_1 = """\
 You are code completion model. You generate code starting from the end of the prompt given to \
@@ -46,11 +47,14 @@ translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode=
 """
 
 INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
-QUOTED = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")  # within words
+# code between backticks within a sentence
+QUOTED = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-# Where a reader is -> what may follow there. A group's name says where the reader then is; a part
-# of something that may go on in text that has not arrived waits for it.
-_GAP = r"(?P<wait>\\\Z)|[ \t\f]|\\\n"  # blanks and line continuations: all that may part a name
+# A finite automaton: state -> pattern of what may follow. The group that matches names the next
+# state. The group "wait" matches the start of something that may go on in text that has not
+# arrived.
+# blanks and line continuations, which may stand between the parts of a name
+_GAP = r"(?P<wait>\\\Z)|[ \t\f]|\\\n"
 _READ = {
     "before": rf"{_GAP}|(?P<name>[^\W\d])",
     "name": r"(?P<wait>\\\Z)|\w+|(?P<after>[ \t\f]|\\\n)|(?P<before>\.)|(?P<code>\()",
@@ -68,13 +72,12 @@ _NEXT = {place: re.compile(pattern, re.DOTALL) for place, pattern in _READ.items
 
 
 class CallExtent(NamedTuple):
-    """Where the first call is: ``text[start:paren]`` is its dotted name as written,
+    """The extent of the first call: ``text[start:paren]`` is its dotted name as written,
     ``text[start:end]`` the whole call.
 
-    ``end`` is None where the call is not complete. ``impossible``: no continuation could make the
-    text begin with a
-    call (a newline before ``(``, a bracket that does not match, a line break inside a plain string
-    ...).
+    ``end`` is None if the call is not complete. ``impossible`` means that no continuation can turn
+    the text into a call (a newline before ``(``, a bracket that does not match, a line break inside
+    a plain string ...).
     """
 
     start: int | None
@@ -84,14 +87,14 @@ class CallExtent(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """True when more text cannot change the answer."""
+        """Return whether more text cannot change the result."""
         return self.impossible or self.end is not None
 
 
-@lru_cache(maxsize=10_000)  # both a judgement and a confidence ask; models repeat answers
+@lru_cache(maxsize=10_000)  # judgement and confidence both need it, and models repeat answers
 def call_extent(text: str) -> CallExtent:
-    """Return the first call of a text, as far as it has arrived. What follows the end of the call
-    is ignored.
+    """Return the first call of a text, as far as it is written. Text after the end of the call is
+    ignored.
     """
     rule = FirstCall()
     rule.feed(text)
@@ -99,31 +102,34 @@ def call_extent(text: str) -> CallExtent:
 
 
 class FirstCall:
-    """The rule that ends an answer at its first call: reads text piece by piece through ``feed``
-    until that is over. ``found`` is the call so far. Each character is read once, or a few times.
+    """The rule that ends an answer at its first call. ``feed`` reads the answer piece by piece and
+    returns whether it is over; ``found`` is the call so far. Each character is read once or a few
+    times.
     """
 
-    name: ClassVar[str] = "first_call"  # in the keys of stored answers
-    # Stop strings for endpoints, which cannot apply this rule.
+    name: ClassVar[str] = "first_call"  # a part of the keys of stored answers
+    # stop strings for endpoints, which cannot apply this rule
     stop = ("\n\n", "\ndef ", "\nclass ", "\nimport ")
 
     def __init__(self) -> None:
         self.found = CallExtent(None)
         self._place = "before"
-        self._waiting = ""  # the last characters, which are to be read with what follows
-        self._read = 0  # characters before these
-        self._pending: list[str] = []  # the closing brackets still to come
-        self._returned = False  # the last character was a carriage return
+        # the last characters, which can only be read together with the next ones
+        self._waiting = ""
+        self._read = 0  # number of characters before ``_waiting``
+        self._pending: list[str] = []  # the closing brackets that are still missing
+        self._returned = False  # whether the last character was a carriage return
 
     def feed(self, piece: str) -> bool:
-        """Read more text and return whether it is ``over``."""
+        """Read more text and return whether the answer is ``over``."""
         if self.found.over or not piece:
             return self.found.over
         ends = piece.endswith("\r")
-        if self._returned and piece.startswith("\n"):  # a line break in two pieces
+        # the second half of a line break (CR LF) that was split over two pieces
+        if self._returned and piece.startswith("\n"):
             piece = " " + piece[1:]
         self._returned = ends
-        # of the same length
+        # line breaks become "\n"; the length stays the same, so that places stay valid
         text = self._waiting + piece.replace("\r\n", "\r ").replace("\r", "\n")
         at = 0
         while at < len(text) and not self.found.over:
@@ -160,7 +166,7 @@ class FirstCall:
 def strip_backticks(text: str) -> str:
     """Return the code in a chat model's answer, after any reasoning: the last fenced block
     (``fences.blocks``), else the text between backticks that enclose the answer, else the last code
-    between backticks within words.
+    between backticks within a sentence.
 
     A fence left open by the length limit extends to the end. Text with none of these is returned
     unchanged. Use this only on answers of chat models: in the output of a base model, backticks are
@@ -170,8 +176,8 @@ def strip_backticks(text: str) -> str:
 
 
 def code_span(text: str) -> tuple[int, int]:
-    """Return the start and end of the code that ``strip_backticks`` returns; the words before it
-    may contain the same call.
+    """Return the start and end of the code that ``strip_backticks`` returns. A search for the code
+    could find the same call in the words before it.
     """
     answer = visible(text)
     begin = text.rindex(answer) if answer else len(text)

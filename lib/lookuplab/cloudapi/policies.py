@@ -1,11 +1,11 @@
 """When to retrieve, and with what effect: policies, precisions, thresholds and designs as
 selections and rows (paper, Sections 3 and 4).
 
-A policy is a mask over the tasks (retrieve or not), and a retriever is a probability per task (that
-the documents contain the target). Both select among existing completions (``dag.Passes``). Nothing
+A policy is a mask over the tasks (retrieve or not). A retriever is a probability per task (that the
+documents contain the target). Both select among existing completions (``dag.Passes``), and nothing
 here runs a model, so a curve over a hundred thresholds or precisions needs no generation. Rows are
 dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by API, since up to three
-tasks ask for the same one.
+tasks have the same target.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,10 @@ from lookuplab.scoring.rates import Rate, averages, of_change, of_number, of_sha
 CLASS_ORDER = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # Section 4.3
-INTERVALS = {"percent": of_share, "points": of_change}  # by the suffix of a metric's name
-# A retriever: its precision in percent (the paper's is 50), for the exact expectation over all
-# choices of hits; or (tasks,) booleans that say for which tasks the target was found
+# kind of interval by the suffix of a metric's name
+INTERVALS = {"percent": of_share, "points": of_change}
+# A retriever. A number is its precision in percent (the paper's is 50), for the exact expectation
+# over all choices of hits. (tasks,) booleans say for which tasks the target was found
 # (``Passes.retrieved``, ``sampled_hits``).
 Hits = float | np.ndarray
 Rows = list[dict[str, Any]]
@@ -38,13 +39,16 @@ def triggered(
     policy: str,
     threshold: ArrayLike = THRESHOLD,
 ) -> np.ndarray:
-    """Return (tasks,) booleans: does the policy retrieve, given the first pass (``Passes.first``)?
+    """Return (tasks,) booleans: whether the policy retrieves, given the first pass
+    (``Passes.first``).
 
-    *base* never does, *dag* always; *dag_index_lookup* does if the invoked "API name" is not "in
-    the API index" (Section 4.1); *dag_confidence* if its confidence is below the threshold (4.2),
-    with shape (tasks, m) for m thresholds; *dag_plus_plus* if either holds (4.3); *asked*, not in
-    the paper, if the probability of *not* asking is below the threshold: 1 minus the column
-    ``asked``, the probability of the mark that a model was taught (data/mini/ASKING.md).
+    *base* never retrieves, *dag* always. *dag_index_lookup* retrieves if the invoked "API name" is
+    not "in the API index" (Section 4.1), *dag_confidence* if its confidence is below the threshold
+    (4.2), and *dag_plus_plus* if either holds (4.3). *asked*, not in the paper, is for models that
+    were taught a mark that asks for documentation (data/mini/ASKING.md): it retrieves if 1 minus
+    the mark's probability (column ``asked``) is below the threshold. For m thresholds the result is
+    (tasks, m).
+
     Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
     """
     check_choice("policy", policy, (*POLICIES, "asked"))
@@ -75,7 +79,7 @@ def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
     """
     if not 0 <= precision <= 100:
         raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
-    # exact where both are equal, unlike the formula as written
+    # in this form, exact where hit and miss are equal
     return np.asarray(miss) + precision / 100 * np.subtract(hit, miss, dtype=float)
 
 
@@ -83,9 +87,9 @@ def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarra
     """Return (tasks,) booleans: one random draw of the tasks for which the retriever finds the
     target, as the paper must have made.
 
-    ``tasks`` has the columns ``id`` and ``frequency``. Exactly ``precision`` percent of every
-    class are drawn, with halves rounded up. A seeded hash of the task orders each class, so the
-    sets are nested as the precision grows and do not depend on the order of the tasks.
+    ``tasks`` has the columns ``id`` and ``frequency``. Exactly ``precision`` percent of every class
+    are drawn, with halves rounded up. A seeded hash of the task orders each class. The sets are
+    therefore nested as the precision grows, and do not depend on the order of the tasks.
     """
     order = tasks.id.map(lambda id: stable_order(id, seed)).rank()
     classes = order.groupby(tasks.frequency)
@@ -100,8 +104,8 @@ def outcome(
     hits: Hits,
     of: Callable[[DataFrame], Series] = itemgetter("valid"),
 ) -> np.ndarray:
-    """Return (tasks,) the expected value of what ``of`` reads from a pass, by default the
-    probability of a valid invocation.
+    """Return each task's expected outcome under a policy and a retriever, (tasks,). ``of`` reads
+    the outcome from a pass; by default it is the probability of a valid invocation.
 
     ``retrieve`` is a mask from ``triggered``; several masks, (tasks, m), give (tasks, m) outcomes;
     True means always.
@@ -116,7 +120,9 @@ def outcome(
 
 
 def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
-    """Return rows of the model that made the first pass: (condition, metric) -> number."""
+    """Return one row per item of ``numbers``, (condition, metric) -> number, with the model's name
+    from ``first``.
+    """
     return [row(first.model.iloc[0], *name, number) for name, number in numbers.items()]
 
 
@@ -164,11 +170,10 @@ def class_rows(
 def policy_rows(
     passes: Passes, name: str, retrieve: ArrayLike, precision: float, seed: int = 0
 ) -> Rows:
-    """Return one policy at one precision, as in Tables 2 and 3.
+    """Return the rows of one policy at one precision, as in Tables 2 and 3.
 
     ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` one draw (the paper's
-    way),
-    ``valid_change_points`` the expectation's paired difference from the base model,
+    way), ``valid_change_points`` the expectation's paired difference from the base model,
     ``triggered_percent`` how often documentation was retrieved.
     """
     valid = outcome(passes, retrieve, precision)
@@ -183,5 +188,5 @@ def policy_rows(
 
 
 def label(threshold: float) -> str:
-    """``threshold_0.80``: how conditions name a threshold."""
+    """Return a threshold's name in conditions, such as ``threshold_0.80``."""
     return f"threshold_{threshold:.2f}"

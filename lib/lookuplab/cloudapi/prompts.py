@@ -1,5 +1,5 @@
-"""What a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13), and the
-documentation of APIs above that code, in one of five designs (Appendix B.1, Figure 15), or as
+"""The text that a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13) and,
+above it, the documentation of APIs. It has one of five designs (Appendix B.1, Figure 15), or is
 example code, which the paper does not have.
 """
 
@@ -20,7 +20,8 @@ def imports(spec: ApiSpec) -> str:
         return "import boto3\n"
     if spec.module:
         return f"from {spec.module} import {name}\nfrom consts import client_args, client_kwargs\n"
-    return f"from {place} import {name}\n" if place else f"import {name}\n"  # a module
+    # else the client is a module
+    return f"from {place} import {name}\n" if place else f"import {name}\n"
 
 
 def construction(spec: ApiSpec) -> str:
@@ -31,7 +32,9 @@ def construction(spec: ApiSpec) -> str:
 
 
 def task_prompt(spec: ApiSpec, comment: str) -> str:
-    """Imports, declarations and a comment, ending just before the API's name (Section 2.2)."""
+    """Return a task's prompt: imports, declarations and a comment, ending just before the API's
+    name (Section 2.2).
+    """
     own = spec.provider == "python"
     made = construction(spec)
     made = made and f"\n# initialize {_name(spec) if own else f'{spec.service} client'}\n{made}"
@@ -40,15 +43,15 @@ def task_prompt(spec: ApiSpec, comment: str) -> str:
 
 
 def _name(spec: ApiSpec) -> str:
-    """Return the client's name, without the module path that clients of Python packages have."""
+    """Return the client's name without the module path that clients of Python packages have."""
     return spec.client.rpartition(".")[2]
 
 
 # Documentation.
 
 DESIGNS = ("name", "description", "specification", "description_specification", "full")
-ALL_DESIGNS = (*DESIGNS, "example")  # the last is not the paper's
-# Type -> plausible values of an argument called NAME; "" is for strings and unknown types
+ALL_DESIGNS = (*DESIGNS, "example")  # the last is not in the paper
+# type -> plausible values of an argument called NAME; "" is for strings and unknown types
 VALUES = {
     "": "'NAME'|'my-NAME'|'example-NAME'",
     "integer": "1|10|100",
@@ -65,7 +68,7 @@ RULE = "=" * 36
 
 
 def invocation(name: str, arguments: Sequence[str]) -> str:
-    """Return a call, with one argument per line if there are several."""
+    """Return the source of a call, with one argument per line if there are several."""
     if len(arguments) < 2:
         return f"{name}({''.join(arguments)})"
     lines = "".join(f"    {one},\n" for one in arguments)
@@ -73,7 +76,7 @@ def invocation(name: str, arguments: Sequence[str]) -> str:
 
 
 def made_example(spec: ApiSpec) -> str:
-    """Return a call with all required arguments and no other; a hash of the API chooses
+    """Return an example call with all required arguments and no other. A hash of the API chooses
     the values.
     """
     rng = Random(spec.id)
@@ -92,10 +95,10 @@ def docstring(
     documentation: Mapping[str, str] | None = None,
     header: str = HEADER,
 ) -> str:
-    """Return the retrieved APIs as one Python docstring, in the order given.
+    """Return the documentation of the retrieved APIs as one Python docstring, in the order given.
 
-    ``documentation`` maps API ids to what ``specs.texts_of`` gives for the design. An API without
-    an example of its own has a made one.
+    ``documentation`` maps API ids to what ``specs.texts_of`` gives for the design. For an API
+    without an example there, one is made (``made_example``).
     """
     parts = []
     for spec in specs:

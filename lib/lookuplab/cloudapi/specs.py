@@ -1,7 +1,8 @@
-"""What an API is: its place, its arguments and its documentation (Appendix A.2, steps 2 and 4).
+"""The specification of an API: its place, its arguments and its documentation (Appendix A.2, steps
+2 and 4).
 
-The committed index contains every AWS operation and every Azure method as one JSON line; reading it
-needs no SDK.
+The committed index contains every AWS operation and every Azure method as one JSON line, so no SDK
+needs to be installed.
 """
 
 import lzma
@@ -20,11 +21,11 @@ from lookuplab.paths import json_lines
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
-EXAMPLES = "examples.jsonl.xz"  # beside an index: the SDK's own
+EXAMPLES = "examples.jsonl.xz"  # the SDK's own examples; the file lies beside an index
 
 
 class Parameter(NamedTuple):
-    """One argument. ``kind`` is inspect's (``KEYWORD_ONLY``, ``POSITIONAL_OR_KEYWORD``,
+    """One argument. ``kind`` is a name from inspect (``KEYWORD_ONLY``, ``POSITIONAL_OR_KEYWORD``,
     ``VAR_KEYWORD`` ...). ``required`` is 0 or 1. ``type`` is one word for the value: string,
     integer, float, boolean, list, structure, map, blob, timestamp, or "".
     """
@@ -41,16 +42,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ApiSpec:
-    """One callable of a cloud SDK's client, or of a Python package (provider ``python``, service:
-    the package).
+    """One callable of a cloud SDK's client, or of a Python package (whose provider is ``python``
+    and whose service is the package).
 
-    ``client`` is what the prompt names: the boto3 service, the Azure class, or the dotted path of a
-    package's module or class. ``module`` is where a class is imported from, empty for functions of
-    a module. In the closed binding (``validity.bind_error``), one of the ``overloads`` must bind
-    too, and the ``documented`` keywords, which only the docstring mentions, are accepted. ``flags``
-    say why an API is not sampled into the benchmark (``autofilled``,
+    ``client`` is the name in the prompt: the boto3 service, the Azure class, or the dotted path of
+    a package's module or class. ``module`` is where a class is imported from, empty for functions
+    of a module. ``flags`` say why an API is not sampled into the benchmark (``autofilled``,
     ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are
     not API operations (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
+
+    In the closed binding (``validity.bind_error``), one of the ``overloads`` must bind, too.
+    ``documented`` are keywords that only the docstring mentions; that binding accepts them.
     """
 
     provider: str
@@ -81,7 +83,9 @@ class ApiSpec:
 
 
 def from_json(row: dict[str, Any]) -> ApiSpec:
-    """Return the inverse of ``recipes.cloudapi.reading.to_json``."""
+    """Return the specification from a line of the index, the inverse of
+    ``recipes.cloudapi.reading.to_json``.
+    """
     plain: dict[str, Any] = {
         name: tuple(v) if isinstance(v, list) else v for name, v in row.items()
     }
@@ -93,7 +97,9 @@ def from_json(row: dict[str, Any]) -> ApiSpec:
 
 
 class ApiIndex:
-    """All specifications, by id and client; ``documentation`` is the file of their full texts."""
+    """All specifications, by id and by client. ``documentation`` is the file of their full
+    texts.
+    """
 
     def __init__(self, specs: Iterable[ApiSpec], documentation: Path = DOCUMENTATION):
         self.specs = tuple(specs)
@@ -108,11 +114,11 @@ class ApiIndex:
                 self._clients[spec.provider, spec.client, service][spec.name] = spec
 
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
-        """name -> specification of every method of one client.
+        """Return {name: specification} for every method of one client.
 
-        Some Azure classes (``Operations``) exist in several services. Their methods are merged
-        without ``service``, and also if ``service`` is not in the index, since others may name the
-        packages differently. Raises UserError for a client that is not in the index.
+        Some Azure classes (``Operations``) exist in several services. Their methods are merged if
+        ``service`` is None, or if it is not in the index, since others may name the packages
+        differently. Raises UserError for a client that is not in the index.
         """
         for group in (service, None):
             if methods := self._clients.get((provider, client, group)):
@@ -125,21 +131,22 @@ class ApiIndex:
 
 @cache
 def load_index(path: Path = INDEX) -> ApiIndex:
-    """Return the committed index, or another in its format. Raises UserError where there
-    is none.
+    """Return the committed index, or another one in its format. Raises UserError if there is
+    none.
     """
     return ApiIndex(_read(path, from_json), Path(path).with_name(DOCUMENTATION.name))
 
 
 @cache
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
-    """API id -> full documentation, right-truncated to 5,000 characters (Appendix B.1)."""
+    """Return {API id: full documentation}, truncated after 5,000 characters (Appendix B.1)."""
     return dict(_read(path, itemgetter("id", "documentation")))
 
 
 def texts_of(design: str, index: ApiIndex) -> dict[str, str]:
-    """API id -> its text in an augmentation design: full documentation (``full``), or the SDK's own
-    example of a call (``example``; an index need not have any). Empty for the other designs.
+    """Return {API id: text} for an augmentation design: the full documentation (``full``), or the
+    SDK's own example of a call (``example``; an index may have none). The result is empty for the
+    other designs.
     """
     if design == "full":
         return load_documentation(index.documentation)
@@ -155,8 +162,8 @@ def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
 
 @contextmanager
 def readable_file(path: Path, message: str) -> Iterator[None]:
-    """Whatever shows that a file is missing or holds something else becomes a UserError: path,
-    message and error.
+    """Turn any error that shows a missing or wrong file into a UserError: path, ``message`` and the
+    error.
     """
     try:
         yield

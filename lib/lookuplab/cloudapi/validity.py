@@ -1,16 +1,16 @@
 """Valid API invocation and the three kinds of failure (paper, Sections 2.2 and 2.3, Appendices A.3
 and A.5).
 
-A completion, read as ``client.`` + completion, is judged by its outermost first call on the client
-and by nothing after it. The text is taken literally; a completion that repeats the prompt, or that
-begins with ``client.``, calls something else.
+A completion is read as ``client.`` + completion. It is judged by its first outermost call on the
+client; later text is ignored. The text is taken literally: a completion that repeats the prompt, or
+that begins with ``client.``, calls something else.
 
-A call is valid if a stub with the API's signature accepts its arguments: only their names and
+A call is valid if a stub with the API's signature accepts its arguments. Only their names and
 positions count (Section 2.2 and Figure 3), never their values. There are two bindings: *open*
 mirrors the signature, ``**kwargs`` included; *closed* accepts only known keywords (``bind_error``).
 For AWS they are the same, because botocore rejects every positional argument and every unknown
-keyword. (For an operation without any input, it lets unknown keywords pass and drops them; the stub
-rejects them, as the documentation does.)
+keyword. (There is one exception: for an operation without any input, botocore drops unknown
+keywords. The stub rejects them, as the documentation does.)
 """
 
 import ast
@@ -27,9 +27,9 @@ from lookuplab.cloudapi.first_call import call_extent
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, Signature
 
 VALID = "valid"
-INVALID_USAGE = "invalid_usage"  # the target, called wrongly (or named and not called)
+INVALID_USAGE = "invalid_usage"  # the target, but called wrongly (or named and not called)
 INCORRECT_EXISTING = "incorrect_existing"  # another method of the prompt's client
-NONEXISTENT = "nonexistent"  # no method of the prompt's client, or nothing at all
+NONEXISTENT = "nonexistent"  # no method of the prompt's client, or no call at all
 CATEGORIES = (VALID, INVALID_USAGE, INCORRECT_EXISTING, NONEXISTENT)
 
 FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
@@ -49,8 +49,8 @@ PIPELINE_OPTIONS = frozenset(
     """.split()
 )
 
-# Required members that botocore fills in itself (idempotency tokens; the account of glacier). They
-# are required in the documentation, but the SDK accepts the call without them. Applies to
+# Required members that botocore fills in itself (idempotency tokens; the account of glacier). The
+# documentation requires them, but the SDK accepts the call without them. They apply to
 # specifications with the flag "autofilled".
 AUTOFILLED = frozenset(
     """
@@ -60,8 +60,8 @@ AUTOFILLED = frozenset(
     """.split()
 )
 
-# botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation);
-# both are accepted where the model has the first.
+# botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation). If
+# the model has the first name, both are accepted.
 ALIASES = {
     "aws/ec2": ("Filter", "Filters"),
     "aws/logs": ("from", "fromTime"),
@@ -74,12 +74,12 @@ class CallJudgement:
     """The judgement of one completion.
 
     ``call`` is the text of the first call (None if there is none, or if it never ends) and ``name``
-    what it calls;
-    ``reason`` says why a call is not valid: it does not bind, or it binds but is "not an acceptable
-    target". For a valid call it is "", or "closed: ..." if only the closed signature rejects the
-    call. ``exists_anywhere``: the name is in the API index, for any client (Section 4.1). Flags:
-    ``unresolved_splat`` (judged by the visible arguments),
-    ``unknown_target`` (no acceptable target is a method of the client, so nothing can be valid).
+    the API that it calls. ``reason`` says why a call is not valid: it does not bind, or it binds
+    but is "not an acceptable target". For a valid call it is "", or "closed: ..." if only the
+    closed signature rejects the call. ``exists_anywhere``: the name is in the API index, for any
+    client (Section 4.1). ``flags`` may have ``unresolved_splat`` (judged by the visible arguments)
+    and ``unknown_target`` (no acceptable target is a method of the client, so nothing can be
+    valid).
     """
 
     valid: bool
@@ -102,9 +102,9 @@ def judge_call(
 ) -> CallJudgement:
     """Judge a completion, the text after ``client.``.
 
-    ``targets`` are the acceptable APIs, as names or ids; one that binds suffices (Appendix A.3). A
-    name "exists" if it is a method of the prompt's ``client``; ``service`` is as in
-    ``ApiIndex.methods``, which raises UserError for a client that is not in the index.
+    ``targets`` are the acceptable APIs, as names or ids; a call that binds to one of them is valid
+    (Appendix A.3). A name "exists" if it is a method of the prompt's ``client``. ``service`` is as
+    in ``ApiIndex.methods``, which raises UserError for a client that is not in the index.
     """
     methods = index.methods(provider, client, service)
     names = {target.rsplit(".", 1)[-1] for target in targets}
@@ -145,8 +145,8 @@ def judge_call(
 
 
 def _call_and_name(candidate: str) -> tuple[str | None, str | None]:
-    """Return (text of the first complete call or None, the dotted name it calls or the first name
-    of an unfinished one).
+    """Return the text of the first complete call (or None) and its dotted name. Without a complete
+    call, the name is the first one in the text.
     """
     extent = call_extent(candidate)
     first_name = FIRST_NAME.match(candidate)
@@ -155,14 +155,15 @@ def _call_and_name(candidate: str) -> tuple[str | None, str | None]:
     if extent.end is not None:
         call = candidate[extent.start : extent.end]
         name = re.sub(r"[\s\\]+", "", candidate[extent.start : extent.paren])
-    return call, name and unicodedata.normalize("NFKC", name)  # as Python reads identifiers
+    # Python normalises identifiers in the same way
+    return call, name and unicodedata.normalize("NFKC", name)
 
 
 class CallArguments(NamedTuple):
-    """The visible arguments of one call: how many are positional, and the names of the keywords, in
-    order.
+    """The visible arguments of one call: the number of positional ones and the names of the
+    keywords, in order.
 
-    ``unresolved`` is True when a ``*args`` or ``**kwargs`` that is not written out hides further
+    ``unresolved`` is True if a ``*args`` or ``**kwargs`` that is not written out hides further
     arguments.
     """
 
@@ -175,18 +176,17 @@ def parse_call(call: str | None) -> CallArguments:
     """Return the arguments of ``call`` (``name(...)``, as the completion wrote it after
     ``client.``).
 
-    Splats that are written out count as what they hold: lists, tuples and texts; dictionaries, also
-    joined or made by ``dict``.
+    A splat that is written out counts as its elements: of a list, tuple or string, or of a
+    dictionary, also one that is merged or made by ``dict``. The text goes through ``compile`` as
+    well as ``ast.parse``, because the parser alone accepts repeated keywords.
 
-    The text goes through ``compile`` as well as ``ast.parse``, because the parser alone accepts
-    repeated keywords.
     Raises ValueError for text that Python would not run: a syntax error, a keyword given twice, a
     key that is not a name.
     """
     if call is None:
         raise ValueError("no complete call")
     try:
-        # "\(" in a generated string is no concern of ours
+        # the generated text may contain invalid escapes such as "\(", which only cause warnings
         with warnings.catch_warnings(action="ignore"):
             tree: Any = ast.parse(f"client.{call}", mode="eval")
             compile(tree, "<completion>", "eval")
@@ -206,7 +206,9 @@ def parse_call(call: str | None) -> CallArguments:
 
 
 def _elements(arguments: Sequence[ast.expr]) -> list[bool]:
-    """True for each argument, False for those that a splat hides."""
+    """Return one entry per positional argument: True, or False for a splat that hides its
+    elements.
+    """
     found = []
     for argument in arguments:
         match argument:
@@ -220,7 +222,7 @@ def _elements(arguments: Sequence[ast.expr]) -> list[bool]:
 
 
 def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
-    """Return the names of keyword arguments; None for those that a splat hides."""
+    """Return the names of keyword arguments. None stands for a splat that hides its keys."""
     found: list[Any] = []
     for argument in arguments:
         found += [argument.arg] if argument.arg else _keys(argument.value)
@@ -228,7 +230,7 @@ def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
 
 
 def _keys(mapping: ast.expr) -> dict[Any, None]:
-    """Return the keys of a mapping that is written out, else None."""
+    """Return the keys of a mapping that is written out, else {None: None}."""
     match mapping:
         case ast.Dict(keys, values):
             found: dict[Any, None] = {}
@@ -244,15 +246,15 @@ def _keys(mapping: ast.expr) -> dict[Any, None]:
 
 
 def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:
-    """None if the call binds to a stub with the signature that the SDK enforces, else the reason
-    why it does not.
+    """Return None if the call binds to a stub with the signature that the SDK enforces, else the
+    reason why it does not.
 
-    ``closed`` concerns Azure's clients: ``**kwargs`` accepts only keywords that the documentation
-    or azure-core knows, and if there are overloads, one of them must bind too.
+    ``closed`` concerns Azure's clients: ``**kwargs`` then accepts only keywords that the
+    documentation or azure-core knows, and if there are overloads, one of them must bind, too.
     """
     parameters = spec.parameters
     keywords = call.keywords
-    # a method, which is passed it already
+    # a method already receives self
     if "self" in keywords and spec.module and spec.operation:
         return "multiple values for argument 'self'"
     if "autofilled" in spec.flags:
@@ -260,7 +262,8 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
             p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters
         )
     modelled, alias = ALIASES.get(spec.id.partition(".")[0], ("", ""))
-    if modelled in {p.name for p in parameters}:  # in some models it is ``Filter``
+    # not every model of the service has this name: some have ``Filter``
+    if modelled in {p.name for p in parameters}:
         parameters = tuple(p._replace(name=alias) if p.name == modelled else p for p in parameters)
         keywords = tuple(alias if name == modelled else name for name in keywords)
         if len(set(keywords)) < len(keywords):
@@ -280,7 +283,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
 
 @lru_cache(maxsize=4096)
 def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> str | None:
-    """Return why a stub with these parameters does not accept such a call; None if it does."""
+    """Return why a stub with these parameters rejects such a call; None if it accepts it."""
     made = [
         inspect.Parameter(
             p.name,
@@ -289,7 +292,8 @@ def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> 
         )
         for p in parameters
     ]
-    stub = inspect.Signature(sorted(made, key=lambda p: p.kind))  # closed keywords come after *args
+    # keywords that only the closed binding knows come after *args
+    stub = inspect.Signature(sorted(made, key=lambda p: p.kind))
     try:
         stub.bind(*[None] * positional, **dict.fromkeys(keywords))
     except TypeError as error:

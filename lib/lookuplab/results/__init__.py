@@ -1,3 +1,3 @@
-"""What is computed from rows of numbers: artifacts, the papers' values beside them, plots, claims,
+"""Results computed from rows of numbers: artifacts, the papers' values beside them, plots, claims,
 verification.
 """

@@ -1,8 +1,7 @@
-"""A table or figure as files: the numbers (CSV), where they come from (JSON), and the picture drawn
+"""A table or figure as files: its numbers (CSV), their provenance (JSON), and the picture, drawn
 from the CSV alone.
 
-Picture and CSV are byte-identical whenever the numbers are; what changes from run to run is in the
-JSON alone.
+Equal numbers give byte-identical CSVs and pictures. Only the JSON differs from run to run.
 """
 
 import json
@@ -42,16 +41,16 @@ class Artifact:
     name: str
     profile: str = "mini"
     begun: float = field(default_factory=time.monotonic)
-    # each number quoted, as text with its n: a sentence takes those that it contains
+    # the quoted numbers, each as text with its n; ``tell`` adds the n of those in its sentence
     quoted: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        of_kernel()  # a wrong parameter ends the notebook here, before the work begins
+        of_kernel()  # raises for a wrong parameter, before the work begins
 
     @cached_property
     def place(self) -> Path:
-        """``<profile>/<paper>/<name>`` below ``$LOOKUPLAB_FIGURES``, which the runner sets; without
-        it, as in JupyterLab, below ``runs``: only the runner replaces committed figures.
+        """``<profile>/<paper>/<name>`` below ``$LOOKUPLAB_FIGURES``, which the runner sets. Without
+        it, as in JupyterLab, below ``runs``, because only the runner replaces committed figures.
         """
         return figures_of(f"{self.paper}/{self.name}") / self.profile / self.paper / self.name
 
@@ -65,18 +64,17 @@ class Artifact:
         parameters: Mapping[str, Any] | None = None,
         timed: bool = False,
     ) -> pd.DataFrame:
-        """Write ``<name>.csv`` and ``.json``; return the rows as written. Print where they are, and
-        how many of the answers that this kernel used are empty or cut off.
+        """Write ``<name>.csv`` and ``.json``, and return the rows as written. Print where the files
+        are, and how many of this kernel's answers are empty or cut off.
 
         ``frame`` has one row per number: model, condition, metric, value and, if they exist,
-        ci_low, ci_high, n,
-        clusters (the number of independent observations among the n) and paper_value; paper and
-        artifact are filled in.
-        ``models`` and ``data`` are those of ``provenance.describe``; ``parameters`` are added to
-        the notebook's own.
-        ``timed`` says that the numbers are times or speeds, which vary from run to run. Raises
-        UserError for an unknown or missing column, a duplicate row, or an interval whose ends are
-        swapped.
+        ci_low, ci_high, n, clusters (the number of independent observations among the n) and
+        paper_value. The columns paper and artifact are added. ``models`` and ``data`` are those of
+        ``provenance.describe``; ``parameters`` are added to the notebook's own. ``timed`` says that
+        the numbers are times or speeds, which vary from run to run.
+
+        Raises UserError for an unknown or missing column, a duplicate row, or an interval whose
+        ends are swapped.
         """
         from lookuplab.models.completions import unfinished
 
@@ -94,7 +92,7 @@ class Artifact:
         paths.write_lines(self.place.with_suffix(".csv"), [to_csv(table).removesuffix("\n")])
         text = json.dumps(record, indent=1, sort_keys=True)
         paths.write_lines(self.place.with_suffix(".json"), [text])
-        # `lookuplab` prints every path as seen from the checkout; others may run anywhere
+        # `lookuplab` prints paths relative to the checkout; other commands may run anywhere
         is_run = "LOOKUPLAB_FIGURES" in os.environ
         print(f"written: {provenance.relative(self.place) if is_run else self.place}.csv")
         for line in unfinished():
@@ -107,7 +105,7 @@ class Artifact:
 
     def draw(self, figure: "Figure") -> "Figure":
         """Write ``<name>.svg`` and ``.png`` without date, library name, random ids or paths of this
-        machine: equal pictures, equal files.
+        machine, so that equal pictures are equal files.
         """
         import matplotlib
         from matplotlib.text import Text
@@ -132,13 +130,12 @@ class Artifact:
         model: str = "",
         digits: int = 1,
     ) -> str:
-        """Return a saved number with its interval, to be put into a sentence: ``59.3% [48.5,
-        69.7]``.
+        """Return a saved number with its interval, for a sentence: ``59.3% [48.5, 69.7]``.
 
-        ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the
-        last model that has the number is quoted; "not measured" if none has. Raises UserError for a
-        condition or metric that no table of this artifact has, neither this one nor a committed
-        one, whatever numbers it contains (``gate_0.8``).
+        ``model`` is given as in a parameter: by folder, name on the hub or address. Without it, the
+        last model that has the number is quoted; if none has it, the text is "not measured". Raises
+        UserError for a condition or metric that neither this table nor a committed one of this
+        artifact has. Numbers within a name (``gate_0.8``) are ignored in that check.
         """
         saved = self.read()
         matches = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -161,8 +158,8 @@ class Artifact:
         return text
 
     def tell(self, text: str) -> "Markdown":
-        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it, with the n of
-        what it quotes.
+        """Write the result in words to ``<name>.txt`` (for RESULTS.md), followed by the n of the
+        quoted numbers, and show it.
 
         Addresses of models and paths of this machine are shortened, as in pictures.
         """
@@ -175,8 +172,8 @@ class Artifact:
         return Markdown(text)
 
     def _public(self, text: str) -> str:
-        """Return a text in which the parameters' models have their names in tables, and the other
-        paths those of the provenance.
+        """Return a text with the models of the parameters named as in tables, and other paths as in
+        the provenance.
         """
         given = _of_notebook() or read_record(self.place)["parameters"]
         names = {}
@@ -190,7 +187,7 @@ class Artifact:
         return text
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        required = REQUIRED if len(frame) else set()  # rows of nothing have no columns
+        required = REQUIRED if len(frame) else set()  # a frame without rows has no columns
         for name in {*frame}.difference(ARTIFACT_COLUMNS) | required.difference(frame):
             raise UserError(
                 f"{self.paper}/{self.name}: columns {', '.join(ARTIFACT_COLUMNS)}; "
@@ -209,24 +206,24 @@ class Artifact:
 
 
 def _of_notebook() -> dict[str, Any]:
-    """Return the parameters with which the runner, or else this kernel, executes this notebook."""
+    """Return this notebook's parameters, from the runner or else from this kernel."""
     parameters: dict[str, Any] = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
     return parameters or of_kernel()
 
 
 def _form(name: str) -> str:
-    """Return a condition or metric without its numbers, which parameters may set."""
+    """Return a condition or metric with its numbers, which parameters may set, replaced by 0."""
     return re.sub(r"\d+(\.\d+)?", "0", name)
 
 
 def to_csv(table: pd.DataFrame) -> str:
-    """Return the table as CSV: six significant digits (finer than the noise of any rate, coarser
-    than that of float32).
+    """Return the table as CSV. Numbers have six significant digits: finer than the noise of any
+    rate, coarser than that of float32.
 
-    ``n`` is a whole number; missing numbers are empty.
+    ``n`` is a whole number. Missing numbers are empty.
     """
     written = table.astype(object)
-    for column in NUMBERS:  # + 0.0: no "-0"
+    for column in NUMBERS:  # adding 0.0 turns -0 into 0
         form = "{:.0f}" if column in ("n", "clusters") else "{:.6g}"
         numbers = table[column]
         written[column] = ["" if pd.isna(each) else form.format(each + 0.0) for each in numbers]
@@ -243,7 +240,7 @@ def read_csv(file: Path) -> pd.DataFrame:
         raise UserError(f"{file} is not an artifact's CSV: {error}") from error
 
 
-@lru_cache(maxsize=512)  # a page reads each several times
+@lru_cache(maxsize=512)  # a page reads each file several times
 def _frame(content: bytes) -> pd.DataFrame:
     types = dict.fromkeys(ROW_KEY, str) | dict.fromkeys(NUMBERS, float)
     empty = {column: [""] for column in NUMBERS}
@@ -253,13 +250,15 @@ def _frame(content: bytes) -> pd.DataFrame:
 
 
 def read_record(place: Path) -> dict[str, Any]:
-    """Return where an artifact's numbers come from, as ``save`` wrote it."""
+    """Return the provenance of an artifact, as ``save`` wrote it."""
     record: dict[str, Any] = json.loads(place.with_suffix(".json").read_text("utf-8"))
     return record
 
 
 def _with_interval(row: Any, digits: int, unit: str = "") -> str:
-    """``59.3% [48.5, 69.7]``; a whole number without an interval has no digits."""
+    """Return a number with its interval, such as ``59.3% [48.5, 69.7]``. A whole number without an
+    interval has no decimals.
+    """
     if pd.isna(row.ci_low):
         return f"{row.value:,.{digits if row.value % 1 else 0}f}{unit}"
     value, low, high = (f"{number:,.{digits}f}" for number in (row.value, row.ci_low, row.ci_high))
@@ -268,8 +267,7 @@ def _with_interval(row: Any, digits: int, unit: str = "") -> str:
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
     """Return each row's number with its interval and n, as text for a notebook's table: ``59.3
-    [48.5,
-    69.7] n=150``. Numbers without an interval (counts, p values) are shown alone.
+    [48.5, 69.7] n=150``. Numbers without an interval (counts, p values) are shown alone.
     """
 
     def text(row: Any) -> str:
@@ -289,7 +287,8 @@ def side_by_side(
     """Return rows as text with interval and n: one line per model and condition, one column per
     metric, in the original order.
 
-    ``metrics`` selects and orders the columns. The paper's value, if there is one, follows ours.
+    ``metrics`` selects and orders the columns. The paper's value, if there is one, is shown after
+    ours.
     """
     table = pd.DataFrame(rows)
     if metrics and len(table):

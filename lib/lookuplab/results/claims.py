@@ -1,40 +1,40 @@
-"""The papers' claims (``data/paper/claims.yaml``), checked against one run's artifacts. Two
-separate questions:
+"""The papers' claims (``data/paper/claims.yaml``), checked against the artifacts of one run. There
+are two separate questions.
 
 *Direction*: is the effect there, as claimed? Each claim becomes comparisons: is one of our numbers,
-or the difference of two, on the claimed side of a bound?
+or the difference of two, on the claimed side of a bound? The verdicts are
 
-- *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the
-  opposite side;
+- *holds*: the whole 95% interval is on the claimed side;
+- *fails*: the whole interval is on the opposite side;
 - *not decided*: the interval contains the bound, or one of the artifact's rows is missing;
 - *not testable: floor*: the models are so weak at everything that they cannot show the effect
   (``Floor``);
-- *not testable: margin*: a tolerated loss is refused where it is not below the lower limit of the
-  number that could be lost, since losing all of it would not be seen. Models for which it is decide
-  nothing, if there are others;
-- *not testable: sizes*: no two models differ in nothing but a size;
+- *not testable: margin*: the claim tolerates a loss that is as large as the number itself may be
+  (the lower end of its interval), so that even losing all of it would pass. If other models pass
+  this check, only they decide;
+- *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures disagrees with its calibration on real answers
   (``Claim.instrument``);
-- *not run*: the artifact is missing;
-- two numbers are compared through the interval of their difference: the paired one if the artifact
-  has it (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage;
-  condition ``dag/low`` for the change from the base model, as in the subscripts of Table 3, or
-  ``dag_plus_plus/low - dag/low``; model
-  ``mini-large - mini-small`` for the same condition of two models), otherwise that of two
-  independent
-  estimates (``scoring.rates.difference``), which is wider;
-- a number without an interval (a count) is exact;
-- a claim holds if all its comparisons hold. One failing comparison is enough for it to fail, but
-  among k comparisons one below 2.5% occurs by chance k times as often, so the smallest p value is
-  multiplied by k (Holm's first step).
+- *not run*: the artifact is missing.
 
-*Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no
-printed value*; *too imprecise to say* if it does but its half-width is not below that number.
+Two numbers are compared through the interval of their difference. If the artifact has the paired
+difference, it is used: metric ``valid_change_points``, or ``bleu4_change`` if the metric is not a
+percentage; condition ``dag/low`` for the change from the base model, as in the subscripts of Table
+3, or ``dag_plus_plus/low - dag/low``; model ``mini-large - mini-small`` for two models under the
+same condition. Otherwise the interval is that of two independent estimates
+(``scoring.rates.difference``), which is wider. A number without an interval (a count) is exact.
 
-No fact is counted twice: a claim with the same numbers as an earlier one, or that follows from one
-that holds, is shown and not counted.
+A claim holds if all its comparisons hold. It fails if one comparison fails; but among k
+comparisons, one p value below 2.5% occurs by chance k times as often, so the smallest p value is
+multiplied by k (Holm's first step).
 
-Nothing is rendered here: ``run.report`` has the pages.
+*Size*: does our interval cover the number that the paper prints? The verdicts are *covers*,
+*smaller*, *larger* and *no printed value*, and *too imprecise to say* if it does cover that number
+but its half-width is not below it.
+
+No fact is counted twice: a claim with the same numbers as an earlier one, or one that follows from
+claims that hold, is shown but not counted. This module only judges; ``run.report`` renders the
+pages.
 """
 
 import math
@@ -72,12 +72,12 @@ DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, UNSIZED, UNCALIBRATED
 )
 SIZES = COVERS, SMALLER, LARGER, IMPRECISE = "covers", "smaller", "larger", "too imprecise to say"
 UNPRINTED = "no printed value"
-REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # of an interval, in standard errors
-ROUNDING = 1e-9  # an interval that ends exactly at the bound decides nothing
+REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of an interval, in standard errors
+ROUNDING = 1e-9  # tolerance, so that an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
-# in a model's name; Granite's end in the context length, -2k to -8k
+# the size in a model's name; Granite's names end in the context length, -2k to -8k
 _SIZE = re.compile(
     rf"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b|\b({'|'.join(MODEL_SIZES)})\b|-\d+k\b", re.IGNORECASE
 )
@@ -85,9 +85,12 @@ _SIZE = re.compile(
 
 @dataclass(frozen=True)
 class Floor:
-    """Which models of a paper are too weak for its claims about validity: in the rows of
-    ``artifact``, the lower limit of ``metric`` is ``below`` a bound at all of the ``conditions``.
-    They say nothing about the metrics that this ``concerns``; a check is no claim.
+    """The floor of a paper: which models are too weak for its claims about validity. In the rows of
+    ``artifact``, the interval of their ``metric`` begins ``below`` a bound under all of
+    the ``conditions``.
+
+    Such models say nothing about the metrics in ``concerns``. Claims whose role is ``check`` are
+    not affected.
     """
 
     artifact: str
@@ -99,16 +102,17 @@ class Floor:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and its test on the rows of ``figures/<profile>/<paper>/<artifact>.csv``.
+    """A statement of a paper, and its test on the rows of
+    ``figures/<profile>/<paper>/<artifact>.csv``.
 
-    ``place`` is the section, table or figure; ``also`` lists other places that say the same about
-    the same number;
-    ``why`` explains where the numbers of the test come from. ``role`` is a claim, a ``check`` (true
-    by construction, or in the run ``check_in``) or a ``finding`` (ours, not the paper's).
-    ``models`` says for which models it must hold: all, or the largest of every family. ``design``
-    names the rows of data/mini/DESIGN.md that speak ``for`` and ``against`` it in the mini world.
-    ``follows_from`` lists claims that together imply it. ``test`` has a ``metric``, optionally the
-    number that the paper ``printed`` outside its tables and figures, and one of:
+    ``place`` is the section, table or figure; ``also`` lists other places that make the same
+    statement about the same number. ``why`` explains where the numbers of the test come from.
+    ``role`` is a claim, a ``check`` (true by construction, or in the run ``check_in``) or a
+    ``finding`` (ours, not the paper's). ``models`` says for which models it must hold: all, or the
+    largest of every family. ``design`` names the rows of data/mini/DESIGN.md that speak ``for`` and
+    ``against`` it in the mini world. ``follows_from`` lists claims that together imply it. ``test``
+    has a ``metric``, optionally the number that the paper ``printed`` outside its tables and
+    figures, and one of:
 
     - ``descending``: conditions, each of them greater than the next + ``by`` (default 0; negative:
       a tolerated deficit); a list in the place of a condition means each of its members;
@@ -118,12 +122,12 @@ class Claim:
     - ``ranges``: {condition: [from, to]}, null for an open end; equal ends mean exactly this
       number.
 
-    ``published`` replaces ``artifact``, ``test`` and ``why`` where the claim is judged on answers
-    of real models that others published: profile ``published``, whose artifacts stand in the folder
-    ``published``. Without it, no published answer says anything about the claim.
-    ``instrument`` names the calibration of the rule that measures: the row (``artifact``,
-    ``condition``, ``metric``) of figures/published, and the value that it must reach, ``least``.
-    ``floor`` is the paper's, an entry of its own above the claims.
+    ``published`` replaces ``artifact``, ``test`` and ``why`` if the claim is also judged on answers
+    of real models that others published: profile ``published``, with artifacts in the folder
+    ``published``. Without it, no published answer says anything about the claim. ``instrument``
+    names the calibration of the rule that measures: the row (``artifact``, ``condition``,
+    ``metric``) of figures/published, and the value that it must reach, ``least``. ``floor`` belongs
+    to the paper; it is an entry of its own above the claims.
     """
 
     id: str
@@ -142,17 +146,17 @@ class Claim:
     follows_from: Sequence[str] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
     instrument: Mapping[str, Any] = field(default_factory=dict)
-    folder: str = ""  # of the artifact, if it is not the paper's
+    folder: str = ""  # the artifact's folder, if it is not the paper's
 
     @property
     def artifact_id(self) -> str:
-        """Return ``folder/name``, as in ``cloudapibench/table1_base_models``."""
+        """``folder/name``, as in ``cloudapibench/table1_base_models``."""
         return f"{self.folder or self.paper}/{self.artifact}"
 
     @cached_property
     def is_calibrated(self) -> bool:
-        """Return whether the instrument reaches the agreement that it needs. A claim without an
-        instrument needs none; without a calibration, nothing is known against the instrument.
+        """Whether the instrument reaches the agreement that it needs. True for a claim without an
+        instrument, and if the calibration has not been run: nothing is then known against it.
         """
         if not self.instrument:
             return True
@@ -164,8 +168,8 @@ class Claim:
 
 
 class _Row(NamedTuple):
-    """A row of an artifact; an interval that is missing has no end, or the number itself if it is
-    exact.
+    """A row of an artifact. If the interval is missing, its ends are infinite or, for an exact
+    number, the number itself.
     """
 
     metric: str
@@ -180,7 +184,7 @@ class _Row(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """Where a number of a metric stands in an artifact."""
+    """The place of a number in an artifact, for a given metric."""
 
     model: str
     condition: str
@@ -188,14 +192,15 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Does the number of ``first``, or its difference from that of ``second``, lie between
-    ``least`` and ``most``? And the answer: NaN while it is open, or where a row is missing.
+    """A comparison: whether the number of ``first``, or its difference from that of ``second``,
+    lies between ``least`` and ``most``. The result is NaN before the comparison, and if a row is
+    missing.
 
     Bounds of a difference are open, those of a single number closed. ``subject`` is the model, or
-    the family of sizes, concerned. ``n`` reads ``205 (124 clusters) + 267 (151 clusters)`` for two
+    the family of sizes, concerned. ``n`` is ``205 (124 clusters) + 267 (151 clusters)`` for two
     independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``p_if_false`` is
     the p value under the hypothesis that the claim is false, ``p_if_true`` that under the
-    hypothesis that it is true: one-sided, from the interval's half-width on that side.
+    hypothesis that it is true. Both are one-sided, from the interval's half-width on that side.
     """
 
     subject: str
@@ -218,7 +223,7 @@ class Comparison:
 
     @property
     def quantity(self) -> str:
-        """``high - low > 0``, ``all >= 50``"""
+        """The compared quantity in words, such as ``high - low > 0`` or ``all >= 50``."""
         if self.second:
             same_model = self.first.model == self.second.model
             names = [cell.condition if same_model else cell.model for cell in self.cells]
@@ -235,12 +240,14 @@ class Comparison:
 
     @property
     def direction(self) -> str:
-        """The verdict on the direction of this comparison alone."""
+        """The verdict on the direction, from this comparison alone."""
         return REFUSED if self.is_refused else _direction(self.p_if_false, self.p_if_true)
 
     @property
     def size(self) -> str:
-        """Whether the interval covers the paper's value, or lies below or above it."""
+        """The verdict on the size: whether the interval covers the paper's value, or lies below or
+        above it.
+        """
         if math.isnan(self.value) or math.isnan(self.paper_value):
             return UNPRINTED
         if self.high < self.paper_value:
@@ -253,13 +260,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim's comparisons on our numbers.
+    """A claim with its comparisons on our numbers.
 
     ``at_floor``: all models are too weak for the claim. ``is_run``: the artifact exists.
-    ``counted_as``: the id of the claim that has the same numbers, or those of claims that hold and
-    imply this one.
-    ``arms``: the same test on each model of ``mini/arms.csv``, trained with and without wrong
-    documentation, as far as it was asked.
+    ``counted_as``: the id of the claim that has the same numbers, or the ids of claims that hold
+    and imply this one. ``arms``: the same test on each model of ``mini/arms.csv``, trained with and
+    without wrong documentation, as far as it was run there.
     """
 
     claim: Claim
@@ -271,7 +277,7 @@ class JudgedClaim:
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
-        """The same test on the paper's own numbers, where it prints them."""
+        """The same test on the paper's own numbers, if it prints them."""
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
         comparisons = _comparisons(self.claim, _printed(self.claim.paper, self.claim.artifact))
@@ -280,7 +286,7 @@ class JudgedClaim:
     @property
     def extremes(self) -> tuple[Comparison, Comparison]:
         """The comparison that decides whether the claim holds, and the one that decides whether it
-        fails, of those whose margin is not refused.
+        fails. Comparisons with a refused margin are left out, unless all are.
         """
         among = [each for each in self.comparisons if not each.is_refused] or self.comparisons
         return (
@@ -312,8 +318,8 @@ class JudgedClaim:
 
     @property
     def numbers(self) -> frozenset[Any]:
-        """What it rests on: subject, number and interval of each comparison; empty for a check and
-        where a number is missing or exact.
+        """The numbers on which the verdict rests: subject, number and interval of each comparison.
+        Empty for a check, and if a number is missing or exact.
         """
         estimated = self.claim.role != "check" and all(c.low < c.high for c in self.comparisons)
         return frozenset((c.subject, c.value, c.low, c.high) for c in self.comparisons if estimated)
@@ -325,8 +331,8 @@ def _direction(p_if_false: float, p_if_true: float) -> str:
 
 
 def load(file: Path = FILE) -> list[Claim]:
-    """Return the claims in a YAML file; UserError with the file, the claim's position and its entry
-    if one is malformed.
+    """Return the claims in a YAML file. Raises UserError with the file, the claim's position and
+    its entry if one is malformed.
     """
     try:
         return [*_loaded(file, file.read_bytes())]
@@ -334,7 +340,7 @@ def load(file: Path = FILE) -> list[Claim]:
         raise UserError(f"cannot read {file}: {error}") from error
 
 
-@cache  # a page asks for them once for each profile
+@cache  # a page loads them once for each profile
 def _loaded(file: Path, content: bytes) -> list[Claim]:
     try:
         entries = paths.parsed(yaml.safe_load, content)
@@ -349,7 +355,7 @@ def _loaded(file: Path, content: bytes) -> list[Claim]:
                 continue
             claim = Claim(**entry, floor=floors.get(entry["paper"]))
             for each in filter(None, (claim, on_published(claim))):
-                list(inequalities(each, ["any"]))  # has all fields of its kind
+                list(inequalities(each, ["any"]))  # raises if a field is missing
             is_known = claim.models in SCOPES and claim.role in ROLES
             if claim.id in claims or not is_known or {*claim.follows_from} - claims.keys():
                 raise ValueError("its id is not its own, or its models, role or source are unknown")
@@ -377,7 +383,7 @@ def on_published(claim: Claim) -> Claim | None:
 
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); in the
-    profile of published answers, on the artifact that ``Claim.published`` names.
+    profile ``published``, on the artifact named in ``Claim.published``.
     """
     rows = cache(lambda file: _rows(read_csv(file)))
     trained = folder / "mini" / "arms.csv"
@@ -412,7 +418,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
 
 
 def weak_models(claim: Claim, folder: Path) -> set[str]:
-    """Return the models in ``folder`` that are too weak for this claim: at its floor."""
+    """Return the models in ``folder`` that are too weak for this claim: those at its floor."""
     floor = claim.floor
     if floor is None or claim.role == "check" or claim.test["metric"] not in floor.concerns:
         return set()
@@ -425,10 +431,9 @@ def weak_models(claim: Claim, folder: Path) -> set[str]:
 
 
 def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> JudgedClaim:
-    """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without
-    intervals, also work).
+    """Judge one claim on its artifact's rows. The paper's own values, without intervals, also work.
 
-    ``weak`` models, and pairs of them, do not count: only the others decide, if there are any.
+    ``weak`` models, and pairs of them, are left out if there are any others.
     """
     return _judged(claim, _rows(frame), weak)
 
@@ -440,7 +445,9 @@ def _judged(claim: Claim, rows: list[_Row], weak: Collection[str] = ()) -> Judge
 
 
 def number(value: float) -> str:
-    """Return two decimals, none for whole numbers; one digit of numbers below 0.005."""
+    """Return a number as text: two decimals, none for whole numbers, one significant digit below
+    0.005.
+    """
     if math.isnan(value):
         return "not measured"
     return f"{value:.1g}" if 0 < abs(value) < 0.005 else f"{value + 0:.2f}".removesuffix(".00")
@@ -482,8 +489,8 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
 
 
 class SizedModel(NamedTuple):
-    """``size`` is the number of weights, or 1 + the index in MODEL_SIZES; 0 for a model without
-    one.
+    """A model and its ``size``: the number of weights, or 1 + the index in MODEL_SIZES, or 0 if its
+    name has no size.
     """
 
     size: float
@@ -491,9 +498,8 @@ class SizedModel(NamedTuple):
 
 
 def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
-    """Family name -> its models, small to large, which differ only in a size (``-3B``, ``-small``).
-
-    A model without a size is its own family.
+    """Return {family: its models from small to large}. Models of a family differ only in size
+    (``-3B``, ``-small``). A model without a size is its own family.
     """
     families: dict[str, list[SizedModel]] = {}
     for model in models:
@@ -508,11 +514,11 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
 
 
 def _rows(frame: pd.DataFrame) -> list[_Row]:
-    """Return a tidy frame's rows, which are compared many times, without what pandas takes for
-    each.
+    """Return a frame's rows as tuples: they are compared many times, and pandas is slow row
+    by row.
     """
     frame = frame.reindex(columns=list(_Row._fields))
-    # a count is exact; an estimate without an interval could be anything
+    # a count is exact; an estimate without an interval could have any value
     is_exact = frame.clusters.isna()
     ends = {
         "ci_low": frame.value.where(is_exact, -inf),
@@ -532,15 +538,15 @@ def _models(rows: Iterable[_Row]) -> list[str]:
 
 
 def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
-    """Return the claim's inequalities, compared on the rows of its metric.
+    """Return the comparisons of the claim, evaluated on the rows of its metric.
 
     Models that have none of the claim's conditions (a control, say) are skipped.
     """
     metric = claim.test["metric"]
     rows = [row for row in table if row.metric == metric]
     models = _models(rows)
-    # also a model that lacks the metric, unless it is one of pairs of models: not measured must not
-    # decide the claim
+    # Include models that lack the metric, so that a number that was not measured does not decide
+    # the claim. A metric of pairs of models needs no such addition.
     if any(" - " not in model for model in models):
         single = [model for model in _models(table) if " - " not in model]
         conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}
@@ -554,10 +560,11 @@ def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
 
 
 def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
-    """Return the paired changes of an artifact, by new and old cell, and reversed by old and new.
+    """Return the paired changes of an artifact as {(new cell, old cell): change}, and reversed as
+    {(old, new): -change}.
 
-    A row names two conditions of one model, or two models under one condition. One that names
-    neither is the change from the base.
+    A row names two conditions of one model, or two models under one condition. A row that names one
+    of each is the change from the base.
     """
     changes: dict[tuple[Cell, ...], tuple[Rate, str]] = {}
     for row in rows:
@@ -586,12 +593,12 @@ def _compare(
         theirs -= printed_there
         independent = difference(ours, other), f"{n} + {other_n}"
         ours, n = changes.get(tuple(asked.cells), independent)
-        # there is nothing to lose beyond the margin
+        # a margin that allows the loss of everything tests nothing
         asked = replace(asked, is_refused=other.low <= -asked.least > 0)
     least = asked.least
     most = asked.most
     value = ours.value
-    if ours.low == ours.high or least == most:  # exact
+    if ours.low == ours.high or least == most:  # an exact number
         is_true = least < value if asked.second else least <= value <= most
         if_false = float(not is_true)
         if_true = float(is_true)
@@ -613,17 +620,18 @@ def _compare(
 
 
 def _p_value(distance: float, side: float) -> float:
-    """Return the p value of a number this far beyond a bound if the true value is not beyond it.
+    """Return the p value of a number that lies ``distance`` beyond a bound, if the true value is
+    not beyond it.
 
     ``side`` is the half-width of its 95% interval towards the bound.
     """
-    if side == 0 or math.isinf(distance):  # exact, or an open end
+    if side == 0 or math.isinf(distance):  # an exact number, or an open end
         return float(distance <= 0)
     return math.erfc(REACH * distance / side / math.sqrt(2)) / 2
 
 
 def _number(row: _Row, of: str = "") -> tuple[Rate, str, float]:
-    """Our number, its n in words, and the paper's number."""
+    """Return our number, its n in words, and the paper's number."""
     within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
     n = "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"
     return Rate(row.value, row.ci_low, row.ci_high, 0), n, row.paper_value

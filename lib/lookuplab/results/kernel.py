@@ -1,5 +1,5 @@
-"""What this kernel executes, whatever started it: the notebook's parameters and, if it is known,
-the notebook's file.
+"""The notebook that this kernel executes, whatever started it: its parameters and, if known, its
+file.
 """
 
 import ast
@@ -13,15 +13,16 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.results import provenance
 
-INJECTED = "# Parameters\n"  # how papermill begins the cell that it adds
+INJECTED = "# Parameters\n"  # the first line of the cell that papermill adds
 
 
 def of_kernel() -> dict[str, Any]:
-    """Return the parameters by name, such as ``{"models": ["mini-small"], "limit": 0}``, those of
-    the injected cell checked; {} outside a kernel and before the parameters cell has run.
+    """Return the notebook's parameters, such as ``{"models": ["mini-small"], "limit": 0}``, after
+    checking those that papermill injected. Outside a kernel, and before the parameters cell has
+    run, return {}.
 
     Papermill puts its values into a cell after the notebook's own, and only warns of names that the
-    notebook lacks. Where the notebook has a list, a single value becomes a list of one, in the
+    notebook lacks. If the notebook has a list, a single value becomes a list of one, in the
     notebook, too. Raises UserError for a name that the notebook does not declare, and for a value
     of another type.
     """
@@ -37,7 +38,8 @@ def of_kernel() -> dict[str, Any]:
             for name, value in values.items():
                 check_choice("the notebook's parameter", name, declared)
                 found[name] = _fitted(name, declared[name], value)
-                if shell.user_ns.get(name) == value:  # the notebook has not changed it since
+                # only if the notebook has not changed it since
+                if shell.user_ns.get(name) == value:
                     shell.user_ns[name] = found[name]
         elif values and "profile" in values:
             declared, found = values, dict(values)
@@ -45,7 +47,9 @@ def of_kernel() -> dict[str, Any]:
 
 
 def _assigned(source: str) -> dict[str, Any] | None:
-    """Name -> value of a cell that only assigns plain values to names; None for any other cell."""
+    """Return {name: value} of a cell that only assigns plain values to names; None for any other
+    cell.
+    """
     values = {}
     try:
         for statement in ast.parse(source).body:
@@ -60,8 +64,8 @@ def _assigned(source: str) -> dict[str, Any] | None:
 
 
 def _fitted(name: str, declared: Any, value: Any) -> Any:
-    """Return the value with the type of the declared one: an int fits a float, and a list's items
-    must fit its first item.
+    """Return ``value`` if it fits the type of the ``declared`` value. An int fits a float. A list's
+    items must fit its first item.
     """
     if isinstance(declared, list):
         items = value if isinstance(value, list | tuple) else [value]
@@ -75,9 +79,11 @@ def _fitted(name: str, declared: Any, value: Any) -> Any:
 
 
 def figures_of(artifact: str) -> Path:
-    """Return the folder below which this kernel writes an artifact, ``paper/name``: the runner's
-    ``$LOOKUPLAB_FIGURES``, else ``runs/figures``, or ``runs/copies/NAME`` if the command or session
-    that started the kernel names only other notebooks than the original, such as ``out.ipynb``.
+    """Return the folder below which this kernel writes an artifact, ``paper/name``.
+
+    It is the runner's ``$LOOKUPLAB_FIGURES``, else ``runs/figures``. For a copy of the notebook,
+    such as ``out.ipynb``, it is ``runs/copies/NAME``: then the command or session that started the
+    kernel names only other notebooks than the original.
     """
     if folder := os.environ.get("LOOKUPLAB_FIGURES"):
         return Path(folder)
@@ -94,8 +100,8 @@ def figures_of(artifact: str) -> Path:
 
 
 def original(artifact: str, files: Collection[Path]) -> Path:
-    """Return which of the notebooks that save an artifact is no copy: one of the kit that git
-    knows, that is named after it, or that has the shortest name.
+    """Return the original among notebooks that save the same artifact. It lies in the kit's folder,
+    is tracked by git, is named after the artifact, or has the shortest name, in this order.
     """
     known = provenance.git("ls-files", "--", "notebooks") if len(files) > 1 else ""
 
@@ -108,8 +114,8 @@ def original(artifact: str, files: Collection[Path]) -> Path:
 
 
 def _notebooks() -> list[Path]:
-    """Return the notebooks that papermill's or Jupyter's command, or else JupyterLab's session,
-    names.
+    """Return the notebook files named by the papermill or Jupyter command, and by JupyterLab's
+    session.
     """
     if "ipykernel" not in sys.modules:
         return []
@@ -118,7 +124,7 @@ def _notebooks() -> list[Path]:
     try:
         starter = psutil.Process().parent()
         named, folder = (starter.cmdline(), starter.cwd()) if starter else ([], "")
-    except psutil.Error:  # it has ended, or is another user's
+    except psutil.Error:  # it has ended, or belongs to another user
         named, folder = [], ""
     named.append(os.environ.get("JPY_SESSION_NAME", ""))
     files = (Path(folder, name) for name in named if name.endswith(".ipynb"))

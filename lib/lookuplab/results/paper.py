@@ -1,5 +1,5 @@
-"""What the papers report, number by number: the CSVs of ``data/paper`` (its README says what is
-left out).
+"""The numbers that the papers report: the CSVs of ``data/paper`` (its README says what is left
+out).
 
 Values are as printed (percent stays percent). A number that the paper shows only in a picture is
 left out, never guessed.
@@ -19,7 +19,7 @@ REPORTED_COLUMNS = [*ROW_KEY, "value", "n", "place", "note"]
 
 
 def titles() -> dict[str, str]:
-    """Return each paper's folder and title: the references of CITATION.cff, by their
+    """Return {paper's folder: title}, from the references of CITATION.cff; the folder is their
     ``abbreviation`` in lower case.
     """
     cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text("utf-8"))["references"]
@@ -27,8 +27,8 @@ def titles() -> dict[str, str]:
 
 
 def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
-    """Return every number that a paper, or one of its artifacts (table, figure, ``stated_values``),
-    reports.
+    """Return every number that a paper reports, or only those of one artifact (table, figure,
+    ``stated_values``).
 
     ``n`` may be NaN. Raises UserError for an unknown paper or artifact.
     """
@@ -42,16 +42,16 @@ def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
 def attach(
     frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str
 ) -> pd.DataFrame:
-    """Return a copy of a tidy frame with ``paper_value`` filled where the paper reports the same
-    quantity, NaN elsewhere.
+    """Return a copy of a frame with ``paper_value`` filled if the paper reports the same quantity,
+    else NaN.
 
     The columns ``paper`` and ``artifact`` are required; ``paper=..., artifact=...`` sets them in a
     frame that lacks them. ``roles`` maps our model names to the paper's ({"mini-small":
-    "StarCoder2-3B"}): the comparison is then between models at the same place in a family of sizes,
-    not between equal models. A model without a role is looked up under its own name. Raises
-    UserError for a role that the paper does not have.
+    "StarCoder2-3B"}): models at the same place in a family of sizes are then compared, not equal
+    models. A model without a role is looked up under its own name. Raises UserError for a role that
+    the paper does not have.
     """
-    if frame.empty:  # rows of nothing have no columns
+    if frame.empty:  # a frame without rows has no columns
         frame = frame.reindex(columns=list(ARTIFACT_COLUMNS))
     frame = frame.assign(**artifact)
     roles = dict(roles or {})
@@ -64,7 +64,7 @@ def attach(
 
 
 def unknown_roles(roles: Mapping[str, str], papers: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each of the ``roles`` of ``attach`` that is no model of these papers."""
+    """Yield a line for each role of ``attach`` that is not a model of these papers."""
     for ours, theirs in roles.items():
         models = set(_reported().loc[_reported().paper.isin(papers), "model"])
         if theirs not in models:

@@ -1,10 +1,10 @@
-"""Figures in a common style. Each function draws tidy rows (``value``, ``ci_low``, ``ci_high``,
-``paper_value``).
+"""Figures in a common style. Each function draws rows of an artifact (``value``, ``ci_low``,
+``ci_high``, ``paper_value``).
 
 Bars, dots and lines are our values with 95% intervals; a hollow diamond is the paper's value of the
 same quantity. Frequency classes, model sizes, providers and failure categories have fixed colours.
-The same rows give the same picture. Figures are returned closed, so that a notebook shows each of
-them once.
+The same rows give the same picture. Figures are returned closed, because a notebook would otherwise
+show each of them twice.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from lookuplab.errors import UserError, check_choice
 from lookuplab.results.artifact import NUMBERS
 
-WIDTH, HEIGHT = 6.5, 3.5  # inches: the text width of a page, where letters keep their size
+# inches; the text width of a page, so that letters keep their size in print
+WIDTH, HEIGHT = 6.5, 3.5
 STYLE = Path(__file__).with_name("pictures.mplstyle")
 DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"
 # Distinguishable in greyscale and by colour-blind readers, within a group and together with "all".
@@ -64,8 +65,8 @@ DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2, "markerfacecolor": 
 
 
 def looks(names: Iterable[str]) -> dict[str, Style]:
-    """Return a marker for each name, and the fixed colour of each class, size (``mini-small``),
-    provider or category; else the next in the palette.
+    """Return {name: style} with a marker for each name. Its colour is the fixed one of its class,
+    size (``mini-small``), provider or category, else the next in the palette.
     """
     others = cycle(OTHERS)
     markers = cycle("os^vPX")
@@ -77,8 +78,8 @@ def looks(names: Iterable[str]) -> dict[str, Style]:
 
 
 def with_roles(rows: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows, with the paper's model after ours if its values are drawn too: ``mini-large
-    ◇ StarCoder2-15B``.
+    """Return the rows, with the paper's model added to our model's name if the paper's values are
+    drawn, too: ``mini-large ◇ StarCoder2-15B``.
     """
     beside = set(rows.model[rows.paper_value.notna()]) & roles.keys()
     return rows.replace({"model": {name: f"{name} ◇\u00a0{roles[name]}" for name in beside}})
@@ -95,11 +96,11 @@ def grouped_bars(
     ylabel: str = "",
     top: float | None = 100,
 ) -> Figure:
-    """Return one group of bars per value of ``groups``, one bar per value of ``bars`` (columns),
-    e.g. Table 1.
+    """Draw one group of bars per value of the column ``groups``, and in it one bar per value of the
+    column ``bars``, e.g. Table 1.
 
-    ``order`` selects and orders the bars; ``top`` is the upper end of the axis, None for automatic:
-    then each bar bears its value.
+    ``order`` selects and orders the bars. ``top`` is the upper end of the axis. None means
+    automatic, and each bar then shows its value.
     """
     rows = _rows(frame, metric)
     names = list(rows[groups].unique())
@@ -134,7 +135,7 @@ def dots_with_intervals(
     title: str = "",
     xlabel: str = "",
 ) -> Figure:
-    """Policies from top to bottom, a dot with its interval per class: Tables 2 and 3 at a glance.
+    """Draw policies from top to bottom, a dot with its interval per class, e.g. Tables 2 and 3.
 
     Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies and, as
     {policy: label}, also names them; ``classes`` selects and orders the classes; ``panels`` is a
@@ -182,8 +183,8 @@ def curves(
     xlabel: str = "",
     ylabel: str = "",
 ) -> Figure:
-    """Return a value against a quantity that was varied, one line per class: Figures 7a, 7b and 9b,
-    risk against coverage.
+    """Draw a value against a quantity that was varied, one line per class, e.g. Figures 7a, 7b and
+    9b, or risk against coverage.
 
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
@@ -210,9 +211,9 @@ def curves(
             axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.15, lw=0)
             every = max(1, len(ours) // 8)  # more markers would hide the line
             axes.plot(ours["at"], ours.value, **look, markersize=5, markevery=every)
-            for level in of_line.value[is_base]:  # its marker at the right end
+            for level in of_line.value[is_base]:  # markevery=[1] puts the marker at the right end
                 axes.axhline(level, **look, **DASHES, markevery=[1], clip_on=False, zorder=1.5)
-            # several diamonds may share an x: the line's marker is within
+            # several diamonds may share an x, so each contains its line's marker
             diamond = PAPER_STYLE | {"markeredgecolor": colour, "markersize": 9}
             axes.plot(ours["at"], ours.paper_value, **diamond, zorder=5)
             axes.plot(ours["at"], ours.paper_value, **look, ls="none", markersize=3.5, zorder=6)
@@ -225,11 +226,11 @@ def curves(
 
 
 def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
-    """Figure 9a: for each model, how often it is right at each confidence; the diagonal is perfect
-    calibration.
+    """Draw Figure 9a: for each model, how often it is right at each confidence. The diagonal is
+    perfect calibration.
 
     Conditions are ``bin_<number>``: the metric ``confidence`` is the bin's mean (0 to 1),
-    ``correct_percent`` its share of right answers, as returned by
+    ``correct_percent`` its percentage of right answers, as returned by
     ``scoring.calibration.reliability_rows``.
     """
     rows = _rows(frame, "correct_percent")
@@ -264,8 +265,8 @@ def _panels(
     ylabel: str,
     height: float = HEIGHT,
 ) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """Return one panel per value of ``column`` with its rows, at most three side by side, all on
-    the same axes.
+    """Return a figure with one panel per value of ``column``, and each panel with its rows. At most
+    three are side by side; all share their axes.
     """
     cells = dict(list(rows.groupby(column, sort=False))) if column else {"": rows}
     lines = -(-len(cells) // 3)
@@ -296,7 +297,7 @@ def _panels(
 
 
 def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the rows of a metric, with all NUMBERS and, from conditions ``<head>/<class>``,
+    """Return the rows of a metric, with all NUMBERS; conditions ``<head>/<class>`` give the columns
     ``head`` and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
@@ -311,7 +312,9 @@ def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _whiskers(rows: pd.DataFrame) -> NDArray[np.float64]:
-    """Distances down and up, (2, rows); NaN, which draws nothing, if there is no interval."""
+    """Return the interval's distances down and up, (2, rows). NaN, if there is no interval, draws
+    nothing.
+    """
     distances = [rows.value - rows.ci_low, rows.ci_high - rows.value]
     return np.array(distances, dtype=float).clip(min=0)
 
@@ -323,9 +326,9 @@ def _draw_keys(
     rows: pd.DataFrame,
     interval: Style = INTERVAL,
 ) -> None:
-    """The title and, below it, one legend of {label: style} for all panels.
+    """Draw the title and, below it, one legend of {label: style} for all panels.
 
-    It includes the interval's style and the paper's mark if a row has one.
+    The legend also explains intervals and the paper's mark if a row has them.
     """
     styles = dict(keys)
     if rows.ci_low.notna().any():
@@ -347,7 +350,7 @@ def _draw_keys(
 
 
 def _draw_marks(axes: Axes, marks: Mapping[str, Mark] | None) -> dict[str, Style]:
-    """Draw places on the x axis: a line each, or a grey span; returns their styles, by label."""
+    """Draw marks on the x axis, each as a line or a grey span, and return {label: style}."""
     keys: dict[str, Style] = {}
     dashes = cycle([":", "-.", (0, (6, 2))])
     for label, place in (marks or {}).items():
@@ -367,9 +370,9 @@ def _wrapped(text: str, width: int) -> str:
 def _keys(
     rows: pd.DataFrame, column: str, palette: Mapping[str, Style], title: str, **style: Any
 ) -> tuple[dict[str, Style], str]:
-    """Return a legend of names, {label: style}, and the title above it, with what the names are.
+    """Return a legend, {label: style}, and its title, which says what the names are.
 
-    A label is the name and the n of its rows; if all names share one n, it is below the title.
+    A label is the name and the n of its rows. If all names share one n, it is below the title.
     """
     told = {}
     for name in palette:

@@ -1,4 +1,4 @@
-"""Where a number comes from: code, packages, models, data, machine."""
+"""The provenance of a number: code, packages, models, data, machine."""
 
 import hashlib
 import importlib.metadata
@@ -17,15 +17,15 @@ from lookuplab.errors import UserError
 from lookuplab.paths import file_hash, folder_hash
 from lookuplab.work.resources import processors
 
-# The packages whose versions can change a number.
+# the packages whose versions can change a number
 RECORDED_PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy
 scikit-learn statsmodels rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso
 pylint astroid tree-sitter tree-sitter-python rapidfuzz""".split()
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Everything except the run itself. ``models`` have an ``identity`` (or are one); ``data`` are
-    files or folders.
+    """Return the provenance, except what concerns the run itself. ``models`` are objects with an
+    ``identity``, or identities; ``data`` are files or folders.
     """
     sources = paths.DATA / "python-sources.txt"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
@@ -33,7 +33,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
     for path in data:
         name = public(path)
         found = content_hash(paths.located(path))
-        # another folder may have a file of that name
+        # another folder may have a file of the same name
         hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
     return {
         "git": {
@@ -68,8 +68,8 @@ def package_versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Architecture, model and vector extension: equal runs on machines with equal texts give equal
-    numbers.
+    """Return architecture, model and vector extension of the processor. Machines with equal texts
+    give equal numbers.
     """
     # Linux reports the model and its flags, other systems at most the model
     info = Path("/proc/cpuinfo")
@@ -84,7 +84,7 @@ def processor() -> str:
 
 
 def threads() -> int:
-    """Return the threads that torch uses, or would use if the run had imported it."""
+    """Return the number of threads that torch uses, or would use if the run had imported it."""
     if torch := sys.modules.get("torch"):
         return int(torch.get_num_threads())
     return int(os.environ.get("OMP_NUM_THREADS", processors()))
@@ -101,10 +101,8 @@ def device() -> str:
 
 
 def content_hash(path: Path, pattern: str = "*") -> str:
-    """sha256 of a file, or of the names and content of a folder's files that match a pattern,
-    sorted.
-
-    Raises UserError if it is missing.
+    """Return the sha256 of a file, or of the names and contents of a folder's files that match a
+    pattern, sorted. Raises UserError if the path is missing.
     """
     path = paths.ROOT / path
     if path.is_file():
@@ -117,7 +115,7 @@ def content_hash(path: Path, pattern: str = "*") -> str:
 
 def library_hash() -> str:
     """Return a hash of all code that notebooks import: the library's, the recipes' in
-    ``data/recipes``, and their own package's.
+    ``data/recipes``, and that of the notebooks' own package.
     """
     folders = Path(__file__).parents[1], paths.DATA / "recipes", paths.NOTEBOOKS
     hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
@@ -125,13 +123,16 @@ def library_hash() -> str:
 
 
 def relative(value: Any) -> Any:
-    """Make paths inside the checkout relative to it, also those in lists and mappings."""
+    """Return a value with paths inside the checkout made relative to it, also in lists and
+    mappings.
+    """
     return _each_text(value, lambda text: text.removeprefix(f"{paths.ROOT}{os.sep}"))
 
 
 def public(value: Any) -> Any:
-    """Return the same for what is published: of a path outside the checkout only the last part is
-    left (two of ``FOLDER/*``), which tells nothing of this machine.
+    """Return a value with its paths fit for publication. Paths inside the checkout become relative
+    to it. Of a path outside only the last part is left (two parts of ``FOLDER/*``), which reveals
+    nothing about this machine.
     """
     return _each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
 

@@ -2,9 +2,9 @@
 must be equal.
 
 On a different processor, or with a different number of threads, the last bits of floating-point
-numbers differ. There, numbers may differ by ``RELATIVE`` or ``ABSOLUTE``, and by more only where a
-near tie (``models.complete``) changed a model's answer; that answer is then listed. Pictures are
-compared only on the same type of processor.
+numbers differ. Numbers may then differ by ``RELATIVE`` or ``ABSOLUTE``. They may differ by more
+only if a near tie (``models.complete``) changed a model's answer; that answer is then listed.
+Pictures are compared only on the same type of processor.
 """
 
 import csv
@@ -25,22 +25,24 @@ from lookuplab.errors import UserError
 from lookuplab.results.artifact import ROW_KEY
 from lookuplab.results.provenance import relative
 
-ANSWERS_FILE = "answers.csv.gz"  # the answers behind the figures, which a run keeps beside them
-# CSVs hold six digits, and noise reaches the fifth; one task in 10,000 changes more
+ANSWERS_FILE = "answers.csv.gz"  # the log of the answers behind the figures, in the figures' folder
+# CSVs have six digits, and noise reaches the fifth; one changed task in 10,000 has a larger effect
 RELATIVE = 1e-4
-# reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more
+# two confidences in another order move AUROC and ECE by less; one changed task in 10,000 by more
 ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 NOT_RERUN = "on demand, not run again"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RERUN, PROCESSORS
-_USE = ["notebook", "model", "prompt", "sample"]  # identify an answer in the log
+_USE = ["notebook", "model", "prompt", "sample"]  # these columns identify an answer in the log
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
 
 
 class Differences:
-    """Lines of text by outcome, and counts of equal numbers, artifacts, pictures and answers."""
+    """The result of a comparison: lines of text by outcome, and counts of equal numbers, artifacts,
+    pictures and answers.
+    """
 
     def __init__(self) -> None:
         self.texts: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
@@ -50,14 +52,16 @@ class Differences:
         self.texts[DIFFERENT].append(line)
 
     def compare_names(self, old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-        """List what one side lacks; return the names that both have."""
+        """Report the names that only one side has, and return the names that both have."""
         for name in sorted(old.keys() ^ new.keys()):
             there, here = ("there", "missing") if name in old else ("missing", "there")
             self.differs(f"{name}: {there} -> {here}")
         return sorted(old.keys() & new.keys())
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Return whether both records have the same processor and threads, on which sums depend."""
+        """Return whether both records have the same processor and number of threads, on which sums
+        depend.
+        """
         before, after = (
             f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)
         )
@@ -69,12 +73,12 @@ class Differences:
     def compare_answers(
         self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool
     ) -> dict[str, set[str]]:
-        """Compare two logs of answers; return the notebooks in which a near tie changed an answer,
+        """Compare two logs of answers. Return the notebooks in which a near tie changed an answer,
         each with those of its models whose answers are all unchanged.
 
-        Near ties explain the changes of a prompt if at least one question asked on both sides has a
-        changed answer and all such answers were near ties: a question asked on one side only was
-        derived from one of these answers.
+        Near ties explain the changes of a prompt if at least one question on both sides has a
+        changed answer, and all such answers were near ties. A question on one side only was derived
+        from one of these answers.
         """
         sides = pd.concat([old, new])
         on_one_side = sides.drop_duplicates([*_USE, "question", "answer"], keep=False)
@@ -82,7 +86,7 @@ class Differences:
         changed = defaultdict(set)
         for (notebook, model, prompt, sample), group in on_one_side.groupby(_USE):
             by_question = group.groupby("question").margin
-            margins = by_question.max()[by_question.size() == 2]  # it was asked on both sides
+            margins = by_question.max()[by_question.size() == 2]  # the questions on both sides
             line = f"{notebook} | {model} | {prompt} | sample {sample}: another answer"
             if is_exact or margins.empty or (margins == "").any():
                 self.differs(line)
@@ -101,9 +105,9 @@ class Differences:
     ) -> None:
         """Compare an artifact row by row.
 
-        ``is_exact`` (no tolerance) is None for a timed artifact, whose rows must only exist.
-        ``steady`` are the models whose answers are all unchanged; None if no near tie changed an
-        answer of this notebook.
+        ``is_exact`` means no tolerance; None is for a timed artifact, of which only the rows' names
+        are compared. ``steady`` are the models whose answers are all unchanged; None if no near tie
+        changed an answer of this notebook.
         """
         before, after = (_rows(name, side) for side in (old, new))
         differing = len(self.texts[DIFFERENT])
@@ -129,8 +133,8 @@ class Differences:
         return bool(self.texts[DIFFERENT])
 
     def lines(self) -> list[str]:
-        """Return what to print: all differences, the processors, and, in the last line,
-        the counts.
+        """Return the lines to print: all differences, the processors, and, in the last line, the
+        counts.
         """
         count = {outcome: len(lines) for outcome, lines in self.texts.items()}
         failed = "FAILED: " if self.failed else ""
@@ -175,7 +179,7 @@ def fresh(folder: Path) -> dict[str, bytes]:
 
 
 def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
-    """Return the rows of such a file, all as text: model, prompt, sample, question, answer and
+    """Return the rows of a log of answers, all as text: model, prompt, sample, question, answer and
     margin (as ``models.completions`` logs them), and the notebook.
     """
     return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
@@ -187,13 +191,12 @@ def compare(
     makers: Mapping[str, str],
     on_demand: Collection[str] | None = None,
 ) -> Differences:
-    """Compare all files of both sides, or, without ``on_demand``, those of the artifacts that have
-    a maker.
+    """Compare all files of both sides. With ``on_demand`` None, only artifacts in ``makers`` and
+    the log of answers are compared.
 
-    An artifact ``on_demand`` may be the committed one: a run of everything leaves it out.
-
-    A paper without committed files is taken to be the user's own and ignored; UserError if nothing
-    is left to compare. ``makers`` gives the notebook of each artifact.
+    ``makers`` maps each artifact to its notebook. An artifact ``on_demand`` may still be the
+    committed one, because a run of everything does not rerun it. A paper without committed files is taken to be the
+    user's own and ignored. Raises UserError if nothing is left to compare.
     """
     papers = {file.split("/")[0] for file in old}
 
@@ -212,7 +215,8 @@ def compare(
         if file.endswith(".json"):
             name = file.removesuffix(".json")
             records = [json.loads(side[file]) for side in (old, new)]
-            is_old = old[file] == new[file]  # it contains the run's wall time
+            # equal even in the run's wall time, so it is the committed file
+            is_old = old[file] == new[file]
             if any(record.get("timed") for record in records):
                 result.texts[TIMED].append(name)
                 continue
@@ -244,7 +248,7 @@ def compare(
 
 
 def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
-    """Return the rows of an artifact as text, by what they are numbers of."""
+    """Return the rows of an artifact as text, by artifact, model, condition and metric."""
     rows = csv.DictReader(io.StringIO(files[f"{name}.csv"].decode()))
     return {" | ".join([name, *(row[column] for column in ROW_KEY[2:])]): row for row in rows}
 
@@ -255,5 +259,7 @@ def _is_near(column: str, old: str, new: str) -> bool:
 
 
 def _family(model: str) -> str:
-    """Return what ToolGen's rows name: mini-gpt of mini-gpt-base and mini-gpt-toolgen."""
+    """Return the family's name, as ToolGen's rows have it: mini-gpt for mini-gpt-base and
+    mini-gpt-toolgen.
+    """
     return model.rpartition("-")[0]

@@ -1,1 +1,1 @@
-"""Finding the documents for a query: rankers, and measures of ranking quality."""
+"""Retrieval of the documents for a query: rankers, and measures of ranking quality."""

@@ -1,9 +1,9 @@
-"""How good rankings are: one value per query, so that the caller can average and compare query by
-query.
+"""Measures of ranking quality. Each returns one value per query, so that the caller can average, or
+compare query by query.
 
-Documents with equal scores have no order. Each measure is its expected value over all their orders
-(McSherry and Najork 2008, "Computing information retrieval performance measures efficiently in the
-presence of tied scores"), never that of their ids or of a file.
+Documents with equal scores have no order. Each measure is its expected value over all orders of the
+ties (McSherry and Najork 2008, "Computing information retrieval performance measures efficiently in
+the presence of tied scores"), so it depends neither on document ids nor on the order in a file.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,10 +16,11 @@ Floats = NDArray[Any]
 
 
 class Places(NamedTuple):
-    """Where the relevant documents of n queries stand in rankings of depth k.
+    """The ranks of the relevant documents of n queries, in rankings of depth k.
 
-    each: (n, k) the probability that the document at a rank is relevant. first: (n, k) that it is
-    the first relevant one. relevant: (n,) the number of relevant documents, at least 1.
+    each: (n, k) the probability that the document at a rank is relevant. first: (n, k) the
+    probability that it is the first relevant one. relevant: (n,) the number of relevant documents,
+    at least 1.
     """
 
     each: Floats
@@ -28,13 +29,15 @@ class Places(NamedTuple):
 
     @property
     def undecided(self) -> Floats:
-        """Whether ties decide what the ranking is worth, (n,) booleans."""
+        """Return (n,) booleans: whether ties affect the query's ranking."""
         decided = np.isin(self.each, (0, 1))
         undecided: Floats = ~np.all(decided, axis=1)
         return undecided
 
     def tell(self, name: str) -> None:
-        """Print for how many queries the ranker ``name`` leaves it to ties, if there are any."""
+        """Print for how many queries ties affect the ranking of the ranker ``name``, if there are
+        any.
+        """
         if count := self.undecided.sum():
             print(
                 f"{name}: {count} of {len(self.relevant)} queries undecided: equal scores, so the "
@@ -43,10 +46,11 @@ class Places(NamedTuple):
 
 
 def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places:
-    """Return the places of the relevant documents of each query from (scores, indices, number).
+    """Return the ranks of the relevant documents. ``lines`` has (scores, indices, number) per
+    query.
 
-    scores: of all documents, (m,) floats, higher is better; those of -inf are not ranked. indices:
-    of the relevant documents. number: how many relevant documents there are.
+    scores: (m,) floats for all documents, higher is better; a document with -inf is not ranked.
+    indices: those of the relevant documents. number: how many relevant documents exist.
     """
     each, first, numbers = [], [], []
     for scores, relevant, number in lines:
@@ -54,7 +58,7 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
         least = np.partition(scores, -depth)[-depth] if depth else np.inf
         values, sizes = np.unique(
             -scores[scores >= least], return_counts=True
-        )  # the ties, in order
+        )  # the groups of equal scores, best first
         mine = -scores[relevant]
         hits = np.bincount(np.searchsorted(values, mine[mine <= -least]), minlength=len(values))
         each.append(np.zeros(k))
@@ -74,8 +78,8 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
 def listed(
     rankings: Mapping[str, Sequence[str]], relevant: Mapping[str, Collection[str]], k: int
 ) -> Places:
-    """Return the places in rankings without ties: query id -> document ids, best first, no
-    duplicates.
+    """Return the ranks of the relevant documents in rankings without ties: query id -> document
+    ids, best first, without duplicates.
     """
     return places(
         (
@@ -91,8 +95,8 @@ def listed(
 
 
 def success_at(found: Places, k: int) -> Floats:
-    """Return whether any relevant document is in the top k, (n,) floats; between 0 and 1 only by
-    ties.
+    """Return whether any relevant document is in the top k, (n,) floats. Only ties give values
+    between 0 and 1.
 
     CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it
     recall@k.
@@ -108,7 +112,7 @@ def recall_at(found: Places, k: int) -> Floats:
 
 
 def reciprocal_rank(found: Places, k: int) -> Floats:
-    """1 / rank of the first relevant document, 0 where there is none in the top k, (n,) floats; the
+    """Return 1 / rank of the first relevant document, (n,) floats; 0 if the top k has none. The
     mean is MRR@k.
 
     nokia/codesearch, and therefore the paper, use k = 20.
@@ -118,10 +122,10 @@ def reciprocal_rank(found: Places, k: int) -> Floats:
 
 
 def ndcg_at(found: Places, k: int) -> Floats:
-    """Normalised discounted cumulative gain of the top k, (n,) floats from 0 to 1; a relevant
-    document is worth 1.
+    """Return the normalised discounted cumulative gain (nDCG) of the top k, (n,) floats from 0 to
+    1. A relevant document is worth 1.
 
-    A document at rank r counts 1 / log2(r + 1); the sum is divided by that of an ideal order of the
+    A document at rank r counts 1 / log2(r + 1). The sum is divided by that of an ideal order of the
     relevant documents (Jarvelin and Kekalainen 2002).
     """
     discounts = 1 / np.log2(np.arange(2, k + 2))

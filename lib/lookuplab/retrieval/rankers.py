@@ -1,9 +1,9 @@
-"""Rankers of code snippets for questions in natural language: BM25, by code, by description, and
-the ensemble.
+"""Rankers of code snippets for questions in natural language: BM25, neural rankers of code and of
+descriptions, and an ensemble.
 
-The two neural ones are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3
-and 4.4). Text is split into words as in their code (nokia/codesearch), except that words are not
-lemmatised: spaCy's English model is not on any package registry.
+The two neural rankers are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3
+and 4.4). Text is split into words as in their code (nokia/codesearch), but words are not
+lemmatised, because spaCy's English model is not on any package registry.
 """
 
 import json
@@ -30,7 +30,7 @@ from lookuplab.retrieval.metrics import Floats, Places, places
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-K1, B, EPSILON = 1.5, 0.75, 0.25  # of BM25, rank-bm25's defaults
+K1, B, EPSILON = 1.5, 0.75, 0.25  # BM25's parameters; rank-bm25 has the same defaults
 STOP_WORDS = frozenset(
     """
     a an the this that these those it its i me my we our you your he she they them their there here
@@ -49,21 +49,24 @@ UNSPACED = re.compile(
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 LOOPS = ("for", "while")
-# The words of an identifier. The rules differ in what digits are; all are in use, because rankings
-# and the mini models' training texts were made with them.
+# Patterns that split an identifier into words, by how they treat digits. All three are in use:
+# rankings and the mini models' training texts depend on them.
 WORDS = {
-    # part of a word like small letters, but dropped at the name's end, as in nokia/codesearch
+    # digits belong to a word like small letters, but are dropped at the end of the name, as in
+    # nokia/codesearch
     "dropped last": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z_]+|[A-Z]"),
-    # the end of the word before them (s3); an acronym keeps its plural s (ClientAPIs)
+    # digits end the word before them (s3); an acronym keeps its plural s (ClientAPIs)
     "joined": re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+"),
-    # words of their own
+    # digits are separate words
     "apart": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"),
 }
-# of a cosine: further digits are float32 noise, which would separate equal texts that should tie
+# of a cosine; further digits are float32 noise, which would separate equal texts that should tie
 DIGITS = 6
-BATCH, SCORES = 256, 30_000_000  # queries scored at once, and what limits their memory: scores
-WEIGHTS = (0.3, 0.4, 0.5)  # of the ensemble
-# differs from gensim's defaults: nokia/codesearch's settings, and fastText's own for a skip-gram
+# at most so many queries are scored at once, and at most so many scores are in memory
+BATCH, SCORES = 256, 30_000_000
+WEIGHTS = (0.3, 0.4, 0.5)  # the weights of the ensemble that the paper tries
+# These differ from gensim's defaults: nokia/codesearch's settings, and fastText's own for a
+# skip-gram.
 FASTTEXT = {
     "sg": 1,
     "window": 20,
@@ -77,11 +80,12 @@ SNIPPET_PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 def identifier_words(name: str, digits: str = "dropped last") -> list[str]:
-    """Return the words of a snake_case, dashed or camelCase name, lower-cased; ``digits`` is one of
-    WORDS.
+    """Return the words of a snake_case, dashed or camelCase name, lower-cased. ``digits`` is a key
+    of WORDS.
 
-    ``getHTTPResponse2`` -> get, http, response (and 2: "apart"; response2: "joined"); ``__init__``
-    -> init; ``_`` -> nothing. A name in other letters than ASCII's is split at its underscores.
+    ``getHTTPResponse2`` gives get, http, response (with "apart" also 2, with "joined" response2).
+    ``__init__`` gives init, ``_`` gives nothing. A name with non-ASCII letters is only split at its
+    underscores.
     """
     if not name.isascii():
         return list(filter(None, name.casefold().split("_")))
@@ -94,11 +98,11 @@ def query_words(text: str) -> list[str]:
     """Return the words of a question, a description or a comment, without "how to", stop words,
     numbers and punctuation.
 
-    Code names are split as in code. Words may be of any script; what Chinese, Japanese, Thai and
-    others write without blanks is single characters here.
+    Identifiers are split as in code. Words may be of any script. In scripts without blanks, such as
+    Chinese, Japanese and Thai, every character is a word.
     """
     text = HOW_TO.sub("", text)
-    if not text.isascii():  # vowel signs and accents belong to their words
+    if not text.isascii():  # vowel signs and accents belong to their word
         text = UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
         kinds = ((one, unicodedata.category(one)[0]) for one in text)
         text = "".join(one if kind in "LMN" or one == "_" else " " for one, kind in kinds)
@@ -107,8 +111,8 @@ def query_words(text: str) -> list[str]:
 
 
 def code_words(code: str) -> list[str]:
-    """Return the words of Python code in their order: comments, identifiers, loops and binary
-    operators.
+    """Return the words of Python code in their order: those of comments and identifiers, loop
+    keywords, and binary operators.
 
     If the code does not parse (Python 2, a fragment), the words of the parts that do are returned.
     """
@@ -133,12 +137,12 @@ def _words_of(node: Node) -> list[str]:
 
 
 class Wordless(UserError):
-    """A ranker knows no word of any document, so it cannot tell one from another."""
+    """A ranker knows none of the documents' words, so it cannot tell one document from another."""
 
 
 class Ranker(ABC):
-    """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the
-    scores.
+    """A ranker gives documents a score for a query. ``ids`` are the documents' sorted ids, in the
+    order of the scores.
     """
 
     ids: list[str]
@@ -153,8 +157,8 @@ class Ranker(ABC):
         return [(self.ids[at], float(scores[at])) for at in best(scores, k)]
 
     def rank(self, queries: Mapping[str, str], k: int) -> dict[str, list[str]]:
-        """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the
-        order of ids.
+        """Return {query id: ids of its best min(k, n) documents}, best first; ties in the order of
+        ids.
         """
         ranked = ([self.ids[at] for at in best(line, k)] for line in self._lines(queries))
         return dict(zip(queries, ranked, strict=True))
@@ -166,8 +170,8 @@ class Ranker(ABC):
         k: int,
         hidden: Mapping[str, Collection[str]] | None = None,
     ) -> Places:
-        """Return where each query's relevant documents stand among its first ``k``, as ``metrics``
-        needs it. Those that are ``hidden`` from a query are not ranked for it.
+        """Return the ranks of each query's relevant documents among its first ``k``, for
+        ``metrics``. Documents that are ``hidden`` from a query are not ranked for it.
         """
         at = {name: place for place, name in enumerate(self.ids)}
 
@@ -188,11 +192,11 @@ class Ranker(ABC):
 
 
 def best(scores: Floats, k: int) -> Floats:
-    """Return indices of the ``k`` highest ``scores`` (n,), highest first, ties in their original
-    order.
+    """Return the indices of the ``k`` highest of ``scores`` (n,), highest first, ties in their
+    original order.
     """
     k = min(k, len(scores))
-    # sort only the k-th best score, its ties, and better ones
+    # the k-th best score, its ties and better ones: only these are sorted
     candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
     return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
 
@@ -200,10 +204,9 @@ def best(scores: Floats, k: int) -> Floats:
 class Bm25(Ranker):
     """Okapi BM25 over ``documents`` (id -> words), with the same numbers as rank-bm25.
 
-    Each word of the documents is scored once, for those that contain it, instead of scoring all
-    documents for every query.
-    ``words`` splits a query into words; a word that occurs twice counts twice. Raises UserError if
-    no document has a word.
+    Every (word, document) pair is scored once, at the start; rank-bm25 scores all documents for
+    every query. ``words`` splits a query into words; a word that occurs twice counts twice. Raises
+    Wordless if no document has a word.
     """
 
     def __init__(
@@ -215,19 +218,20 @@ class Bm25(Ranker):
         self.words = words
         if not any(documents.values()):
             raise Wordless(f"nothing to search: {len(documents)} documents without a single word")
-        # a word's number is its place among all words in the order in which they are met
+        # a word's number is its place in the order of first occurrence
         self.numbers: dict[str, int] = {}
         number = self.numbers.setdefault
         lengths = np.array([len(documents[name]) for name in self.ids])
         every = chain.from_iterable(documents[name] for name in self.ids)
         met = np.fromiter((number(word, len(self.numbers)) for word in every), np.int64)
-        # its postings, one after another: each document that holds it, and its score there
+        # The postings of each word, one after another: the documents that contain it, and its score
+        # in each.
         holders = np.repeat(np.arange(len(lengths)), lengths)
         pairs, counts = np.unique(met * len(lengths) + holders, return_counts=True)
         word, holder = np.divmod(pairs, len(lengths))
         self.starts = np.searchsorted(word, np.arange(len(self.numbers) + 1))
         weights = _weights(np.diff(self.starts).tolist(), len(lengths))
-        # in rank-bm25's order of operations, so that the last bits are the same
+        # rank-bm25's order of operations, so that the last bits are the same
         scale = K1 * (1 - B + B * lengths / lengths.mean())
         self.holders = holder.astype(np.int32)
         self.scored = weights[word] * (counts * (K1 + 1) / (counts + scale[holder]))
@@ -243,19 +247,22 @@ class Bm25(Ranker):
 
 
 def _weights(holders: list[int], documents: int) -> Floats:
-    """Return each word's weight from the number of documents that hold it, as rank-bm25 has it: a
-    negative one, of a word in more than half of them, becomes EPSILON of the mean.
+    """Return each word's weight (IDF), (words,) floats, as rank-bm25 computes it. ``holders`` are
+    the numbers of documents that contain the word.
+
+    A word in more than half of the documents would have a negative weight; it gets EPSILON times
+    the mean weight.
     """
     weights = [math.log(documents - n + 0.5) - math.log(n + 0.5) for n in holders]
-    least = EPSILON * (reduce(add, weights) / len(weights))  # sum() rounds otherwise
+    least = EPSILON * (reduce(add, weights) / len(weights))  # sum() would round differently
     return np.array([least if weight < 0 else weight for weight in weights])
 
 
 @dataclass
 class Cosine(Ranker):
-    """Cosine of a query's vector and each document's, rounded to DIGITS.
+    """Ranks by the cosine of a query's vector and each document's vector, rounded to DIGITS.
 
-    ``vectors`` are (n, d) and ``encode`` returns (q, d), of any norm; a vector of zeros scores 0.
+    ``vectors`` are (n, d) and ``encode`` returns (q, d), of any norm. A vector of zeros scores 0.
     """
 
     ids: list[str]
@@ -271,16 +278,17 @@ class Cosine(Ranker):
 
 
 def unit(vectors: Floats) -> Floats:
-    """Return the rows (n, d), scaled to norm 1, as float32; rows of zeros stay."""
+    """Return the rows (n, d) scaled to norm 1, as float32. Rows of zeros stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 @dataclass
 class Ensemble(Ranker):
-    """weight x cosine with the code + cosine with the description (paper, Sections 3 and 4.3).
+    """Ranks by weight x cosine with the code + cosine with the description (paper, Sections 3 and
+    4.3).
 
-    The paper does not say to which of the two its WEIGHTS apply; Heyman and Van Cutsem's notebook
+    The paper does not say to which of the two its WEIGHTS apply. Heyman and Van Cutsem's notebook
     weights the code.
     """
 
@@ -297,9 +305,9 @@ class Ensemble(Ranker):
 
 
 def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
-    """Return the neural bag of words NCS over code (id -> text): a query is the mean of its words'
-    ``vectors``, code their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown
-    words are ignored. Raises Wordless if no code has a word.
+    """Return the neural bag of words (NCS) over ``codes`` (id -> code). A query is the mean of its
+    words' ``vectors``; code is their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1).
+    Unknown words are ignored. Raises Wordless if no code has a word.
     """
     if not any(map(code_words, codes.values())):
         raise Wordless(f"nothing to search: {len(codes)} pieces of code without a single word")
@@ -320,8 +328,8 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
-    """Ranks by descriptions (id -> text), encoded by a sentence-transformers model: a folder or a
-    name on the hub.
+    """Return a ranker of ``descriptions`` (id -> text), encoded by a sentence-transformers model: a
+    folder or a name on the hub.
 
     Heyman and Van Cutsem (Section 4.2) fine-tune the Universal Sentence Encoder. Raises UserError
     if the model does not load.
@@ -343,7 +351,8 @@ def sentence_encoder(name: str) -> "SentenceTransformer":
 
     try:
         return SentenceTransformer(str(paths.located(name))).float()
-    except Exception as error:  # missing, unreachable or wrong: each has its own exception
+    # a model that is missing, unreachable or of another kind raises different exceptions
+    except Exception as error:
         reason = str(error).partition("\n")[0]
         raise UserError(
             f"no sentence encoder {name!r}: {reason}; give a folder or a name on the hub"
@@ -351,8 +360,8 @@ def sentence_encoder(name: str) -> "SentenceTransformer":
 
 
 def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, Floats]:
-    """Train fastText: word -> vector, (d,) float32 rounded to half precision; ``changes`` override
-    FASTTEXT.
+    """Train fastText on tokenised lines and return {word: vector}, (d,) float32 rounded to half
+    precision. ``changes`` override FASTTEXT.
     """
     with needs("rank"):
         from gensim.models import FastText
@@ -363,7 +372,7 @@ def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, F
 
 
 def save_words(folder: Path, vectors: Mapping[str, Floats]) -> None:
-    """Write word vectors to a folder; the words are written last, so a folder that has them is
+    """Write word vectors to a folder. The list of words is written last, so a folder that has it is
     complete.
     """
     paths.made(folder)
@@ -373,7 +382,7 @@ def save_words(folder: Path, vectors: Mapping[str, Floats]) -> None:
 
 
 def load_words(folder: Path) -> dict[str, Floats]:
-    """Read what ``save_words`` wrote. Raises UserError if it is missing."""
+    """Return the word vectors that ``save_words`` wrote. Raises UserError if they are missing."""
     try:
         words = json.loads((folder / "about.json").read_text("utf-8"))["words"]
         return dict(zip(words, np.load(folder / "vectors.npy").astype(np.float32), strict=True))

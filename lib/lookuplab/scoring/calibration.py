@@ -1,9 +1,9 @@
-"""Does a confidence predict how often the answer is right? (CloudAPIBench, Section 4.2 and Figure
-9a)
+"""Measures of whether a confidence predicts how often the answer is right (CloudAPIBench, Section
+4.2 and Figure 9a).
 
-Throughout, ``correct`` is (n,) booleans, ``confidence`` (n,) numbers from 0 to 1, and ``clusters``
-(n,) labels that are equal for answers that depend on each other. The Brier score is a mean:
-``rates.rate`` of ``(confidence - correct) ** 2``.
+Throughout, ``correct`` is (n,) booleans and ``confidence`` (n,) numbers from 0 to 1. ``clusters``
+are (n,) labels, equal for answers that depend on each other. The Brier score has no function here:
+it is a mean, ``rates.rate`` of ``(confidence - correct) ** 2``.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from lookuplab.scoring.rates import (
     row,
 )
 
-RARE = 20  # the least number of right answers, and of wrong ones, that an AUROC needs
+RARE = 20  # an AUROC needs at least this many right answers and this many wrong ones
 
 
 def auroc_interval(
@@ -39,10 +39,14 @@ def auroc_interval(
     clusters: ArrayLike,
     less: ArrayLike | None = None,
 ) -> Rate:
-    """Probability that a right answer has a higher confidence than a wrong one (ties count half).
+    """Return the AUROC: the probability that a right answer has a higher confidence than a wrong
+    one. Ties count half.
 
-    less: (n,) other confidences in the same answers, whose AUROC is subtracted, paired by answer.
-    NaN if fewer than RARE answers are right, or wrong: a handful of them would decide it.
+    less: (n,) other confidences for the same answers; the result is then the AUROC of
+    ``confidence`` minus that of ``less``, paired by answer.
+
+    The result is NaN if fewer than RARE answers are right, or fewer than RARE are wrong: a handful
+    of answers would decide it.
     """
     counts = np.bincount(np.asarray(correct, dtype=int), minlength=2)
     if min(counts) < RARE:
@@ -57,11 +61,11 @@ def auroc_interval(
 def weighted(
     statistic: Callable[[Array, Array], Array], correct: ArrayLike, confidence: ArrayLike
 ) -> Callable[[Array], Array]:
-    """Turn a statistic of right and wrong answers per level of confidence into one of weights, (r,
-    n) -> (r,).
+    """Return a function of weights, (r, n) -> (r,), that computes ``statistic`` on the weighted
+    sample.
 
-    The statistic maps weighted counts of right and wrong answers at the ascending levels, (r,
-    levels) each, to (r,). Sorting is done once for all rows of weights.
+    ``statistic`` maps the weighted counts of right and of wrong answers at each level of
+    confidence, ascending, (r, levels) each, to (r,). Sorting is done once for all rows of weights.
     """
     confidence = np.asarray(confidence, dtype=float)
     order = np.argsort(confidence, kind="stable")
@@ -78,9 +82,11 @@ def weighted(
 
 
 def _auroc(right: Array, wrong: Array) -> Array:
-    """Count the wrong answers below each right one, ties half."""
+    """Return the share of the (right, wrong) pairs in which the right answer has the higher
+    confidence; ties count half.
+    """
     below = np.cumsum(wrong, axis=1) - wrong / 2
-    with np.errstate(invalid="ignore"):  # NaN where all are right, or all wrong
+    with np.errstate(invalid="ignore"):  # NaN if all answers are right, or all wrong
         area: Array = (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
     return area
 
@@ -88,12 +94,12 @@ def _auroc(right: Array, wrong: Array) -> Array:
 def reliability_rows(
     model: str, correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
 ) -> list[dict[str, Any]]:
-    """Figure 9a as rows for ``plots.reliability``: two per non-empty bin, condition
-    ``bin_<number>`` from 1.
+    """Return Figure 9a as rows for ``plots.reliability``: two rows per non-empty bin, whose
+    condition is ``bin_<number>``, from 1.
 
-    Bins hold equal mass, and equal confidences share one (their average rank decides).
-    ``confidence`` is the bin's mean (0 to 1), ``correct_percent`` its share of right answers; ``n``
-    the bin's size.
+    Bins hold equal mass. Equal confidences share one bin, chosen by their average rank.
+    ``confidence`` is the bin's mean (0 to 1), ``correct_percent`` its percentage of right answers,
+    ``n`` the bin's size.
     """
     correct, confidence, clusters = map(np.asarray, (correct, confidence, clusters))
     member = equal_mass_bins(confidence, bins)
@@ -108,8 +114,8 @@ def reliability_rows(
 
 
 def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
-    """Return (n,) bin numbers from 1: bins of equal mass, by average rank, so that equal
-    confidences share one. Raises UserError for fewer than one bin.
+    """Return each answer's bin, (n,) numbers from 1. Bins hold equal mass by average rank, so equal
+    confidences share a bin. Raises UserError for fewer than one bin.
     """
     if bins < 1:
         raise UserError(f"{bins} bins: give at least 1")
@@ -120,10 +126,10 @@ def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
 def ece_interval(
     correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
 ) -> Rate:
-    """Expected calibration error: mean distance of share right and mean confidence in equal-mass
-    bins, by size.
+    """Return the expected calibration error (ECE): the distance between share right and mean
+    confidence in each equal-mass bin, averaged by bin size.
 
-    Noise never cancels in a sum of distances, so even a calibrated model's error is above 0. The
+    Noise never cancels in a sum of distances, so even a calibrated model has an error above 0. The
     interval is therefore Scheffé's: all errors whose gaps in the bins are jointly compatible with
     the observed ones. It covers the truth in more than 95% of samples, and reaches 0 if nothing
     shows that the model is miscalibrated.
@@ -138,7 +144,7 @@ def ece_interval(
 
 
 def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike) -> Rate:
-    """Area under the risk-coverage curve; 0 is perfect.
+    """Return the area under the risk-coverage curve; 0 is perfect.
 
     Coverage is the share of tasks answered, most confident first and equal confidences together.
     Risk is the share of wrong answers among them. Each level of confidence is weighted by its share
@@ -148,11 +154,13 @@ def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike
 
 
 def _aurc(right: Array, wrong: Array) -> Array:
-    """Add answers from the highest confidence downwards."""
+    """Return the area from counts per level of confidence, ascending; answers are added from the
+    highest level downwards.
+    """
     counts = (right + wrong)[:, ::-1]
     wrong = wrong[:, ::-1]
     covered = np.cumsum(counts, axis=1)
-    # no division by 0: where nothing is covered yet, the weight is 0 too
+    # where nothing is covered yet the weight is 0 too; the maximum avoids a division by 0
     risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
     area: Array = (risk * counts).sum(axis=1) / covered[:, -1]
     return area

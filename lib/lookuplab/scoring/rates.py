@@ -1,13 +1,15 @@
-"""Numbers with their 95% intervals, and the tidy rows that hold them.
+"""Numbers with their 95% intervals, and the rows that hold them.
 
 Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole
 *clusters* are the independent observations. The variance of every number is the jackknife variance
-over clusters, and Student's t widens its interval if clusters are few, uneven, or all but a few
-alike. Four kinds of intervals (``IntervalKind``) are based on this
-variance: of shares and scores (Korn and Graubard 1998), of changes of shares, of changes of scores,
-and of unbounded numbers. A share counts outcomes that are right or wrong (tasks solved,
-dependencies covered); a score is any other number from 0 to 1 (BLEU, edit similarity, MRR, AUROC).
-``mini/interval_coverage`` simulates how often they cover the truth.
+over clusters. Student's t widens the interval if clusters are few or uneven, or if few of them
+cause most of the variance.
+
+There are four kinds of intervals (``IntervalKind``): for shares and scores (Korn and Graubard
+1998), for changes of shares, for changes of scores, and for unbounded numbers. A share counts
+outcomes that are right or wrong (tasks solved, dependencies covered). A score is any other number
+from 0 to 1 (BLEU, edit similarity, MRR, AUROC). The notebook ``mini/interval_coverage`` simulates
+how often the intervals cover the truth.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,15 +24,17 @@ from lookuplab.errors import UserError
 
 LEVEL = 0.95
 TAIL_PROBABILITY = (1 - LEVEL) / 2
-LEFT_OUT_AT_ONCE = 1_000  # clusters: limits the memory to this many times the number of values
-NOTHING, TINY = 1e-15, 1e-300  # a variance of mere rounding errors; avoids division by 0
+# clusters left out in one array, which limits memory to this many times the number of values
+LEFT_OUT_AT_ONCE = 1_000
+# a variance below NOTHING is a rounding error; TINY avoids division by 0
+NOTHING, TINY = 1e-15, 1e-300
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A number with its interval. Shares are from 0 to 1.
+    """A number with its 95% interval. Shares are from 0 to 1.
 
     ``n`` counts the values behind it (tasks, tokens, pairs), ``clusters`` the independent
     observations among them.
@@ -43,7 +47,7 @@ class Rate:
     clusters: float = nan
 
     def percent(self) -> "Rate":
-        """Return the same in percent, as the artifacts' ``*_percent`` metrics need it."""
+        """Return the same number in percent, for metrics whose name ends in ``_percent``."""
         return replace(self, value=100 * self.value, low=100 * self.low, high=100 * self.high)
 
 
@@ -68,9 +72,9 @@ def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> d
 
 @dataclass(frozen=True)
 class Estimates:
-    """What an interval is computed from: arrays of one shape, an entry per statistic.
+    """The input of an interval: arrays of one shape, with one entry per statistic.
 
-    ``freedom`` are the degrees of freedom of the ``variance``; ``clusters`` and ``n`` count the
+    ``freedom`` are the degrees of freedom of the ``variance``. ``clusters`` and ``n`` count the
     clusters and the values behind each statistic.
     """
 
@@ -87,13 +91,14 @@ IntervalKind = Callable[
 
 
 def of_share(estimates: Estimates) -> tuple[Array, Array]:
-    """Return shares and scores, from 0 to 1: Clopper and Pearson's interval (Korn and Graubard
-    1998).
+    """Return the intervals of shares and scores, which lie from 0 to 1: Clopper and Pearson's (Korn
+    and Graubard 1998).
 
-    It is computed for the number of independent observations that would have this variance. If
-    clusters do not differ at all, they are the observations.
+    Each is computed for the number of independent observations that would have this variance. If
+    clusters do not differ at all, that number is the number of clusters.
     """
-    from scipy.stats import beta, norm, t  # two seconds, which pages of finished runs do not need
+    # takes two seconds to import, and pages about finished runs do not need it
+    from scipy.stats import beta, norm, t
 
     value = np.clip(estimates.value, 0, 1)
     effective = value * (1 - value) / np.maximum(estimates.variance, NOTHING)
@@ -105,7 +110,7 @@ def of_share(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def of_change(estimates: Estimates) -> tuple[Array, Array]:
-    """Return differences of two shares.
+    """Return the intervals of differences of two shares.
 
     A term for one unseen change is added to the variance: a few clusters without any change do not
     show that nothing ever changes (in the spirit of Agresti and Min 2005).
@@ -115,20 +120,20 @@ def of_change(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def of_score_change(estimates: Estimates) -> tuple[Array, Array]:
-    """Return differences of two scores, within -1 and 1: ``of_number``.
+    """Return the intervals of differences of two scores: ``of_number``, cut off at -1 and 1.
 
-    Scores change in most tasks, by little: one change from 0 to 1 more would be most of their
-    variance.
+    No term for an unseen change is added, unlike in ``of_change``. Scores change a little in most
+    tasks, so one more change from 0 to 1 would dominate their variance.
     """
     low, high = of_number(estimates)
     return np.maximum(low, -1), np.minimum(high, 1)
 
 
 def of_number(estimates: Estimates) -> tuple[Array, Array]:
-    """Any numbers: Student's t. NaN if nothing varied or there is a single cluster: then nothing
-    is known.
+    """Return Student's t intervals of any numbers. They are NaN if nothing varied or there is a
+    single cluster, because nothing is then known.
     """
-    from scipy.stats import t  # takes time
+    from scipy.stats import t  # slow to import
 
     reach = t.isf(TAIL_PROBABILITY, estimates.freedom) * np.sqrt(estimates.variance)
     reach = np.where(estimates.variance > NOTHING, reach, nan)
@@ -136,8 +141,8 @@ def of_number(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
-    """Wilson's score interval for ``successes`` out of ``n`` independent trials."""
-    from statsmodels.stats.proportion import proportion_confint  # takes time
+    """Return Wilson's score interval for ``successes`` out of ``n`` independent trials."""
+    from statsmodels.stats.proportion import proportion_confint  # slow to import
 
     low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
     return float(max(low, 0.0)), float(min(high, 1.0))
@@ -149,10 +154,10 @@ def averages(
     wholes: ArrayLike | None = None,
     kind: IntervalKind = of_number,
 ) -> list[Rate]:
-    """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each; by default the mean of
-    each column.
+    """Return the ratio of each column's sum in ``parts`` to its sum in ``wholes``, (n, m) each; by
+    default the mean of each column.
 
-    ``n`` is the sum of the wholes; if it is 0, the value is unknown.
+    ``n`` is the sum of the wholes; if it is 0, the value is NaN.
     """
     parts = np.asarray(parts, dtype=float)
     wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
@@ -168,11 +173,11 @@ def jackknife(
     kind: IntervalKind | Sequence[IntervalKind] = of_number,
     wholes: ArrayLike | None = None,
 ) -> list[Rate]:
-    """Return a smooth statistic of the sample with its interval.
+    """Return m smooth statistics of the sample with their jackknife intervals.
 
     statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m
-    statistics, to (r, m); NaN if undefined. wholes: (n, m), what each value adds to the ``n`` of
-    each statistic, by default 1. kind: one for all statistics, or one each. Returns m numbers.
+    statistics, to (r, m); NaN if undefined. wholes: (n, m), how much each value adds to the ``n``
+    of each statistic, by default 1. kind: one for all statistics, or one for each.
     """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     value = np.atleast_1d(statistic(np.ones((1, len(member))))[0])
@@ -201,10 +206,10 @@ def _numbers(
     sizes: Array,
     counts: Array,
 ) -> list[Rate]:
-    """Statistics with their jackknife intervals.
+    """Return statistics with their jackknife intervals.
 
-    values: (m,) statistics; without: (c, m), the same without each of the c clusters, NaN if
-    nothing is left; sizes: (c, m), the weight of each cluster; counts: (m,), the n of each
+    values: (m,) statistics. without: (c, m) the same statistics without each of the c clusters, NaN
+    if nothing is left. sizes: (c, m) the weight of each cluster. counts: (m,) the n of each
     statistic.
     """
     is_known = (sizes > 0) & np.isfinite(without)
@@ -214,8 +219,8 @@ def _numbers(
     apart = without - np.nansum(without, axis=0) / np.maximum(left, 1)
     squares, fourths = (np.nansum(apart**power, axis=0) for power in (2, 4))
     variance = squares * (clusters - 1) / np.maximum(clusters, 1)
-    # degrees of freedom: fewer if clusters are uneven (Kish), or a few make up most of the variance
-    # (kurtosis)
+    # Degrees of freedom: fewer if clusters are uneven (Kish), or if a few of them make up most of
+    # the variance (kurtosis).
     even = sizes.sum(axis=0) ** 2 / np.maximum((sizes**2.0).sum(axis=0), TINY)
     kurtosis = left * fourths / np.maximum(squares**2, TINY)
     freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
@@ -232,13 +237,13 @@ def _numbers(
 
 
 def average(values: ArrayLike, clusters: ArrayLike) -> Rate:
-    """Return the mean of any numbers, (n,)."""
+    """Return the mean of (n,) unbounded numbers with its interval."""
     return averages(np.asarray(values)[:, None], clusters)[0]
 
 
 def rate(values: ArrayLike, clusters: ArrayLike | None = None) -> Rate:
-    """Return the mean of (n,) booleans or numbers from 0 to 1; without ``clusters``, with Wilson's
-    interval.
+    """Return the mean of (n,) booleans or numbers from 0 to 1, with its interval; Wilson's if
+    ``clusters`` is None.
     """
     values = np.asarray(values, dtype=float)
     n = len(values)
@@ -253,8 +258,8 @@ def paired_difference(
     clusters: ArrayLike | None = None,
     kind: IntervalKind = of_change,
 ) -> Rate:
-    """Mean of ``second - first``, (n,) each from 0 to 1 on the same ids; by default every id is its
-    own cluster. ``kind``: ``of_score_change`` for scores.
+    """Return the mean of ``second - first``, (n,) each from 0 to 1 for the same tasks. By default
+    every task is its own cluster. ``kind`` is ``of_score_change`` for scores.
     """
     change = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
     clusters = np.arange(len(change)) if clusters is None else clusters
@@ -262,12 +267,12 @@ def paired_difference(
 
 
 def difference(first: Rate, second: Rate) -> Rate:
-    """``first - second`` of two estimates from their intervals alone, without the individual
-    values.
+    """Return ``first - second`` of two estimates, computed from their intervals alone, without the
+    individual values.
 
-    The square-and-add interval (Newcombe 1998, Zou and Donner 2008): exactly Newcombe's for two
-    Wilson intervals. It assumes independent estimates; for two conditions on the same tasks, which
-    usually agree, it is too wide rather than too narrow. ``n`` is the total.
+    This is the square-and-add interval (Newcombe 1998, Zou and Donner 2008); for two Wilson
+    intervals it is exactly Newcombe's. It assumes independent estimates. For two conditions on the
+    same tasks, which usually agree, it is too wide rather than too narrow. ``n`` is the total.
     """
     value = first.value - second.value
     low = value - np.hypot(first.value - first.low, second.high - second.value)
@@ -276,8 +281,8 @@ def difference(first: Rate, second: Rate) -> Rate:
 
 
 class McNemar(NamedTuple):
-    """Discordant counts (true under the first only, under the second only) and the exact two-sided
-    p value.
+    """Discordant counts (tasks true under the first only, under the second only) and the exact
+    two-sided p value.
     """
 
     only_first: int
@@ -286,10 +291,10 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
-    """Exact McNemar test of two (n,) boolean arrays in the same order of ids; p is 1 when nothing
-    changed.
+    """Return the exact McNemar test of two (n,) boolean arrays in the same order of tasks; p is 1
+    if nothing changed.
     """
-    from scipy.stats import binomtest  # takes time
+    from scipy.stats import binomtest  # slow to import
 
     change = np.asarray(second, dtype=int) - np.asarray(first, dtype=int)
     lost = int((change < 0).sum())
@@ -299,12 +304,12 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that one of k
-    samples passes.
+    """Return pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that at
+    least one of k samples passes.
 
-    The unbiased estimator of Chen et al. (2021, Section 2.1) from all n samples, 1 - C(n-c, k) /
-    C(n, k): the share of the sets of k samples that contain a pass. Computed exactly, with Python's
-    integers. Raises UserError for k > n: n samples say nothing about more.
+    This is the unbiased estimator of Chen et al. (2021, Section 2.1), 1 - C(n-c, k) / C(n, k): the
+    share of the sets of k samples that contain a pass. It is computed exactly, with Python's
+    integers. Raises UserError for k > n, because n samples say nothing about more.
     """
     if not 1 <= k <= n:
         raise UserError(

@@ -1,9 +1,9 @@
-"""Asking a model with retrieved examples, within a token budget (paper, Sections 3 and 4).
+"""Prompts with retrieved examples, within a token budget (paper, Sections 3 and 4).
 
 The prompt and the completion share the budget. What does not fit is cut "from the retrieved
 description and code, in that order"; "in rare cases where the prompt itself exceeds the token
 budget", the paper removes "a minimal number of tokens from the prompt". The paper leaves three
-things open. Here the lowest-ranked example is cut first; a description or code loses its end; a
+things open. Here the lowest-ranked example is cut first. A description or code loses its end. A
 problem loses its beginning, because its end says where the answer goes.
 """
 
@@ -22,10 +22,10 @@ from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Grader, verdicts
 
-SPARE = 40  # snippets beyond those shown, because some may give the answer away
+SPARE = 40  # snippets retrieved beyond those shown, because some may give the answer away
 TRIMS = ("description-first", "question-first")
 Trim = Literal["description-first", "question-first"]
-# The form of DS-1000's completion prompts.
+# the form of DS-1000's completion prompts
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"
 # Section 4.3: "500 to 600"
 DS1000_DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)
@@ -34,9 +34,9 @@ Matches = Mapping[str, Sequence[Snippet]]  # problem id -> snippets, best first
 
 @dataclass(frozen=True)
 class Trimmed:
-    """A prompt: its text, its length in tokens, and what was cut.
+    """A prompt: its text, its length in tokens, and how much was cut.
 
-    lost: the numbers of tokens that were cut from the descriptions, the code and the question.
+    lost: how many tokens were cut from the descriptions, the code and the question.
     """
 
     text: str
@@ -56,13 +56,15 @@ def trimmed_prompt(
     """Return the ``examples`` (given best first) and then the ``problem``, cut so that
     ``max_new_tokens`` more fit into ``budget``.
 
-    The best example comes last, next to the problem; an example whose description and code are both
-    gone is left out.
-    trim: "description-first" is the paper's (descriptions, then code, then the problem);
-    "question-first" cuts the problem before the examples, for comparison. shortened: the prompt is
-    no longer than it would be without its descriptions, so "description-first" loses exactly these,
-    and "question-first" as many tokens of the problem. Raises UserError if the budget has no room
-    for a prompt.
+    The best example comes last, next to the problem. An example whose description and code are cut
+    completely is left out.
+
+    trim: "description-first" is the paper's order (descriptions, then code, then the problem);
+    "question-first" cuts the problem before the examples, for comparison. shortened: the prompt
+    must be no longer than it would be without the descriptions. "description-first" then cuts
+    exactly the descriptions, "question-first" as many tokens of the problem.
+
+    Raises UserError if the budget has no room for a prompt.
     """
     check_choice("trim", trim, TRIMS)
     if (room := budget - max_new_tokens) < 1:
@@ -100,7 +102,7 @@ def trimmed_prompt(
         if tokens() <= room:
             break
         _, spans = located(tokenizer, whole)
-        if step == question:  # its last tokens, one at least
+        if step == question:  # keep at least the problem's last token
             shorter = [whole[begin:] for begin, _ in spans[:0:-1]]
         else:
             shorter = [whole[:end] for _, end in [(0, 0), *spans][:-1]]
@@ -117,14 +119,14 @@ def trimmed_prompt(
 
 @dataclass
 class Ds1000Bench(Benchmark[Problem]):
-    """DS-1000 or problems in its form, with retrieved examples in the prompts, judged by running
+    """DS-1000, or problems in its form, with retrieved examples in the prompts, judged by running
     each solution against the problem's test. Intervals are clustered by origin problem.
 
-    matches, examples: the first so many of each problem's snippets precede it. budget: of prompt
-        and completion, in the model's tokens. trim, shortened: as in ``trimmed_prompt``.
-    variant: how code is cut out of a completion (``ds1000.solution_of``). indent: code at the
-        margin is moved to where the problem wants it. A chat model is given DS-1000's instruction
-        for such models (``CHAT``), and its answers are "repaired".
+    matches, examples: the first ``examples`` of a problem's ``matches`` precede it. budget: tokens
+    of prompt and completion together. trim, shortened: as in ``trimmed_prompt``. variant: how code
+    is cut out of a completion (``ds1000.solution_of``). indent: code at the left margin is moved to
+    the indentation that the problem needs. A chat model is given DS-1000's instruction for such
+    models (``CHAT``), and its answers are "repaired".
     """
 
     tasks: Sequence[Problem]
@@ -150,15 +152,15 @@ class Ds1000Bench(Benchmark[Problem]):
         return replace(self, tokenizer=model.tokenizer, chat=chat, variant=variant)
 
     def prompt(self, task: Problem) -> Prompt:
-        """Return the problem behind its examples, within the budget.
+        """Return the problem, preceded by its examples, within the budget.
 
-        Each prompt has its problem's id, whatever precedes the problem, so that sample i with two
-        examples is drawn with the same seed as sample i without any.
+        The prompt's id is the problem's id, whatever precedes the problem, so that sample i with
+        two examples has the same seed as sample i without any.
         """
         return Prompt(task.id, self._trimmed(task).text, CHAT if self.chat else None)
 
     def _trimmed(self, task: Problem) -> Trimmed:
-        """Return the prompt and what the budget cut from it, computed once."""
+        """Return the prompt and how much the budget cut from it. Cached."""
         if task.id not in self._prompts:
             room = self.budget - (len(self.tokenizer(CHAT)["input_ids"]) if self.chat else 0)
             shown = self.matches[task.id][: self.examples] if self.examples else []
@@ -171,10 +173,10 @@ class Ds1000Bench(Benchmark[Problem]):
         return self.judge_all([(task, completion)])[0]
 
     def judge_all(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[dict[str, Any]]:
-        """``library``; ``solution``, the code that ran; ``passed``, None if that cannot be judged
-        here; ``error``, in one line, "" if it passed. With a ``tokenizer`` also
-        ``prompt_tokens`` and the numbers of tokens that the budget cut: ``description_lost``,
-        ``code_lost`` and ``question_lost``.
+        """Return a row for each completion: ``library``; ``solution``, the code that ran;
+        ``passed``, None if that cannot be judged here; ``error`` in one line, "" if it passed. With
+        a ``tokenizer``, also ``prompt_tokens`` and the numbers of tokens that the budget cut:
+        ``description_lost``, ``code_lost`` and ``question_lost``.
         """
         solutions = []
         rows = []
@@ -199,7 +201,7 @@ class Ds1000Bench(Benchmark[Problem]):
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> Matches:
-    """Return the ``k`` snippets that rank best for each problem's question, without any that give
+    """Return the ``k`` snippets that rank best for each problem's question, without those that give
     the answer away.
     """
     by_id = {snippet.id: snippet for snippet in snippets}
@@ -209,7 +211,9 @@ def look_up(
 
 
 def without_answers(matches: Matches, problems: Sequence[Problem], k: int) -> Matches:
-    """Leave-one-out: the first ``k`` snippets found for each problem that do not give it away."""
+    """Return the first ``k`` matches of each problem that do not give its answer away
+    (leave-one-out).
+    """
     return {
         problem.id: [match for match in matches[problem.id] if not gives_away(match, problem)][:k]
         for problem in problems
@@ -217,7 +221,9 @@ def without_answers(matches: Matches, problems: Sequence[Problem], k: int) -> Ma
 
 
 def gives_away(snippet: Snippet, problem: Problem) -> bool:
-    """Return whether a snippet contains one of a problem's expressions, white space apart."""
+    """Return whether a snippet contains one of the problem's answer expressions, ignoring white
+    space.
+    """
     code = _without_spaces(snippet.code)
     return any(_without_spaces(expression) in code for expression in problem.expressions)
 
@@ -228,5 +234,7 @@ def _without_spaces(code: str) -> str:
 
 
 def object_of(snippet: Snippet) -> str:
-    """Return the documented object of a snippet of the mini corpus."""
+    """Return the documented object of a snippet of the mini corpus: ``numpy.clip`` of
+    ``numpy.clip#2``.
+    """
     return snippet.id.rpartition("#")[0]

@@ -1,9 +1,8 @@
-"""The snippets that are looked up, each a description and its code, in one schema (paper, Section
-4.1).
+"""The corpus of snippets to retrieve from. Each is a description and its code (paper, Section 4.1).
 
 A file has one JSON object ``{id, description, code, source, licence}`` per line. SO-DS, StaQC and
-CoNaLa are read as published by nokia/codesearch (Heyman and Van Cutsem 2020), which uses different
-field names for the same content. Files of queries have one ``{query, relevant_ids}`` per line.
+CoNaLa are read as published by nokia/codesearch (Heyman and Van Cutsem 2020), which has other field
+names for the same content. Files of queries have one ``{query, relevant_ids}`` per line.
 """
 
 import ast
@@ -21,13 +20,13 @@ from lookuplab.python_sources import python_files
 from lookuplab.work.progress import say
 
 CORPUS_FOLDER = paths.MINI / "stackoverflow"
-PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
-LICENCE = "CC BY-SA, as Stack Overflow"  # of published snippets that name no licence
+PUBLISHED = ("so-ds", "staqc", "conala")  # names of downloads in data/sources.toml
+LICENCE = "CC BY-SA, as Stack Overflow"  # for published snippets that state no licence
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A description in natural language and the code that does it, with origin and licence."""
+    """A description in natural language and the code that it describes, with origin and licence."""
 
     id: str
     description: str
@@ -38,7 +37,9 @@ class Snippet:
 
 @dataclass(frozen=True)
 class Query:
-    """A question whose relevant snippets are known; the ``hidden`` ones are not shown for it."""
+    """A question whose relevant snippets are known. Its ``hidden`` snippets are not ranked
+    for it.
+    """
 
     id: str
     text: str
@@ -67,10 +68,10 @@ def load_snippets(name: str | Path) -> list[Snippet]:
 
 
 def files(name: str | Path, part: str = "snippets") -> list[Path]:
-    """Return the files of a corpus's snippets, or of its queries (part "valid" or "test"), as in
-    ``load_snippets`` and ``queries``.
+    """Return the files of a corpus's snippets (part "snippets") or of its queries (part "valid" or
+    "test").
 
-    If they are missing, raises a UserError that says how to get them.
+    Raises UserError if they are missing, and says how to get them.
     """
     if name == "mini":
         return [CORPUS_FOLDER / f"{part if part == 'snippets' else f'queries_{part}'}.jsonl.gz"]
@@ -90,10 +91,10 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     """Return the queries of a named corpus ("mini", "so-ds", "staqc", "conala"; split "valid" or
     "test"), or of a file.
 
-    Without a split, a file gives all of its queries; otherwise a hash of the text puts a quarter of
-    them into "valid" and the others into "test". Equal questions are one query with all of their
-    snippets, as in nokia/codesearch. Raises UserError like ``load_snippets``, and for a line
-    without a relevant id.
+    Without a split, a file gives all of its queries. With one, a hash of the text puts a quarter of
+    them into "valid" and the others into "test". Equal questions are merged into one query with all
+    of their snippets, as in nokia/codesearch. Raises UserError like ``load_snippets``, and for a
+    line without a relevant id.
     """
     (file,) = files(name, split)
     relevant: dict[str, dict[str, None]] = defaultdict(dict)
@@ -111,11 +112,11 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
 
 
 def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[Query]:
-    """Return the queries with those of their relevant snippets that there are, without the queries
-    that have none; says which ids are missing.
+    """Return the queries that have a relevant snippet in the corpus, each with only these, and
+    print which ids are missing.
 
-    Nothing finds a document that is not in the corpus, so it counts for and against nobody. Raises
-    UserError if all are missing.
+    A document that is not in the corpus cannot be found by any ranker. Raises UserError if no query
+    is left.
     """
     known = {snippet.id for snippet in snippets}
     every = {id: None for query in queries for id in query.relevant}
@@ -143,14 +144,14 @@ def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
         if not (id.strip() and description.strip() and code.strip()):
             raise UserError(f"{file}: line {number}: a snippet needs id, description and code")
         source = record.get("source") or record.get("attribution") or file.name
-        if isinstance(source, list):  # SO-DS's last address is that of the question
+        if isinstance(source, list):  # of SO-DS's addresses, the last is the question's
             source = source[-1]
         yield Snippet(id, description, code, str(source), record.get("licence", licence))
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:
-    """Yield a snippet for each function with a docstring: its first paragraph, and the function
-    without the docstring.
+    """Yield a snippet for each function with a docstring: the docstring's first paragraph, and the
+    function without its docstring.
     """
     unread = 0
     for file in python_files(folder):
@@ -166,7 +167,7 @@ def _functions(folder: Path) -> Iterator[Snippet]:
                     id = f"{place}:{node.lineno}"
                     snippets.append(Snippet(id, text, ast.unparse(node), place, ""))
         except (OSError, *UNPARSABLE):
-            unread += 1  # not valid in this version of Python: not worth showing
+            unread += 1  # code that this version of Python does not parse is not worth showing
             continue
         yield from snippets
     if unread:

@@ -1,5 +1,4 @@
-"""DS-1000 (Lai et al. 2022): its problems, how code is cut out of an answer, and the program that
-tests it.
+"""DS-1000 (Lai et al. 2022): its problems, the code in an answer, and the program that tests it.
 
 A file has one problem per line, with DS-1000's own field names: `prompt`, `reference_code`,
 `code_context` and `metadata` (problem_id, library_problem_id, library, test_case_cnt,
@@ -27,25 +26,25 @@ from lookuplab.models.store import hashed
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
 PAPER_LIBRARIES = LIBRARIES[:6]  # without Matplotlib (Section 4.1): 845 of the 1,000 problems
 PERTURBATIONS = ("Origin", "Surface", "Semantic", "Difficult-Rewrite")
-STOP = ("</code>", "# SOLUTION END")  # where DS-1000 stops a generation
-# The authors' script gives chat models this instruction before the prompt
+STOP = ("</code>", "# SOLUTION END")  # DS-1000's stop strings
+# the authors' script gives chat models this instruction before the prompt
 CHAT = """Write a short code following the given format and indentation. Place the executable code \
 between <code> and \
 </code> tags, without any other non-executable things."""
 TEST_FUNCTIONS = (
     "test_execution",
     "test_string",
-)  # the test's functions: of the values, of the code's text
-INSERT = "[insert]"  # where a context puts the solution
+)  # these functions of a test check the values, and the code's text
+INSERT = "[insert]"  # marks the solution's place in a context
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem. ``context`` is the test's program, ``origin`` the ``library_id`` of the problem
-    it was made from.
+    """One problem. ``context`` is the test's program. ``origin`` is the ``library_id`` of the
+    problem from which this one was made.
 
-    A problem of the mini benchmark is about an ``object``; no snippet that contains one of its
-    ``expressions`` may be shown with it.
+    A problem of the mini benchmark is about an ``object``. A snippet that contains one of its
+    ``expressions`` gives its answer away and must not be shown with it.
     """
 
     id: str
@@ -61,7 +60,7 @@ class Problem:
 
     @property
     def cluster(self) -> str:
-        """The same for a problem and its perturbations, which fail together; intervals are
+        """The label shared by a problem and its perturbations, which fail together. Intervals are
         clustered by it.
         """
         return f"{self.library} {self.origin}"
@@ -121,9 +120,9 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
     """Return the problems of the paper's six libraries in a file, in its order; with ``limit`` 0,
     all of them.
 
-    Otherwise whole families (a problem with its perturbations), until there are at least ``limit``
-    problems; a hash of the family's name decides which ones. Raises UserError for a file without
-    such problems, and like ``load_problems``.
+    Otherwise whole families (a problem with its perturbations) are selected until there are at
+    least ``limit`` problems. A hash of the family's name decides which ones. Raises UserError for a
+    file without such problems, and like ``load_problems``.
     """
     known = [problem for problem in load_problems(file) if problem.library in PAPER_LIBRARIES]
     if not known:
@@ -137,7 +136,7 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
 
 @functools.lru_cache(maxsize=2048)
 def template(context: str) -> str:
-    """Return the text into which the test puts the solution at INSERT; "" where the context has no
+    """Return the text into which the test inserts the solution at INSERT; "" if the context has no
     such constant.
     """
     for node in ast.parse(context).body:
@@ -152,9 +151,9 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIO
     correct.
 
     Its ``imports`` are the third-party imports that run before the solution's first line, in the
-    context itself and in the text around the solution; a server may make them in advance. The
-    packages come first, each by itself, so that many problems share them. ``parts``: the parts of
-    the test that run, for an analysis of failures.
+    context itself and in the text around the solution; a server may run them in advance. A plain
+    import of each package comes first, so that many problems share these. ``parts``: the functions
+    of the test to run, for an analysis of failures.
     """
     calls = [
         f"{part}(code)\n"
@@ -192,12 +191,13 @@ def _parsed(text: str) -> list[ast.stmt] | None:
 def solution_of(text: str, variant: Literal["official", "repaired"] = "official") -> str:
     """Return the code in an answer.
 
-    "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening
-    fence of Python, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer
-    whose fence names no language. "repaired" takes the first fenced block (``fences.blocks``) if
-    the answer opens with a fence or has one after words that are not code; it also drops the
-    reasoning before ``</think>`` and cuts at the stop word "# SOLUTION END", which a model may
-    write past.
+    "official" is DS-1000's post-processing, in its order: cut at ``</code>``, drop every opening
+    Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer
+    whose fence names no language.
+
+    "repaired" takes the first fenced block (``fences.blocks``) if the answer opens with a fence or
+    has one after words that are not code. It also drops the reasoning before ``</think>`` and cuts
+    at the stop string "# SOLUTION END", in case a model goes on after it.
     """
     check_choice("variant", variant, ("official", "repaired"))
     text = text.split("</code>")[0]
@@ -205,9 +205,11 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
         text = visible(text)
         first = re.search(r"```|^ {0,3}~~~", text, re.MULTILINE)
         before = text[: first.start()].replace("<code>", "") if first else ""
-        if first and not (before.strip() and _is_code(before)):  # after code, a fence closes
+        # after code, a fence can only close a block
+        if first and not (before.strip() and _is_code(before)):
             block, *_ = (*blocks(text), None)
-            rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])  # without a language alone
+            # drop a line with only the language
+            rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])
             text = text[block.start : block.end] if block else rest
         text = text.split("# SOLUTION END")[0]
     text = text.replace("```python", "").split("```")[0]
@@ -215,10 +217,10 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
 
 
 def indented(problem: Problem, solution: str) -> str:
-    """Return a solution at the margin, moved to the indentation of the problem's function; other
+    """Return a solution that starts at the left margin, indented for the problem's function. Other
     solutions are unchanged.
 
-    If only the first line is at the margin, as after a tokenizer that drops leading blanks, only
+    If only the first line is at the margin, because a tokenizer dropped its leading blanks, only
     that line is moved.
     """
     first = re.search(r"^(?![^\S\n]*(#|$)).", solution, re.MULTILINE)
@@ -230,5 +232,5 @@ def indented(problem: Problem, solution: str) -> str:
 
 
 def _is_code(text: str) -> bool:
-    """Return whether a text parses, as a module's or as a function's statements."""
+    """Return whether a text parses as statements of a module or of a function."""
     return _parsed(text) is not None or _parsed(f"def f():\n{text}") is not None

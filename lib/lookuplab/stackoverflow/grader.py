@@ -1,14 +1,15 @@
-"""Does an answer pass its problem's test? Programs run sandboxed in the grader's own Python, each
-in a forked process.
+"""The grader, which runs an answer against its problem's test, sandboxed, in the Python environment
+of the benchmark.
 
-DS-1000's reference solutions need the library versions of its time, not the kit's: ``lookuplab data
-get ds1000-grader`` makes a virtual environment with the pins of ``data/ds1000-grader.txt``. If the
-reference solution of a problem does not pass here, the library versions, the network or the grader
-are at fault, and a verdict would say nothing about an answer: the problem is left out, and said.
+DS-1000's reference solutions need library versions of its time, not the kit's. ``lookuplab data get
+ds1000-grader`` makes a virtual environment with the pins of ``data/ds1000-grader.txt``. If a
+problem's reference solution does not pass here, the library versions, the network or the grader are
+at fault, and a verdict would say nothing about an answer. The problem is then left out, and a line
+says so.
 
-Test and solution run in two processes, so that no solution reaches its verdict. Two kinds of
-programs are exceptions: those that look at figures (Matplotlib's), whose verdict counts although
-they run in one process, and answers that fail in two but pass in one, which are not judged.
+Test and solution run in two forked processes, so that a solution cannot reach its verdict. There
+are two exceptions. Programs that look at figures (Matplotlib's) run in one process, and their
+verdict counts. Answers that fail in two processes but pass in one are not judged.
 """
 
 import hashlib
@@ -46,18 +47,18 @@ OWN_LIBRARIES = (
     "pandas",
     "scipy",
     "scikit-learn",
-)  # of the mini problems' programs
+)  # used by the mini problems' programs
 _VERSIONS = """import sys
 from importlib.metadata import distributions
 print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
 
 
 def environment(name: str = GRADER_ENVIRONMENT) -> Path:
-    """Return the Python of an installed environment, at a path, or for "" the kit's own. Raises
-    UserError if there is none.
+    """Return the path of Python in an installed environment, given by name or path; "" is the kit's
+    own environment. Raises UserError if there is none.
     """
     if not name or Path(name).is_file():
-        # absolute, not resolved: Python recognises a virtual environment by the link's path
+        # absolute but not resolved: Python recognises a virtual environment by the link's path
         return Path(name or sys.executable).absolute()
     if not environments.is_made(name):
         raise UserError(
@@ -68,24 +69,24 @@ def environment(name: str = GRADER_ENVIRONMENT) -> Path:
 
 
 def own_libraries() -> str:
-    """Return what verdicts under the kit's own Python depend on."""
+    """Return the versions on which verdicts under the kit's own Python depend."""
     return ", ".join(f"{name} {metadata.version(name)}" for name in OWN_LIBRARIES)
 
 
 class VerdictStore(AnswerStore):
-    """Key -> an Outcome's fields, in ``verdicts.sqlite`` beside the completion store."""
+    """A store of {key: an Outcome's fields}, in ``verdicts.sqlite`` beside the completion store."""
 
     name = "verdicts"
 
 
 @dataclass
 class Grader:
-    """Runs programs and keeps their outcomes.
+    """Runs programs and stores their outcomes.
 
     python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None means
-    the file next to the completion store, False keeps nothing. workers: the number of servers at
-    once, by default ``resources.processors``; with a cluster, one per worker thread. limits:
-    DS-1000's own, as CPU time, which other work on the machine does not change.
+    the file beside the completion store, False stores nothing. workers: the number of servers that
+    run in parallel, by default ``resources.processors``; with a cluster, one per worker thread.
+    limits: DS-1000's own, as CPU time, which other work on the machine does not change.
     """
 
     python: Path = field(default_factory=lambda: environment(""))
@@ -119,14 +120,15 @@ class Grader:
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
     def key(self, one: Program) -> str:
-        """Return the key of a program's verdict in the store; five equal samples share it and run
-        once.
+        """Return the key of a program's verdict in the store. Equal programs, such as those of
+        equal samples, share it and run once.
 
-        The kit's own Python is told by the ending of the key, another one by ``identity``.
+        The key's suffix stands for the versions of the kit's own Python; for another Python,
+        ``identity`` does.
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        if one.draws:  # version 3 ran them in two processes and failed right answers
+        if one.draws:  # version 3 ran such programs in two processes, where right answers failed
             fields["processes"] = 1
         ending = elsewhere(self.sandbox != "none")
         return f"program {one.about} {digest(canonical(fields))}{ending}"
@@ -134,11 +136,11 @@ class Grader:
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
     ) -> list[Outcome]:
-        """Return each program's outcome, in order. Equal texts run once; programs whose outcome is
-        stored do not run.
+        """Return each program's outcome, in order. Equal programs run once; stored outcomes are
+        reused.
 
         The outcome of a program that was stopped is not stored, because other work on the machine
-        may have caused a time-out. The processes of a launch share the programs.
+        may have caused the time-out. The processes of a launch share the programs.
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
@@ -148,12 +150,13 @@ class Grader:
             waiting = {key: by_key[key] for key in missing}
             with Progress(what, len(waiting), "programs", len(outcomes)) as bar:
                 for key, outcome in self._run(waiting, store):
-                    is_kept = keep_failures or key in stored  # the latter in an audit
+                    # in an audit, the stored outcomes are compared with new ones
+                    is_kept = keep_failures or key in stored
                     if outcome.passed or (is_kept and not outcome.stopped):
                         store.add({key: asdict(replace(outcome, seconds=0.0))})
                     outcomes.setdefault(key, outcome)
                     bar.update()
-            for key, fields in store.get(missing).items():  # other processes'
+            for key, fields in store.get(missing).items():  # outcomes of other processes
                 outcomes.setdefault(key, Outcome(**fields))
         return [outcomes[key] for key in keys]
 
@@ -171,7 +174,7 @@ class Grader:
 
 
 def _run_there(sandbox: str, python: Path, limits: Limits, task: tuple[str, Program]) -> Outcome:
-    """Run one program in a worker's thread, which keeps its server for the next."""
+    """Run one program in a worker's thread, on that thread's server."""
     _, program = task
     check_seen(python)
     outcome: Outcome = kept(ForkServer, sandbox, python, limits).run(program)
@@ -179,8 +182,8 @@ def _run_there(sandbox: str, python: Path, limits: Limits, task: tuple[str, Prog
 
 
 def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:
-    """Return the outcome of each problem's test on a solution; not judged if the problem's own
-    reference does not pass here.
+    """Return the outcome of each problem's test on a solution. It is "not judged" if the problem's
+    own reference does not pass here.
     """
     failing = failing_references(list(dict.fromkeys(problem for problem, _ in solutions)), grader)
     left = [(problem, code) for problem, code in solutions if problem.id not in failing]
@@ -194,8 +197,8 @@ def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[O
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
-    """Problem id -> error, for problems whose own reference does not pass. Those that pass run once
-    in an environment; the others are tried again each time.
+    """Return {problem id: error} for problems whose own reference does not pass. A reference that
+    passes runs only once in an environment; the others run again each time.
     """
     programs = [program(problem, problem.reference) for problem in problems]
     what = "checking references, once in this environment"
@@ -205,8 +208,8 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
 
 
 def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
-    """Return pairs of a problem's id and an error as a line for each error, with the problems that
-    have it.
+    """Return one line per distinct error, with the ids of the problems that have it. ``errors`` are
+    (problem id, error).
     """
     ids: dict[str, dict[str, None]] = defaultdict(dict)
     for id, error in errors:
@@ -215,7 +218,7 @@ def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def named(problems: Sequence[Problem], ids: str) -> set[str]:
-    """Return the ids in a text, parted by commas. Raises UserError for one that no problem has."""
+    """Return the problem ids in a comma-separated text. Raises UserError for an unknown id."""
     found = {id.strip() for id in ids.split(",")} - {""}
     if unknown := found - {problem.id for problem in problems}:
         raise UserError(f"to leave out: no problem {', '.join(sorted(unknown))}")
@@ -223,10 +226,10 @@ def named(problems: Sequence[Problem], ids: str) -> set[str]:
 
 
 def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str]]:
-    """Run those references that fail in the sandbox once outside of it, with the network, so that
-    the data sets which they load are kept (``CACHES``).
+    """Run the references that fail in the sandbox once outside of it, with the network, so that the
+    data sets that they load are cached (``CACHES``).
 
-    Returns how many pass in the sandbox since, and id -> error of those that do not.
+    Return how many more pass in the sandbox now, and {id: error} of the others.
     """
     grader = Grader(python)
     failing = failing_references(problems, grader)

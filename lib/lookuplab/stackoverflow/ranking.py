@@ -1,7 +1,7 @@
 """The paper's rankers over a corpus of snippets, by name (paper, Section 3).
 
-The names are "bm25-code", "bm25-description" and "bm25-both"; "code", the neural bag of words;
-"description", the sentence encoder; and "ensemble-<weight>", which combines these two with that
+The names are "bm25-code", "bm25-description" and "bm25-both"; "code" (the neural bag of words);
+"description" (the sentence encoder); and "ensemble-<weight>", which combines these two with that
 weight on the code.
 """
 
@@ -36,12 +36,12 @@ def rankers(
     encoder: str | Path,
     names: Sequence[str] = RANKERS,
 ) -> dict[str, Ranker]:
-    """Name -> ranker over ``snippets``; parts that several rankers need are made once.
+    """Return {name: ranker} over ``snippets``. Parts that several rankers need are computed once.
 
     words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder:
     a sentence-transformers model by folder or name. A ranker that knows no word of any snippet is
-    left out, and said. Raises UserError for an unknown name, for missing folders, and if no ranker
-    is left.
+    left out, and a line says so. Raises UserError for an unknown name, for missing folders, and if
+    no ranker is left.
     """
 
     @cache
@@ -78,14 +78,14 @@ def rankers(
 
 
 def _terms(snippet: Snippet, part: str) -> list[str]:
-    """BM25's terms of a snippet's "description", "code" or "both"."""
+    """Return BM25's terms of a snippet's "description", "code" or "both"."""
     words = query_words(snippet.description) if part != "code" else []
     return words + (code_words(snippet.code) if part != "description" else [])
 
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
-    """Return the word vectors in a folder (relative to the repository's root); without one, those
-    learned from these snippets.
+    """Return the word vectors in a folder (relative to the repository's root), or, without one,
+    vectors learned from these snippets.
     """
     if not place:
         lines = training_lines(snippets)
@@ -96,9 +96,9 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
 
 
 def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[Path]:
-    """Return the files and folders that such a ranking depends on, for its provenance.
+    """Return the files and folders on which a ranking depends, for its provenance.
 
-    For an encoder from the hub, this is the copy in the cache.
+    An encoder from the hub is represented by its copy in the cache.
     """
     folders = [paths.located(place) for place in (words, encoder) if place]
     if encoder and not folders[-1].exists():
@@ -107,7 +107,7 @@ def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[
 
 
 def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
-    """Return what the word vectors of a corpus are learned from: three lines of words per snippet.
+    """Return the training texts of word vectors: three lists of words per snippet.
 
     They have the description in the middle of the code, before it and after it (nokia/codesearch).
     """

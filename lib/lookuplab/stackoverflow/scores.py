@@ -1,7 +1,7 @@
-"""From verdicts to the rows of a table: pass@k, its changes, and what perturbations cost.
+"""Rows of a table from verdicts: pass@k, its changes, and the cost of perturbations.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by origin
-problem: a problem and its perturbations fail together.
+problem, because a problem and its perturbations fail together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +15,10 @@ from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem
 
 def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
     """Return one row per problem in ``judged`` (columns ``id``, ``passed``): its fields,
-    ``cluster``, how many ``samples`` it has, how many ``passed``, and ``pass_at_<k>``, 0 to 1. A
-    problem is left out if one of its samples could not be judged (``passed`` is None).
+    ``cluster``, the number of ``samples``, how many of them ``passed``, and ``pass_at_<k>`` from 0
+    to 1. A problem is left out if one of its samples could not be judged (``passed`` is None).
 
-    Raises UserError if some problem has fewer than k samples.
+    Raises UserError if a problem has fewer than k samples.
     """
     lost = judged.id[judged.passed.isna()]
     passed = judged[~judged.id.isin(lost)].groupby("id").passed
@@ -32,8 +32,8 @@ def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int])
 
 
 def change(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """``after`` with each problem's pass@k replaced by its change from ``before``, -1 to 1, where
-    both have the problem.
+    """Return ``after`` with each problem's pass@k replaced by its change from ``before``, -1 to 1,
+    for the problems in both.
 
     Both are tables of ``solved``, or both are changes.
     """
@@ -46,17 +46,18 @@ def rows(
     pairs: Iterable[tuple[str, str]] = (),
     parts: Sequence[str] = ("all",),
 ) -> list[dict[str, Any]]:
-    """pass@k of (model, way) -> table of ``solved``, in percent, condition ``<way>/<part>``.
+    """Return rows of pass@k in percent, condition ``<way>/<part>``, from {(model, way): table of
+    ``solved``}.
 
-    For pairs (old, new) of ways also the change on the same problems,
-    ``pass_at_<k>_change_points``, condition
-    ``<new>/<part> - <old>/<part>``, and, as ``_change_difference_points``, the last model's change
-    minus the first's.
+    For each of the ``pairs`` (old, new) of ways, there is also the change on the same problems,
+    ``pass_at_<k>_change_points``, condition ``<new>/<part> - <old>/<part>``.
+    ``_change_difference_points`` is the last model's change minus the first's.
+
     parts: "all", libraries, perturbations, and, if the tables have a column ``shown``
-    (``asking.hits``), "hit" and "miss". A perturbation also has its cost (the paper's Figure 5):
-    how far its problems are below those that they were made from, ``pass_at_<k>_drop_points``, and
-    the change of that. DS-1000's own measure, the average pass rate of the
-    samples (Section 4.2), is pass@1 if every problem has the same number of samples.
+    (``asking.hits``), "hit" and "miss". A perturbation also has its cost (the paper's Figure 5),
+    ``pass_at_<k>_drop_points``: how far its problems are below those from which they were made, and
+    the change of that. DS-1000's own measure, the average pass rate of the samples (Section 4.2),
+    equals pass@1 if every problem has the same number of samples.
     """
     rows = []
     models = list(dict.fromkeys(model for model, _ in tables))
@@ -101,9 +102,10 @@ def _rows(
 
 
 def beside_print(passed: pd.Series, printed: float) -> dict[str, int]:
-    """Return how many of these answers ``passed`` (True, False or None) and how many were
-    ``printed`` as a percentage of all of them, how many are ``not_judged``, and how many problems
-    ``apart`` ours is: 0 if some outcome of those not judged gives the printed count.
+    """Return a comparison with a printed percentage of these answers: how many ``passed`` (True,
+    False or None), how many were ``printed`` as right, how many are ``not_judged``, and by how many
+    problems the counts are ``apart``. That is 0 if some outcome of the answers not judged gives the
+    printed count.
     """
     ours, unknown = int(passed.eq(True).sum()), int(passed.isna().sum())
     count = round(printed * len(passed) / 100)

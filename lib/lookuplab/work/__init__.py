@@ -1,3 +1,4 @@
-"""Does work of any kind: ``spread`` gives it to threads, to a cluster or to a launch's processes,
-``progress`` shows how far it has come, ``resources`` says what of the machine this job may use.
+"""Helpers for long work: ``spread`` runs tasks in threads, on a cluster or in the processes of a
+launch; ``progress`` reports how far they are; ``resources`` says how much of the machine this job
+may use.
 """

@@ -1,6 +1,8 @@
-"""Two commands never write one place: beside it lies a file that says whose it is.
+"""Locks, so that two commands never write to the same place. A file beside the place names its
+owner.
 
-Not every shared file system has locks, so the file is told alive by its owner, which touches it.
+Not every shared file system has locks. The owner therefore touches the file regularly to show that
+it is alive.
 """
 
 import fcntl
@@ -17,23 +19,25 @@ from pathlib import Path
 from lookuplab.errors import UserError
 
 BEAT = 10.0  # seconds between two touches
-MISSED = 3  # beats without one, after which an owner on another machine counts as dead
+MISSED = 3  # touches missed until an owner on another machine counts as dead
 
 
 class Taken(UserError):
-    """Another process is at work in the same place."""
+    """Another process is working in the same place."""
 
 
 class _Held:
-    """What a lock file lives as long as: at the latest, it goes when Python ends."""
+    """An object that is kept while the lock is held. It releases the lock at the latest when Python
+    ends.
+    """
 
 
 @contextmanager
 def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
-    """Hold ``.NAME.lock`` beside ``place`` (a file or folder) while the block runs; ``does`` says
+    """Hold ``.NAME.lock`` beside ``place`` (a file or folder) while the block runs. ``does`` says
     what happens there ("writes scores.jsonl"). The lock of a dead process is taken over.
 
-    If another process holds it, ``wait``, or raise Taken with that process and its machine.
+    If another process holds it, ``wait``, or raise Taken, which names that process and its machine.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     file = place.with_name(f".{place.name}.lock")
@@ -66,19 +70,20 @@ def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
 
 
 def _take(file: Path, own: dict[str, object], dead: object) -> dict[str, object] | None:
-    """Write ``own`` into the file and return None, unless it is another's than the ``dead`` one's:
-    then return that.
+    """Write ``own`` into the lock file and return None. If the file belongs to another owner than
+    ``dead``, return that owner instead.
     """
     with file.open("a+b") as stream:
-        with suppress(OSError):  # a file system without locks; then two that begin at once may meet
+        # on a file system without locks, two that begin at once may both succeed
+        with suppress(OSError):
             fcntl.flock(stream, fcntl.LOCK_EX)
         if not file.exists() or file.stat().st_ino != os.fstat(stream.fileno()).st_ino:
-            return _take(file, own, dead)  # its owner has just ended
+            return _take(file, own, dead)  # its owner has just released it
         stream.seek(0)
         try:
             other = dict(json.loads(stream.read()))
             is_owner = [*map(type, other.values())] == [*map(type, own.values())]
-        except (ValueError, TypeError, RecursionError):  # new, or its owner died while it wrote
+        except (ValueError, TypeError, RecursionError):  # empty, or its owner died while writing
             is_owner = False
         if is_owner and other.keys() == own.keys() and other != dead:
             return other
@@ -88,7 +93,7 @@ def _take(file: Path, own: dict[str, object], dead: object) -> dict[str, object]
 
 
 def _release(file: Path, own: dict[str, object]) -> None:
-    with suppress(OSError, ValueError):  # a process that slept for long may have lost it
+    with suppress(OSError, ValueError):  # a process that slept for long may have lost the lock
         if json.loads(file.read_bytes()) == own:
             file.unlink()
 
@@ -108,10 +113,10 @@ def _lives(other: dict[str, object], file: Path) -> bool:
 
 
 def _began(process: int) -> float | None:
-    """When a process began, which tells it from a later one of the same number; None if it has
-    ended.
+    """Return when a process began, which distinguishes it from a later one with the same number;
+    None if it has ended.
     """
-    import psutil  # takes time
+    import psutil  # slow to import
 
     with suppress(psutil.NoSuchProcess):
         if (found := psutil.Process(process)).status() != psutil.STATUS_ZOMBIE:

@@ -1,4 +1,4 @@
-"""Nobody waits without a word: a line every ten seconds."""
+"""Progress of long work, as a line every ten seconds."""
 
 import sys
 import threading
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Says on stderr how far some work has come, as ``mini-large: 120 of 622 answers, 40 found,
-    about 2 min left``.
+    """Prints the progress of some work to stderr, such as ``mini-large: 120 of 622 answers, 40
+    found, about 2 min left``.
 
-    total: how many of ``unit`` are to be done, None if nobody knows. found: how many more needed no
-    work. parts: gives further lines, on what is under way.
+    total: how many of ``unit`` are to be done, None if unknown. found: how many more were found in
+    a store. parts: returns further lines, on the work in progress.
     """
 
     def __init__(
@@ -72,9 +72,7 @@ def say(line: str) -> None:
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:
-    """Yield the items one after the other, with a Progress; ``total`` is for those without a
-    length.
-    """
+    """Yield the items, showing a Progress. ``total`` is for items without a length."""
     size = len(items) if isinstance(items, Sized) else total
     with Progress(what, size, unit) as bar:
         for item in items:
@@ -83,9 +81,7 @@ def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = N
 
 
 def span(seconds: float) -> str:
-    """Return a time in words: seconds up to a minute and a half, minutes up to two hours, then
-    hours.
-    """
+    """Return a time in words: in seconds below 90 s, in minutes below 2 h, else in hours."""
     if seconds >= 7200:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -1,5 +1,6 @@
-"""What of the machine this job may use: processors, memory, graphics cards. Everything that starts
-threads or processes asks here, so that all of it stays within a queue's or a container's limits.
+"""The part of the machine that this job may use: processors, memory, graphics cards. All code that
+starts threads or processes uses this module, so that it stays within the limits of a queue or a
+container.
 """
 
 import math
@@ -10,7 +11,7 @@ from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 
-SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
+SHARE_VARIABLE = "LOOKUPLAB_SHARE"  # "1/4" is the second of four processes; set by the runner
 
 
 def share() -> tuple[int, int]:
@@ -35,24 +36,24 @@ def processors(root: Path = Path("/")) -> int:
 
 
 def memory(root: Path = Path("/")) -> int:
-    """Return how many bytes this job may still take: what the machine has free, or what the limit
-    of a control group leaves.
+    """Return how many bytes this job may still allocate: the machine's free memory, or less if the
+    limit of a control group leaves less.
     """
-    import psutil  # takes time
+    import psutil  # slow to import
 
     left = [psutil.virtual_memory().available]
     limits, used = _limits("memory.max", root), _limits("memory.stat", root)
     for limit, stat in zip(limits, used, strict=False):
         if limit.strip() != "max":
             fields = dict(line.split() for line in stat.splitlines())
-            # files that were read count, too, but give way
+            # memory that caches files counts, too, but is released when needed
             left.append(int(limit) - int(fields["anon"]))
     return int(max(0, min(left)))
 
 
 def _limits(name: str, root: Path) -> Iterator[str]:
-    """Yield the contents of the files ``name`` of this process's control groups (version 2), from
-    its own up to the machine's.
+    """Yield the contents of the files ``name`` in this process's control groups (version 2), from
+    its own group up to the machine's.
     """
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
@@ -64,12 +65,12 @@ def _limits(name: str, root: Path) -> Iterator[str]:
 
 
 def cards() -> list[str]:
-    """Return the graphics cards that this job may use, as CUDA_VISIBLE_DEVICES names them, or as
-    the driver counts them. Does not import torch.
+    """Return the graphics cards that this job may use, as named in CUDA_VISIBLE_DEVICES, or as
+    numbered by the driver. Does not import torch.
     """
     if (stated := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         listed = [card.strip() for card in stated.split(",")]
-        # the driver reads up to the first number that is no card
+        # the driver ignores everything from the first invalid number on
         return [*takewhile(lambda card: card not in ("", "-1"), listed)]
     command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
     with suppress(OSError, subprocess.SubprocessError):

@@ -1,5 +1,5 @@
-"""Spreads tasks over the threads of this machine, over the workers of a cluster (``run.cluster``),
-or over the processes of one launch (``accelerate launch``), which share what they have made.
+"""Runs tasks in the threads of this machine, on the workers of a cluster (``run.cluster``), or in
+the processes of one launch (``accelerate launch``), which share their results.
 """
 
 import socket
@@ -24,7 +24,7 @@ class Workers(Protocol):
     """Workers on other machines, such as ``run.cluster.Cluster``."""
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Return (position, ``function(task)``) as they finish."""
+        """Yield (position, ``function(task)``) as the tasks finish."""
 
 
 def spread(
@@ -33,8 +33,9 @@ def spread(
     workers: int | None = None,
     cluster: Workers | None = None,
 ) -> Generator[tuple[T, R], None, None]:
-    """Yield (task, ``function(task)``) as they finish, from the cluster or from ``workers`` threads
-    on this machine, by default ``processors``; there, a task is taken from ``tasks`` as it begins.
+    """Yield (task, ``function(task)``) as the tasks finish, from the cluster or from ``workers``
+    threads on this machine, by default ``processors``. A thread takes its next task from ``tasks``
+    only when it is free.
     """
     if cluster is not None:
         given = list(tasks)
@@ -47,11 +48,11 @@ def spread(
         for task in iter(todo.get, _END):
             try:
                 done.put((task, function(task), None))
-            except BaseException as error:  # raised where the results are read
+            except BaseException as error:  # raised again where the results are read
                 done.put((task, None, error))
 
     count = workers or processors()
-    # daemons: whoever interrupts the caller does not wait for them
+    # daemon threads, so that an interrupted caller does not wait for them
     threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
     waiting = iter(tasks)
     running = 0
@@ -73,12 +74,12 @@ def spread(
         for _ in threads:
             todo.put(_END)
     for thread in filter(threading.Thread.is_alive, threads):
-        thread.join()  # its tools end
+        thread.join()  # so that its tools end, too
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
-    """Return a tool of this worker's thread, created by the first task that needs it; it lives as
-    long as the worker.
+    """Return ``make(*arguments)`` of this worker's thread, an open context manager such as a
+    server. The first task that needs it creates it; it lives as long as the worker.
     """
     tools: dict[Any, Any] = vars(_thread)
     if (make, arguments) not in tools:
@@ -88,7 +89,9 @@ def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> 
 
 
 def check_seen(place: Path) -> None:
-    """Check that a folder or file named by a task also exists on this machine. Raises UserError."""
+    """Check that a folder or file that a task needs also exists on this machine. Raises
+    UserError.
+    """
     if not place.exists():
         raise UserError(
             f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file "

@@ -1,4 +1,6 @@
-"""A command that is interrupted ends at once, with all that it started, and keeps what is done."""
+"""Interruption of a command: it ends at once, with all processes that it started, and keeps the
+finished work.
+"""
 
 import signal
 import sys
@@ -6,23 +8,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-# Ctrl-C; a queue's or a container's end; what SLURM can send before it (--signal)
+# Ctrl-C; the end of a queue's or container's time; the signal that SLURM can send before (--signal)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Stopped(BaseException):
-    """One of SIGNALS came. It is no Exception: nothing takes it for a failure of its own."""
+    """One of SIGNALS arrived. It is not an Exception, so that no handler takes it for a failure of
+    its own work.
+    """
 
 
 def _stop(number: int, _frame: object) -> NoReturn:
-    end_children()  # first: whatever waits for one of them goes on
+    end_children()  # first, because this process may wait for one of them
     raise Stopped(number)
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Run a command so that each of SIGNALS ends it: blocks are left and temporary folders removed,
-    one line is printed, and the exit code is 128 and the signal's number, as shells have it.
+    """Run a command so that each of SIGNALS ends it cleanly: blocks are left, temporary folders
+    removed and one line is printed. The exit code is 128 plus the signal's number, as in shells.
     """
     for number in SIGNALS:
         signal.signal(number, _stop)
@@ -32,14 +36,14 @@ def stoppable() -> Iterator[None]:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         end_children()
-        with suppress(OSError):  # the terminal is gone
+        with suppress(OSError):  # the terminal may be gone
             print("\ninterrupted; what is done is kept: repeat the command", file=sys.stderr)
         sys.exit(128 + stopped.args[0])
 
 
 def end_children() -> None:
-    """Kill all processes that this one has started, and those that they have."""
-    import psutil  # takes time
+    """Kill all processes that this one has started, and their descendants."""
+    import psutil  # slow to import
 
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):

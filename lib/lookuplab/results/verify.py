@@ -195,8 +195,9 @@ def compare(
     the log of answers are compared.
 
     ``makers`` maps each artifact to its notebook. An artifact ``on_demand`` may still be the
-    committed one, because a run of everything does not rerun it. A paper without committed files is taken to be the
-    user's own and ignored. Raises UserError if nothing is left to compare.
+    committed one, because a run of everything does not rerun it. A paper without
+    committed files is taken to be the user's own and ignored. Raises UserError if nothing is left
+    to compare.
     """
     papers = {file.split("/")[0] for file in old}
 

@@ -1,14 +1,14 @@
-"""Jedi and pylint in separate processes, and the store of their answers.
+"""Runs Jedi and pylint in separate processes, and stores their answers.
 
-An analyser may hang or crash on other people's code; the measurement must go on. Each kind of
+An analyser may hang or crash on other people's code, and the measurement must go on. Each kind of
 analyser is loaded once, in a parent process (``serve``), which forks a worker when none is free.
-Workers live as long as this process does, so that later questions benefit from what they have
-already read. Answers are kept next to the completion store, so a second run asks nothing.
+Workers live as long as this process, so that later questions benefit from files that they have
+already read. Answers are stored beside the completion store, so a second run asks no question.
 
 A worker only reads the code that it judges. It imports nothing but Python's own modules, installed
-packages and the kit. Where the kernel has namespaces it also sees no network, no variable of the
-user's environment, and of the files only, read-only, the system, Python, the sources and the
-repositories that it is asked about.
+packages and the kit. If the kernel has namespaces, a worker also has no network and no variables of
+the user's environment, and sees only the files of the system, of Python, of the sources and of the
+repositories in question, all read-only.
 """
 
 import gc
@@ -43,44 +43,45 @@ from lookuplab.work.spread import Workers, check_seen, spread
 
 T = TypeVar("T")
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
-# Seconds of a worker's own computing for one question, a thousand times the usual: a busy machine
-# gives the same answers as an idle one.
+# Seconds of a worker's own computing time for one question, a thousand times the usual. Because it
+# is not wall-clock time, a busy machine gives the same answers as an idle one.
 LIMIT = 60.0
-PATIENCE = 5  # ratio of clock to computing time
+PATIENCE = 5  # how much longer than LIMIT a question may take by the clock
 
 
 MOST_SHOWN = 100  # repositories that one worker may see
-# How the reason of an analyser's own error begins: it says something about the code, so a second
-# attempt gets the same. All other reasons are the machine's.
+# How the reason for an analyser's own error begins. Such an error depends on the code, so a second
+# attempt gives the same. All other reasons lie with the machine.
 ITS_OWN = "error in "
 HERE = "error on this machine"
-# of the user's environment, what a worker is given
+# the variables of the user's environment that a worker gets
 VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOURCES".split()
 
 
 class WorkerLost(Exception):
-    """No answer in two attempts: the process "timed out" or "crashed", the analyser had an "error
-    in Jedi: ...", or the machine an "error on this machine: ...".
+    """A question got no answer in two attempts. The message says whether the process "timed out" or
+    "crashed", the analyser had an "error in Jedi: ...", or the machine had an "error on this
+    machine: ...".
     """
 
 
-# What a worker belongs to: its parent process, its module, the sources that it reads, and the scope
-# that it is reserved for.
+# A kind of worker: the id of this process, the analyser's module, the sources that it reads, and
+# the scope for which it is reserved.
 Home = tuple[int, str, str, str]
-_free: list[tuple[Home, set[Path], Connection]] = []  # with the repositories that each sees
+_free: list[tuple[Home, set[Path], Connection]] = []  # each with the repositories that it sees
 _parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
 _expected: set[Path] = set()
 _lock = threading.Lock()
 
 
 def ask_worker(function: Callable[..., T], root: Path, *question: object, within: str = "") -> T:
-    """``function(root, *question)`` in a worker: a process of the function's module, whose
-    ``start`` calls ``serve``. It sees the repository ``root``.
+    """Return ``function(root, *question)``, computed in a worker: a process of the function's
+    module, whose ``start`` calls ``serve``. The worker sees the repository ``root``.
 
-    A free worker that was asked ``within`` a different scope is replaced by a new one. A question
-    that takes longer than LIMIT ends its worker. A lost question is asked once more, in a new
-    process if an error came from this one, so that no error depends on earlier questions; raises
-    WorkerLost if it is lost again.
+    A free worker that was used ``within`` a different scope is replaced by a new one. A question
+    that takes longer than LIMIT ends its worker. A lost question is repeated once; if an error came
+    from this worker, in a new process, so that no error depends on earlier questions. Raises
+    WorkerLost if the question is lost again.
     """
     home = os.getpid(), function.__module__, str(python_sources.folder()), within
     lost = ""
@@ -94,34 +95,34 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
             if not lost:
                 _free.append((home, seen, channel))
                 return answer
-            channel.close()  # the process ends
+            channel.close()  # the worker ends when its channel closes
         except (EOFError, OSError):
             lost = "timed out" if time.monotonic() - began >= LIMIT else "crashed"
     raise WorkerLost(lost)
 
 
 def expect(roots: Iterable[Path]) -> None:
-    """Let workers that start from now on see these repositories, too, so that one worker can be
-    asked about all of them.
+    """Let workers that start from now on see these repositories, too, so that one worker can answer
+    questions about all of them.
     """
     _expected.update(roots)
 
 
 def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
-    """Return the repositories that a free worker, or a new one, sees, and its channel."""
+    """Return a free worker, or a new one: the repositories that it sees, and its channel."""
     if not is_new and (kin := [one for one in _free if one[0][:2] == home[:2]]):
         best = max(kin, key=lambda one: (one[0] == home, root in one[1]))
         _free.remove(best)
         if best[0] == home and root in best[1]:
             return best[1:]
-        best[2].close()  # the process ends
+        best[2].close()  # the worker ends when its channel closes
     known = _parents.get(home[:3])
     if known is None or known[0].poll() is not None:
         control, theirs = Pipe()
         at = imports_begin(Path(str(sys.modules[home[1]].__file__)).parent)
         code = f"import sys; sys.path.insert(0, {str(at)!r}); from {home[1]} import start; start()"
         given = {name: os.environ[name] for name in VARIABLES if name in os.environ}
-        with theirs:  # the parent ends with this process
+        with theirs:  # the parent process ends when this process closes the other end
             process = subprocess.Popen(
                 # -P: a repository's own types.py must not replace the library's
                 [sys.executable, "-P", "-c", code],
@@ -132,7 +133,7 @@ def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]
                 env=given | {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
             )
         _parents[home[:3]] = known = process, control
-    # one that is reserved for a file sees no other repository
+    # a worker that is reserved for a file sees no other repository
     seen = {root} if home[3] or len(_expected) > MOST_SHOWN else {root, *_expected}
     ours, theirs = Pipe()
     with theirs:
@@ -142,8 +143,8 @@ def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]
 
 
 def _shown(root: Path) -> Path:
-    """Return what must be seen of a repository: a folder inside a package is imported by the name
-    of the outermost package.
+    """Return the folder that a worker must see for a repository. A folder inside a package is
+    imported by the name of the outermost package, so all of that package is needed.
     """
     root = root.absolute()
     above = imports_begin(root)
@@ -152,7 +153,7 @@ def _shown(root: Path) -> Path:
 
 @cache
 def is_contained() -> bool:
-    """Return whether workers are contained by namespaces; says so where this machine has none."""
+    """Return whether workers are contained by namespaces. If not, print a warning."""
     if reason := refusal():
         say(
             "warning: Jedi and pylint read the repositories without a sandbox, because none works "
@@ -162,8 +163,8 @@ def is_contained() -> bool:
 
 
 def forbid_imports(trusted: Sequence[str]) -> None:
-    """From now on, this process imports only what lies below the ``trusted`` folders: code that an
-    analyser was asked about is read and never run, whatever it is called.
+    """From now on, let this process import only from below the ``trusted`` folders. The code that
+    an analyser judges is read and never run, whatever its name.
     """
     bootstrap: Any = importlib._bootstrap  # all imports go through it
     load = bootstrap._load_unlocked
@@ -178,25 +179,26 @@ def forbid_imports(trusted: Sequence[str]) -> None:
 
 
 def _trusted() -> list[str]:
-    """Return where Python, installed packages and the kit's own code lie."""
+    """Return the folders of Python, of installed packages and of the kit's own code."""
     own = str(imports_begin(Path(__file__).parent)), os.path.dirname(os.__file__)
     installed = (*site.getsitepackages(), site.getusersitepackages())
     return [os.path.realpath(at) for at in (*own, *installed)]
 
 
 def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
-    """The parent's side: for each channel that arrives on standard input, fork a worker, which
+    """Run the parent's side: for each channel that arrives on standard input, fork a worker, which
     answers the questions on its channel.
 
-    With ``warm``, which gets the same arguments, each question is answered by a copy of the worker:
-    what it changes ends with the copy. The signals of the two clocks end a process. The analyser's
-    output is discarded. The first message on a channel are the folders that the worker may see, or
-    None where there are no namespaces.
+    If ``warm`` is given, it gets the question's arguments in the worker; a forked copy of the
+    worker then answers the question, and all changes end with the copy. Signals of two clocks
+    (computing time and wall-clock time) end a process that takes too long. The analyser's output is
+    discarded. The first message on a channel lists the folders that the worker may see, or is None
+    without namespaces.
     """
     trusted = _trusted()
     forbid_imports(trusted)
     gc.freeze()
-    # with Python's 700, up to a third of the time goes into searching the trees that are kept
+    # With Python's default of 700, up to a third of the time goes into searching the cached trees.
     gc.set_threshold(100_000, 20)
     with Connection(0) as control:
         try:
@@ -206,7 +208,7 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
                     break
                 os.close(handle)
                 with suppress(ChildProcessError):
-                    while os.waitpid(-1, os.WNOHANG)[0]:  # a worker has ended
+                    while os.waitpid(-1, os.WNOHANG)[0]:  # reaps workers that have ended
                         pass
         except EOFError:
             return
@@ -225,11 +227,12 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
                 channel.send((failure, None))
                 break
             if warm:
-                signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)  # with the copy's time
+                # includes the copy's time
+                signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)
                 warm(*question)
                 if copy := os.fork():
                     if os.waitpid(copy, 0)[1]:
-                        break  # nobody has answered
+                        break  # the copy died without an answer
                     signal.setitimer(signal.ITIMER_REAL, 0)
                     continue
                 is_copy = True
@@ -239,12 +242,13 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
                 answer = "", function(*question)
             except (OSError, MemoryError) as error:
                 answer = f"{HERE}: {type(error).__name__}: {error}", None
-            except Exception as error:  # whatever an analyser trips over on other people's code
+            except Exception as error:  # an analyser may raise any exception on other people's code
                 answer = f"{ITS_OWN}{analyser}: {type(error).__name__}", None
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             channel.send(answer)
-    # Python's own end would visit, and so copy, every tree that this process shares with its parent
+    # Python's own exit would visit, and so copy, every tree that this process shares with its
+    # parent.
     os._exit(0)
 
 
@@ -256,17 +260,20 @@ def answer_all(
     workers: int | None = None,
     cluster: Workers | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the answers by key, stored or new, and why some were lost, by key.
+    """Return the answers, stored or new, as {key: answer}, and why some were lost, as {key:
+    reason}.
 
     A question is (repository, file, kind, ...). ``answer`` takes one and returns the answer and the
-    reason why it was lost, "" if it was not. Questions of one kind about one file are asked one
-    after the other, because each benefits from what was read for the last; this is done by
-    ``workers`` at once, as in ``spread``, or by those of ``cluster``. The processes of a launch
-    share the files. If the run is killed, each worker loses the answers about one file at most.
-    An error of the analyser itself is an answer about the code that nobody keeps: said, counted by
-    the caller, and asked again next time; so is an answer with such an error that an earlier
-    version has kept. With ``strict``, any other lost answer raises UserError: a machine must not
-    change a number.
+    reason why it was lost, "" if it was not. Questions of one kind about one file are answered one
+    after the other by the same worker, because each benefits from what was read for the last.
+    ``workers`` is the number of workers, as in ``spread``; ``cluster`` replaces them. The processes
+    of a launch share the files. If the run is killed, each worker loses the answers about one file
+    at most.
+
+    An error of the analyser itself is an answer about the code, but is never stored. It is printed,
+    counted by the caller, and the question is repeated next time, also if an earlier version has
+    stored such an error. With ``strict``, any other lost answer raises UserError: a machine must
+    not change a number.
     """
     expect(question[0] for question in questions.values())
     with store:
@@ -291,7 +298,8 @@ def answer_all(
                         lost[key] = reason
                     found.setdefault(key, made)
                 bar.update(len(answers))
-        found = store.get(missing) | found  # others', too; in an audit, the record's are used
+        # includes answers of other processes; in an audit, the recorded answers are used
+        found = store.get(missing) | found
     words = "; ".join(f"{n} {reason}" for reason, n in sorted(Counter(lost.values()).items()))
     if strict and not all(reason.startswith(ITS_OWN) for reason in lost.values()):
         raise UserError(
@@ -304,8 +312,8 @@ def answer_all(
 
 
 def _is_spoilt(answer: Any) -> bool:
-    """Return whether a kept answer is none: versions before kept an error of Jedi as None or among
-    a function's failures, also where the machine was at fault.
+    """Return whether a stored answer is invalid. Earlier versions stored an error of Jedi as None
+    or among a function's failures, even if the machine was at fault.
     """
     failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
     return answer is None or any(reason.startswith(ITS_OWN) for reason in failures)
@@ -317,17 +325,17 @@ def _of_file(answer: Callable, questions: list[tuple[str, tuple]]) -> list[tuple
 
 
 class JudgementStore(AnswerStore):
-    """Key -> an analyser's answer, in ``judgements.sqlite``."""
+    """A store of {key: an analyser's answer}, in ``judgements.sqlite``."""
 
     name = "judgements"
 
 
 def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
-    """Return the key of a question of one ``kind`` about one place, ``kind place digest``: a reader
-    sees what it is about.
+    """Return the key of a question of one ``kind`` about one place, ``kind place digest``, in which
+    a reader recognises the question.
 
-    It covers all Python files of the repository (``root`` is their digest), the versions of the
-    analysers, and the sources and the Python that they read.
+    The digest covers all Python files of the repository (``root`` is their digest), the versions of
+    the analysers, and the sources and the Python that they read.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     fields = {"repository": root, "version": JUDGING_VERSION, **question, "read": read}
@@ -335,20 +343,20 @@ def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
 
 
 def repository_digest(root: Path) -> str:
-    """Return the names and contents of all Python files below ``root``."""
+    """Return a digest of the names and contents of all Python files below ``root``."""
     return folder_hash(root, python_files(root), "digests")
 
 
 def imports_begin(folder: Path) -> Path:
-    """Return the folder from which a folder's files are imported: the first one, going up, that is
-    not a package.
+    """Return the folder from which a folder's files are imported: itself or the nearest folder
+    above it that is not a package.
     """
     return next(at for at in (folder, *folder.parents) if not (at / "__init__.py").is_file())
 
 
 def within_imports(path: Path) -> str:
-    """Return a file's path below ``imports_begin``, which does not depend on where the repository
-    is.
+    """Return a file's path relative to ``imports_begin``, which does not depend on the repository's
+    location.
     """
     path = path.resolve()
     return path.relative_to(imports_begin(path.parent)).as_posix()

@@ -1,13 +1,11 @@
-"""Dependency coverage: how many of the repository's own definitions that the reference uses does a
-prediction use too?
+"""Dependency coverage: the share of the repository's own definitions used by the reference that a
+prediction uses, too.
 
 Paper, Section IV-C: expressions (calls, attribute accesses) of the ground truth that Jedi traces to
-a definition inside the repository are collected as a set; the coverage is the share of them that
-the generated function contains as well.
-Keys are expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` gives ``foo``,
-``bar``, ``foo().a`` and
-``foo().a[].b`` (and ``baz``, if it is defined in the repository). A function without keys has no
-value; such functions are counted.
+a definition inside the repository are collected as a set. The coverage is the share of them that
+the generated function contains as well. Keys are expressions without arguments and subscripts:
+``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and ``foo().a[].b`` (and ``baz``, if it
+is defined in the repository). A function without keys has no value; such functions are counted.
 
 The replication packages instead take their keys from the marks, by regular expressions
 (``package_coverage``, ``package_2023_coverage``).
@@ -30,13 +28,13 @@ AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 
 
 def expressions(text: str) -> list[Token]:
-    """Return the name and attribute expressions of a text, even of broken code, at their last names
-    and in the order of these.
+    """Return the name and attribute expressions of a text, also of broken code, each at its last
+    name and in that order.
 
     Definitions, keyword arguments and imports are left out.
     """
     tokens = [leaf for leaf in leaves(text) if leaf.value]
-    values = ["", *(leaf.value for leaf in tokens), ""]  # of token n: values[n + 1]
+    values = ["", *(leaf.value for leaf in tokens), ""]  # the value of token n is values[n + 1]
     keys: dict[int, str] = {}  # token -> the expression that ends with it: a name, or a bracket
     opened: list[int] = []
     own: set[str] = set()
@@ -76,12 +74,12 @@ BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+
 
 
 def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """``dependencies`` and ``covered`` of package-2024: marked words of a reference that
-    do not look like local names.
+    """Return ``dependencies`` and ``covered`` as package-2024 counts them: marked words of a
+    reference that do not look like local names, and those that the prediction contains.
 
     ``marked`` is the reference with its marks, ``prediction`` a whole function
     (``similarity.package_text``). As in the package, names of libraries count, a word between two
-    marked brackets is lost, ``==`` is taken for an assignment, and a mark is removed together with
+    marked brackets is lost, ``==`` counts as an assignment, and a mark is removed together with
     the blank before it. Without keys the package divides by zero; here both numbers are 0.
     """
     plain = re.sub(f" {MARK} ?", "", marked)
@@ -95,13 +93,14 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     return {"dependencies": len(keys), "covered": sum(_has_word(prediction, key) for key in keys)}
 
 
-# what package-2023 takes for a local name
+# the pattern by which package-2023 recognises a local name
 LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
 
 
 def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """``dependencies`` and ``covered`` of package-2023: the bare marked words of a reference, with
-    its marks, that look neither local nor like a parameter; in a prediction without its literals.
+    """Return ``dependencies`` and ``covered`` as package-2023 counts them: the bare marked words of
+    a reference that look neither local nor like a parameter, and those that the prediction
+    contains outside its string literals.
     """
     keys = {
         key

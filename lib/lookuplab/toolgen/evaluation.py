@@ -1,7 +1,7 @@
-"""Held-out functions: which ones are generated, and how each generated one is judged, one row per
-function.
+"""Evaluation on held-out functions: which functions are generated, and how each result is judged,
+one row per function.
 
-Generated functions are judged in their repositories, by several workers and never twice.
+Generated functions are judged in their repositories, by several workers, and never twice.
 """
 
 from collections import Counter
@@ -81,7 +81,7 @@ from lookuplab.toolgen.success import (
 )
 from lookuplab.work.spread import Workers
 
-LEAST_FUNCTIONS = 5  # functions of each repository, at least: fewer say nothing about it
+LEAST_FUNCTIONS = 5  # functions per repository; fewer would say nothing about it
 
 
 def held_out_functions(
@@ -94,7 +94,7 @@ def held_out_functions(
     """Return the usable functions of held-out repositories, in the order of repositories, files and
     lines.
 
-    ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
+    ``limit`` and ``seed`` are as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
     left_out = Counter[str]()
@@ -112,13 +112,13 @@ def sample(
     seed: int = 0,
     left_out: Counter[str] | None = None,
 ) -> list[Function]:
-    """``limit`` of the functions in ``by_repository``, which maps repository names to functions;
-    None takes all.
+    """Return ``limit`` of the functions in ``by_repository``, {repository's name: functions}; None
+    returns all.
 
     They are spread over the repositories in proportion to their numbers of functions, but with at
-    least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository a seeded hash of the
-    ids decides, so a larger limit only adds functions. Raises UserError if no function is left; it
-    says how many were ``left_out``, by reason.
+    least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository, a seeded hash of the
+    ids decides, so a larger limit only adds functions. Raises UserError if no function is left; the
+    message says how many were ``left_out``, by reason.
     """
     if not any(by_repository.values()) or (limit is not None and limit < 1):
         names = ", ".join(by_repository) or "no repository"
@@ -146,11 +146,11 @@ def sample(
 
 
 def token_counter(tokenizer: str) -> Callable[[str], int]:
-    """Return a function that counts a text's tokens, as a model named as for ``models.load`` reads
-    them.
+    """Return a function that counts the tokens of a text for one model, named as for
+    ``models.load``.
 
-    One tokenizer decides which functions are short enough, whatever models write them. A function's
-    code has no marks, so the mark in a vocabulary changes no number.
+    One tokenizer decides which functions are short enough, for all models. A function's code has no
+    marks, so a mark in the vocabulary changes no number.
     """
     spelled: Any = load(tokenizer).tokenizer
     return lambda text: len(spelled(text, add_special_tokens=False)["input_ids"])
@@ -160,7 +160,7 @@ def token_counter(tokenizer: str) -> Callable[[str], int]:
 class Reference:
     """A function that is known only by its location: the `def` on ``line`` of ``file``, below
     ``root``. ``marked`` is its body with the marks of the replication package, from which its
-    dependency coverage is computed. Predictions for it are indented as the file is.
+    dependency coverage is computed. Predictions for it get the indentation of the file.
     """
 
     id: str | int
@@ -175,29 +175,32 @@ class Reference:
         return str(self.root)
 
 
-Original = Function | Reference  # what a generated function replaces
+Original = Function | Reference  # a function that is replaced by a generated one
 
 
 def inserted(
     original: Original, prediction: str, rules: Rules = PAPER_RULES
 ) -> tuple[str, Location, Inserted]:
     """Return the file's text, the original's location in it, and the file with the prediction
-    there: a whole function or its body, without marks. Raises UserError.
+    inserted there: a whole function or its body, without marks. Raises UserError if the file does
+    not parse or has no `def` there.
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    shift = original.indent if rules.is_package else None  # models write at the margin
+    # the packages' models write without indentation
+    shift = original.indent if rules.is_package else None
     return text, location, insert(text, location, prediction, shift)
 
 
 @dataclass
 class ToolGen(Benchmark[Original]):
-    """Functions of repositories, to be written anew from their docstrings and signatures.
+    """Functions of repositories, to be generated from their docstrings and signatures.
 
-    A model with the tool is a ``generation.ToolModel``, which has its own ``prompts``; others read
-    those for their ``kind``. ``store`` is a file, ":memory:", or None for the one beside the
-    completion store; ``workers``, ``strict`` and ``machines`` (its ``cluster``) are those of
-    ``analysers.answer_all``. ``references``: pylint judges the original functions, too.
+    A model with the tool is a ``generation.ToolModel``, which has its own ``prompts``; for other
+    models, prompts depend on their ``kind``. ``store`` is a file, ":memory:", or None for the one
+    beside the completion store. ``workers``, ``strict`` and ``machines`` (its ``cluster``) are
+    those of ``analysers.answer_all``. With ``references``, pylint judges the original functions,
+    too.
     """
 
     tasks: Sequence[Original]
@@ -231,18 +234,19 @@ class ToolGen(Benchmark[Original]):
         return self.judge_all([(task, completion)])[0]
 
     def judge_all(self, pairs: Sequence[tuple[Original, Completion]]) -> list[dict[str, Any]]:
-        """Return one row for each written function.
+        """Return one row for each generated function, with these columns:
 
-        ``predicted`` and ``wanted``, the texts that are compared: the bodies, or by the packages'
-        rules ``similarity.package_text`` or ``package_2023_text`` (both include the signature);
-        ``identifiers``, how many the written body has; ``errors``, undefined variables and members
-        in it (None with a syntax error, which hides them, or without a verdict); ``empty`` (see
-        ``insertion.is_empty``); ``dependencies`` and
-        ``covered``, counts (the package's from the marks); ``passed``, ``messages`` (pylint's, see
-        ``success``) and ``failures``, the ids of these messages joined by blanks;
-        ``reference_passed``, whether pylint passes the original (None if not asked); ``lost``, why
-        pylint (``passed`` is None then) or Jedi (so is ``dependencies``) gave no answer; and
-        ``similarity.COLUMNS``.
+        - ``predicted`` and ``wanted``: the compared texts. They are the bodies or, by the packages'
+          rules, ``similarity.package_text`` or ``package_2023_text`` (both include the signature).
+        - ``identifiers``: how many the generated body has. ``empty``: see ``insertion.is_empty``.
+        - ``errors``: the number of undefined variables and members in it; None with a syntax error,
+          which hides them, or without a verdict.
+        - ``dependencies`` and ``covered``: counts; by the packages' rules, from the marks.
+        - ``passed``, ``messages`` (pylint's, see ``success``) and ``failures``, the ids of these
+          messages joined by blanks.
+        - ``reference_passed``: whether pylint passes the original; None if that was not checked.
+        - ``lost``: why pylint or Jedi gave no answer; ``passed`` or ``dependencies`` is then None.
+        - ``similarity.COLUMNS``.
         """
         digests = {root: repository_digest(root) for root in {task.root for task, _ in pairs}}
         marks = self._marks(pairs)
@@ -259,7 +263,8 @@ class ToolGen(Benchmark[Original]):
             check = judgement_key(
                 "success", at, digest, text=new.text, end_line=new.end_line, check=version
             )
-            # a reference's dependencies are found once, whatever was predicted
+            # a reference's dependencies do not depend on the prediction, so they are found only
+            # once
             if not self.rules.is_package:
                 questions[uses] = task.root, task.file, dependencies_of, text, location
             lines = new.line, new.end_line + BEYOND
@@ -294,7 +299,7 @@ class ToolGen(Benchmark[Original]):
         return rows
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
-        """Return the marked bodies, by id, if the rules need them."""
+        """Return {id: marked body} if the rules need marks, else {}."""
         if not self.rules.is_package:
             return {}
         tasks = {task.id: task for task, _ in pairs}.values()
@@ -306,8 +311,8 @@ class ToolGen(Benchmark[Original]):
     def _compared(
         self, location: Location, new: Inserted, uses: list[str] | None, marks: str
     ) -> dict[str, Any]:
-        """Return the columns about texts and coverage. ``uses``: the dependencies that
-        Jedi found.
+        """Return the columns about texts and coverage. ``uses``: the dependencies that Jedi
+        found.
         """
         whole = new.whole
         body = new.body
@@ -322,7 +327,7 @@ class ToolGen(Benchmark[Original]):
             marks = f"{without_comments(location.signature)}\n{marks}"
             counts |= package_2023_coverage(marks, location.signature, text)
         elif self.rules.is_package:
-            read = whole.startswith(location.header)  # from a model that writes a body
+            read = whole.startswith(location.header)  # a model that writes only a body
             text = package_text(location, body, read) if read else blanked(whole)
             original = package_text(location, without_comments(location.body), read)
             marks = package_text(location, marks, read)
@@ -341,12 +346,12 @@ def judged_all(
     workers: int | None = None,
     references: bool = False,
 ) -> dict[Hashable, pd.DataFrame]:
-    """Return the frames of ``benchmark.judged``, in the functions' order, for several models at
-    once.
+    """Return the frames of ``benchmark.judged`` for several models at once, each in the functions'
+    order.
 
-    What the analysers read for one model also serves the others. ``predictions``: name -> {id:
-    prediction}; if the names are (model, condition), the result is the input of ``tables``. Raises
-    UserError if an analyser gave no answer.
+    The analysers read each file once for all models. ``predictions``: name -> {id: prediction}; if
+    the names are (model, condition), the result is the input of ``tables``. Raises UserError if an
+    analyser gave no answer.
     """
     if not functions:
         raise UserError("there is no function to judge: check the parameters that choose functions")
@@ -362,11 +367,11 @@ def judged_all(
 
 
 def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[str, Any]]:
-    """Return rows (``scoring.rates.row``) of what is no mean over the functions of a judged frame:
-    coverage of all their dependencies, BLEU-4 of the words between blanks and CodeBLEU with their
-    components, and how many functions have each of the checks' errors, an analyser without an
-    answer, no dependency, or an empty body. If originals were judged, also how many of them fail,
-    and the success rate without these.
+    """Return rows (``scoring.rates.row``) of numbers that are not means over the functions of a
+    judged frame: coverage of all their dependencies, BLEU-4 of blank-separated words, and CodeBLEU
+    with its components; also how many functions have each of the checks' errors, an analyser
+    without an answer, no dependency, or an empty body. If originals were judged, also how many of
+    them fail, and the success rate without these.
     """
     texts = [*zip(frame.predicted, frame.wanted, strict=True)]
     words = [bleu_counts(text.split(), wanted.split()) for text, wanted in texts]
@@ -414,7 +419,7 @@ def _errors(messages: Sequence[Message]) -> int | None:
 
 
 def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:
-    """Return (Answer, ""), or (None, why it was lost)."""
+    """Return (answer, ""), or (None, the reason why it was lost)."""
     try:
         return asked(root, file, *question), ""
     except WorkerLost as lost:

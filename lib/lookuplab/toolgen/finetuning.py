@@ -60,13 +60,14 @@ def finetune(
     work: Path | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Fine-tune the checkpoint ``base`` (folder or name) on pairs; write the folder ``output``.
+    """Fine-tune the checkpoint ``base`` (folder or name) on pairs, write the folder ``output``, and
+    return its card.
 
-    ``pairs`` carry their marks for both variants: ``marked=False`` removes them, and a pair whose
-    marked form is too long is left out of both, so that both learn the same pairs. ``work``
-    (default: runs/train/toolgen/OUTPUT'S NAME), ``options`` and the card that is returned are those
-    of ``models.training.train``; the card also has ``left_out`` by reason. Raises UserError if no
-    pair is usable, if ``output`` exists, or if the loss diverges.
+    ``pairs`` have marks for both variants; ``marked=False`` removes them. A pair whose marked form
+    is too long is left out of both variants, so that both learn the same pairs. ``work`` (default:
+    runs/train/toolgen/NAME OF OUTPUT), ``options`` and the card are those of
+    ``models.training.train``; the card also has ``left_out`` by reason. Raises UserError if no pair
+    is usable, if ``output`` exists, or if the loss diverges.
     """
     checkpoint = training.begin(base, output, recipe)
     rows, left_out = training_rows(checkpoint, pairs, recipe, marked)
@@ -86,8 +87,8 @@ def finetune(
 def training_rows(
     checkpoint: LocalModel, pairs: Sequence[Pair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict[str, list[int]]], Counter[str]]:
-    """Return the pairs as ``labelled``, and how many were left out by reason; the marked form
-    decides.
+    """Return the pairs as ``labelled`` examples, and how many were left out by reason. The length
+    of the marked form decides, for both variants.
     """
     kind = kind_of(checkpoint.config)
     tokenizer = copy.deepcopy(checkpoint.tokenizer)
@@ -115,8 +116,8 @@ def training_rows(
 def labelled(
     example: EncodedPair, kind: ModelKind, loss_on: str = "answer"
 ) -> dict[str, list[int]]:
-    """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the
-    model does that.
+    """Return ``input_ids`` and ``labels`` for a Transformers model. Labels are not shifted, because
+    the model does that.
     """
     prompt = example.prompt
     answer = example.answer

@@ -1,5 +1,4 @@
-"""Functions with docstrings: found in a repository at exact positions, with a reason for each that
-is left out.
+"""Functions with docstrings, found in a repository at exact positions, and why others are left out.
 
 Lines count from 1 and columns from 0, in characters, in the file's text with ``\\n`` line ends and
 without a byte order mark.
@@ -25,25 +24,23 @@ from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token, cut_comments, whole_tokens
 
-# Docstrings, in lower case, that the replication package refuses.
+# docstrings, in lower case, that the replication package rejects
 REFUSED_DOCSTRINGS = re.compile(
     r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$"
     r"|<img |https://|---| -- |=|[^ ]{26}"
 )
-MAX_BYTES = 1_000_000  # larger files are not parsed; this limit is ours, not the package's
+MAX_BYTES = 1_000_000  # larger files are not parsed; a limit of ours, not of the package
 _Block = ast.stmt | ast.excepthandler | ast.match_case
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Limits of the replication package.
+    """Limits of the replication package for functions that are used.
 
-    ``rules`` decide about docstrings and ``async def``. ``trained_on`` is a marked corpus:
-    functions whose docstring and signature occur there are left out.
-
-    ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body, without docstring,
-    comments and blank lines; ``max_model_tokens`` limits the same text as counted by a model's
-    tokenizer, if one is given.
+    ``rules`` decide about docstrings and ``async def``. Functions whose docstring and signature
+    occur in ``trained_on``, a marked corpus, are left out. ``max_lines`` and ``max_tokens`` (Python
+    tokens) limit signature and body, without docstring, comments and blank lines.
+    ``max_model_tokens`` limits the same text as counted by a model's tokenizer, if one is given.
     """
 
     max_files: int = 500
@@ -61,7 +58,8 @@ class Function:
     before ``def``.
     """
 
-    id: str  # "<repository>/<file>:<qualified name>#<line>", wherever the repository is
+    # "<repository>/<file>:<qualified name>#<line>", independent of the repository's location
+    id: str
     repository: str
     root: Path = field(repr=False)
     file: str  # relative to root, with slashes
@@ -88,8 +86,8 @@ class Function:
 
 @dataclass
 class Extraction:
-    """The functions of one repository, the number of its Python files, and how many were left out,
-    by reason.
+    """The functions of one repository, the number of its Python files, and how many functions were
+    left out, by reason.
     """
 
     functions: list[Function] = field(default_factory=list)
@@ -98,7 +96,7 @@ class Extraction:
 
 
 class LeftOut(Exception):
-    """A file or function that is not used; the message is the reason under which it is counted."""
+    """A file or function is left out; the message is the reason under which it is counted."""
 
 
 def locate(name: str) -> Path:
@@ -120,7 +118,9 @@ def locate(name: str) -> Path:
 
 
 def locate_all(names: Iterable[str]) -> list[Path]:
-    """``locate`` for several names; ``FOLDER/*`` stands for all its folders that are not hidden."""
+    """Return ``locate`` for several names. ``FOLDER/*`` stands for all folders in FOLDER that are
+    not hidden.
+    """
     repositories = []
     for name in names:
         folders: Sequence[Path | str] = [name]
@@ -143,13 +143,12 @@ def extract(
     count_tokens: Callable[[str], int] | None = None,
     files: Sequence[Path] | None = None,
 ) -> Extraction:
-    """Return every usable function with a docstring, in the order of ``files`` (all of the
-    repository's) and lines.
+    """Return every usable function with a docstring, in the order of ``files`` (by default all of
+    the repository's) and lines.
 
-    ``seen`` contains (docstring, signature) of functions already taken, here or in other
-    repositories, and is extended.
-    ``count_tokens`` is a model's token count of a text; without it ``filters.max_model_tokens`` is
-    ignored.
+    ``seen`` contains (docstring, signature) of functions that were already taken, here or in other
+    repositories, and is extended. ``count_tokens`` counts a text's tokens for a model; without it
+    ``filters.max_model_tokens`` is ignored.
     """
     files = python_files(repository) if files is None else files
     seen = set() if seen is None else seen
@@ -201,7 +200,7 @@ def first_sentence(docstring: str) -> str:
 
 
 def package_docstring(docstring: str) -> str:
-    """Return a docstring as the replication package shortens it, on one line.
+    """Return the first part of a docstring, as the replication package cuts it, on one line.
 
     It is cut at a blank line, ``:param`` or ``:return``, loses a last line that begins with a
     capital letter, and is then cut at a full stop.
@@ -213,7 +212,7 @@ def package_docstring(docstring: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Code without its comments and blank lines, as the replication package has it."""
+    """Return code without its comments and blank lines, as the replication package compares it."""
     lines = cut_comments(text).split("\n")
     return "\n".join(filter(str.strip, lines))
 
@@ -224,15 +223,15 @@ def _trained_on(corpus: Path) -> set[tuple[str, str]]:
 
 
 def prompt_key(function: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the part of a function that a model is given: docstring and signature, with white
+    """Return the part of a function that a model may be given: docstring and signature, with white
     space normalised.
     """
     return function["docstring"], " ".join(function["signature"].split())
 
 
 def lines_of(text: str) -> list[str]:
-    """Return lines with their ends. Only ``\\n`` ends one: str.splitlines also splits at form
-    feeds.
+    """Return lines with their ends. Only ``\\n`` ends a line; str.splitlines would also split at
+    form feeds.
     """
     return list(io.StringIO(text, newline="\n"))
 
@@ -252,7 +251,7 @@ def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
         raise LeftOut(f"more than {filters.max_file_lines} lines")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about other people's string escapes
+            warnings.simplefilter("ignore")  # warnings about string escapes in other people's code
             return lines, ast.parse(text)
     except UNPARSABLE:
         raise LeftOut("does not parse") from None
@@ -296,7 +295,8 @@ def _function(
         raise LeftOut("docstring does not begin with a letter")
     if package and REFUSED_DOCSTRINGS.search(docstring.lower()):
         raise LeftOut("docstring that the package refuses")
-    indent = lines[node.lineno - 1][: node.col_offset]  # white space
+    # only white space, since decorators have their own lines
+    indent = lines[node.lineno - 1][: node.col_offset]
     # The signature ends with the last colon before the docstring.
     *_, colon = [t for t in own if t.text == ":" and t[:2] < (doc.lineno, doc.col_offset)]
 
@@ -324,7 +324,7 @@ def _function(
 
 
 def end_of(node: ast.stmt, lines: Sequence[str]) -> tuple[int, int]:
-    """Return the last line of a statement that ``ast.parse`` has read, and the column behind it."""
+    """Return the last line of a parsed statement, and the column after its last character."""
     line, column = cast("tuple[int, int]", (node.end_lineno, node.end_col_offset))
     return line, column_of(lines[line - 1], column)
 

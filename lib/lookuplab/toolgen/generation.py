@@ -1,9 +1,9 @@
-"""Generating functions with the completion tool (paper, Section III-C): Algorithm 2 for many
-functions at once, and a record of what was asked, offered and chosen.
+"""Generation of functions with the completion tool (paper, Section III-C): Algorithm 2 for many
+functions at once, and a record of the tool's questions, suggestions and the model's choices.
 
-The rows of a batch belong to functions of different files and repositories. A row asks the tool in
-the background while the model reads the token that triggered the question, and several processes
-answer the questions of all rows.
+The rows of a batch belong to functions of different files and repositories. While the model reads
+the token that triggered a question, the question is answered in the background, by one of several
+processes.
 """
 
 import math
@@ -33,9 +33,9 @@ class ToolModel:
     """A local model with the tool, as a ``models.Model``, so that ``complete`` can store, resume
     and batch.
 
-    It answers the prompts of ``prompts`` for ``functions``. Raises UserError for a model behind an
-    endpoint, and if marks are the trigger but the model has none. ``lost`` are the functions of
-    which Jedi has lost a question twice: they have no answer.
+    It answers the prompts of ``prompts`` for ``functions``. Functions for which a question to Jedi
+    was lost twice have no answer and are in ``lost``. Raises UserError for a model behind an
+    endpoint, and if marks are the trigger but the model has none.
     """
 
     model: LocalModel
@@ -62,15 +62,14 @@ class ToolModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The model's identity, and whatever changes the tool's answers.
-
-        The repository's content is part of a prompt's ``place``.
+        """The model's identity, and everything that changes the tool's answers, except the
+        repository's content, which is part of a prompt's ``place``.
         """
         tool = f"{python_sources.identity('jedi', 'parso')}, answers {TOOL_VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
 
     def prompts(self) -> list[Prompt]:
-        """Return the prompt for each function; a prompt's id is the function's."""
+        """Return the prompt for each function. Its id is the function's id."""
         contents = {root: content(root) for root in {function.root for function in self.functions}}
         return [
             Prompt(
@@ -82,7 +81,9 @@ class ToolModel:
         ]
 
     def generate(self, requests: Requests, decoding: Decoding) -> Iterator[list[Completion]]:
-        """Return the answers; if the tool is used, their records are ``tool_use.Question``s."""
+        """Yield batches of answers. If the tool is used, their records are
+        ``tool_use.Question``s.
+        """
         by_id = {function.id: function for function in self.functions}
 
         def constrain(prompt: Prompt, before: Sequence[int]) -> ToolConstraint:
@@ -102,14 +103,14 @@ class ToolModel:
         self.lost |= {id for id, _ in left}
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of given continuations, which need no tool."""
+        """Yield the log-probabilities of given continuations, which need no tool."""
         return self.model.score(pairs)
 
 
 @dataclass(frozen=True)
 class Generations:
-    """What the ``model`` wrote, by function id; a function whose prompt does not fit into its
-    context, or of which Jedi has lost a question, has no completion.
+    """The functions that ``model`` generated, by id. There is no completion if the prompt does not
+    fit into the context, or if a question to Jedi was lost.
     """
 
     model: ToolModel
@@ -117,7 +118,7 @@ class Generations:
 
     @property
     def predictions(self) -> dict[str, str]:
-        """Function id -> a body or a whole ``def`` without marks, "" without a completion."""
+        """{function's id: a body or a whole ``def`` without marks}; "" without a completion."""
         made = self.completions
         ids = [function.id for function in self.model.functions]
         return {id: made[id].text if id in made else "" for id in ids}
@@ -132,13 +133,13 @@ def generate(
     store: StoreOrPath = None,
     progress: bool = True,
 ) -> Generations:
-    """Write every function anew, given its docstring and signature, in its place; in the order of
-    ``functions``.
+    """Generate every function from its docstring and signature, at its place in the file, in the
+    order of ``functions``.
 
-    Answers are stored and resumed as in ``models.complete``; if a repository's Python
-    files change, its functions are generated again. A function whose prompt does not fit into the
-    model's context gets no answer; nor does one of which Jedi loses a question twice, with a
-    warning.
+    Answers are stored and resumed as in ``models.complete``; if a repository's Python files change,
+    its functions are generated again. A function whose prompt does not fit into the model's context
+    has no completion. Neither has a function for which a question to Jedi is lost twice; a warning
+    says so.
     """
     tooled = ToolModel(model, functions, tool, use)
     context = model.context or math.inf

@@ -1,4 +1,4 @@
-"""A generated function in its file, in place of the reference.
+"""Inserts a generated function into its file, in place of the reference.
 
 Functions are found by ``ast``. Decorators precede the `def` and are kept. All text has "\\n" line
 ends, so that lines are counted as Python does.
@@ -21,17 +21,17 @@ from lookuplab.toolgen.tokens import cut_comments, tokens
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
 BLANK = r"[^\S\n]"
-# Lines at the margin that begin with a capital letter and have no sign of code
+# unindented lines that begin with a capital letter and contain no sign of code
 PROSE_LINES = r"(?m:^(?:[A-Z][^=()\[\]{}@#\n]*)?(?:\n|\Z))+"
 
 
 class Location(NamedTuple):
-    """Where a function is in its file: 1-based lines, all inclusive, and its parts as written
-    there.
+    """The place of a function in its file, as 1-based lines, all inclusive, and its parts as
+    written there.
 
     ``header`` is the text from `def` to the last line before the ``body``, ``signature`` the same
-    without the
-    ``docstring``. ``indent`` is that of the `def` line, ``body_indent`` that of the body.
+    without the ``docstring``. ``indent`` is that of the `def` line, ``body_indent`` that of the
+    body.
     """
 
     name: str
@@ -57,7 +57,7 @@ def read_source(path: Path) -> str:
         raise UserError(f"cannot read {path}: {error}") from None
 
 
-@lru_cache(maxsize=1024)  # every model's predictions are put into the same places
+@lru_cache(maxsize=1024)  # predictions of all models are inserted at the same places
 def location_of(text: str, line: int) -> Location:
     """Return the function whose `def` is on ``line``. Raises UserError if there is none or the file
     does not parse.
@@ -77,7 +77,7 @@ def location_of(text: str, line: int) -> Location:
     indent = _indent(lines[line - 1])
     column = column_of(row, first.col_offset)
     docstring = ast.get_docstring(node, clean=False)
-    if row[:column].strip():  # def f(): return 1
+    if row[:column].strip():  # a one-line function, such as def f(): return 1
         inner = indent + "    "
         body_line = start
         header = signature = [*lines[line - 1 : start - 1], row[:column].rstrip()]
@@ -98,13 +98,13 @@ def last_line(node: ast.stmt) -> int:
 
 
 def column_of(line: str, byte_column: int) -> int:
-    """Return the character column of ``ast``'s column, which counts UTF-8 bytes."""
+    """Return the column in characters for a column of ``ast``, which counts UTF-8 bytes."""
     return len(line.encode()[:byte_column].decode(errors="replace"))
 
 
 @lru_cache(maxsize=32)  # all functions of a file are located in a row
 def _functions(text: str) -> dict[int, DEFINITIONS]:
-    """Return the functions of a file by the line of their `def`."""
+    """Return {line of the `def`: function} for a file."""
     nodes = ast.walk(ast.parse(text))
     return {node.lineno: node for node in nodes if isinstance(node, DEFINITIONS)}
 
@@ -114,16 +114,16 @@ def _indent(line: str) -> str:
 
 
 def function_of(location: Location, prediction: str, shift: str | None = None) -> tuple[str, str]:
-    """Return (whole function, body) of a prediction, as it is put in its place.
+    """Return (whole function, body) of a prediction, indented for its place.
 
     A prediction is a whole function if it begins with the `def` of that name, or if it is one
-    unindented `def` of a different name; anything before the `def` is cut off, because decorators
+    unindented `def` of a different name. Anything before the `def` is cut off, because decorators
     are already in the file. Any other prediction is the body that follows signature and docstring.
     Nothing is stripped at the end.
 
-    The answer is ``extracted`` and indented to fit its place. With ``shift``, as in the
-    replication package, it is not: that text is put before every line, and broken indentation
-    stays broken.
+    By default, the code is first ``_extracted`` from an answer that may contain other text. With
+    ``shift``, as in the replication package, it is not: ``shift`` is put before every line, and
+    broken indentation stays broken.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     if shift is not None:
@@ -153,20 +153,19 @@ def _placed(location: Location, text: str, shift: str | None = None) -> tuple[st
         function = location.indent + indented(text, shift, "").lstrip()
     try:
         return function, location_of(indented(function, ""), 1).body
-    except UserError:  # it does not parse
+    except UserError:  # the function does not parse
         return function, function.partition("\n")[2]
 
 
 def _extracted(location: Location, answer: str) -> Iterator[str]:
-    """Yield what may be the code of an answer, by one rule: the first of these that parses in its
-    place.
+    """Yield candidates for the code in an answer; the first that parses at its place is used.
 
-    - The answer as it is, unless it begins with a fence.
-    - The fenced block (``fences.blocks``) that has the `def` of that name, else the last one.
-    - From the `def` of that name to the end of its block, without the words around it; or a body
-      without the lines of words at the margin around it.
-    - The same with the first line, which has lost its indentation, indented like the least
-      indented of the others.
+    - The answer without changes, unless it begins with a fence.
+    - The fenced block (``fences.blocks``) that has the `def` of that name, else the last block.
+    - The part from the `def` of that name to the end of its block; or a body without the unindented
+      prose around it.
+    - The same with the first line, if it has lost its indentation, indented like the least indented
+      of the other lines.
     """
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
     fenced = [answer[block.start : block.end] for block in blocks(answer)]
@@ -185,7 +184,7 @@ def _extracted(location: Location, answer: str) -> Iterator[str]:
 
 def _parses(function: str) -> bool:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about string escapes
+        warnings.simplefilter("ignore")  # warnings about string escapes
         try:
             return bool(ast.parse(indented(function, "")))
         except UNPARSABLE:
@@ -213,8 +212,8 @@ def is_empty(body: str) -> bool:
 
 
 def indented(text: str, indent: str, old: str | None = None) -> str:
-    """``text`` moved so that its first line, or what has the indentation ``old``, has ``indent``;
-    the inside of multi-line strings stays where it is.
+    """Return ``text`` with ``indent`` in place of the indentation ``old``, by default that of its
+    first line. Lines inside multi-line strings do not move.
     """
     lines = text.split("\n")
     if old is None:
@@ -223,7 +222,7 @@ def indented(text: str, indent: str, old: str | None = None) -> str:
         return text
     inside: set[int] = set()  # 0-based numbers of the lines that begin within a string
     code = textwrap.dedent(text)
-    with suppress(SyntaxError):  # the strings before the error are known
+    with suppress(SyntaxError):  # after an error, the strings before it are known
         for kind, start, end in tokens(code):
             if kind == "string":
                 first = code.count("\n", 0, start) + 1
@@ -233,14 +232,14 @@ def indented(text: str, indent: str, old: str | None = None) -> str:
             continue
         if line.startswith(old):
             lines[number] = indent + line[len(old) :]
-        elif not indent:  # further left than the first line: as far left as the place allows
+        elif not indent:  # a line further left than ``old``: as far left as possible
             lines[number] = line.lstrip()
     return "\n".join(lines)
 
 
 class Inserted(NamedTuple):
     """A file's text with a generated function in it, the 1-based inclusive lines of that function,
-    and the function and its body as they were written (see ``function_of``).
+    and the function and its body as generated (see ``function_of``).
     """
 
     text: str
@@ -251,10 +250,11 @@ class Inserted(NamedTuple):
 
 
 def insert(text: str, location: Location, prediction: str, shift: str | None = None) -> Inserted:
-    """``text`` with the function at ``location`` replaced by a prediction (see ``function_of``).
+    """Return ``text`` with the function at ``location`` replaced by a prediction (see
+    ``function_of``).
 
-    Comments for pylint in the prediction are left out: an answer does not silence its judge. Those
-    of the file, also of the function's own signature, stay.
+    Comments for pylint in the prediction are left out, so that an answer cannot silence its judge.
+    Those of the file, also in the function's own signature, stay.
     """
     whole, body = function_of(location, prediction, shift)
     head = f"{location.header}\n" if whole.startswith(f"{location.header}\n") else ""

@@ -1,8 +1,8 @@
-"""The completion tool (paper, Section II-B): Jedi in worker processes, asked at the end of an
-unfinished function, in its file as an editor would hold it.
+"""The completion tool (paper, Section II-B): Jedi in worker processes, at the end of an unfinished
+function, in its file as an editor would hold it.
 
-A call that takes too long (``analysers.LIMIT``), hangs or crashes loses its process and is counted;
-the next call gets a new one.
+A call that takes too long (``analysers.LIMIT``), hangs or crashes loses its process and is counted.
+The next call gets a new process.
 """
 
 import functools
@@ -21,7 +21,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.work.resources import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
-REMEMBERED = 5_000  # full answers that are kept: gates and models ask the same questions
+REMEMBERED = 5_000  # cached full answers; different thresholds and models have the same questions
 _LEXEME = re.compile(
     r"""
     (?P<comment> \#[^\n]*\Z)
@@ -39,9 +39,9 @@ _LEXEME = re.compile(
 
 
 class JediTool:
-    """TOOL-COMPLETE, for several threads at once.
+    """The tool of the paper's TOOL-COMPLETE, for several threads at once.
 
-    Full answers are remembered, so a repository must not change while its tool is in use.
+    Full answers are cached, so a repository must not change while its tool is in use.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -51,11 +51,12 @@ class JediTool:
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
     ) -> ToolAnswer:
-        """Completions at a caret in an unsaved buffer.
+        """Return the completions at a caret in an unsaved buffer.
 
-        ``text`` replaces the content of ``file`` under ``root``; ``line`` counts from 1, ``column``
-        from 0 in characters. With ``wanted`` only that name is looked for, which is many times
-        faster: the answer contains it iff the full answer does (and may contain others).
+        ``text`` replaces the content of ``file`` under ``root``. ``line`` counts from 1, ``column``
+        from 0 in characters. With ``wanted`` only that name is looked up, which is many times
+        faster: the answer contains it if and only if the full answer does. It may contain other
+        names.
         """
         question = completions, root, file, text, line, column
         try:
@@ -65,7 +66,7 @@ class JediTool:
 
 
 def content(root: Path) -> str:
-    """Return a digest of what the tool reads of a repository."""
+    """Return a digest of the files of a repository that the tool reads."""
     states = [(file, file.stat()) for file in python_files(root)]
     changes = tuple(
         (file, state.st_size, state.st_mtime_ns, state.st_ino) for file, state in states
@@ -73,7 +74,7 @@ def content(root: Path) -> str:
     return _content(root, changes)
 
 
-@functools.lru_cache(REMEMBERED)  # a notebook asks for each model and condition
+@functools.lru_cache(REMEMBERED)  # a notebook needs it again for each model and condition
 def _content(root: Path, changes: tuple[tuple[Path, int, int, int], ...]) -> str:
     return folder_hash(root, (file for file, *_ in changes), "content")[:32]
 
@@ -84,11 +85,11 @@ def unsaved(
     """Return the file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT),
     and the caret after it: its line from 1, its column from 0 in characters.
 
-    ``lines`` are the whole file's. ``written`` has no marks and is not indented as in the file; it
-    is a body or a ``def`` (``pairs.writes_def``). A body follows signature and docstring as they
-    are in the file, and so does the body of a ``def`` with the function's own signature: the user
-    has written the docstring, and Algorithm 1 sees it too. Any other ``def``, finished or not,
-    replaces the function. Decorators are kept.
+    ``lines`` are those of the whole file. ``written`` has no marks and is not indented as in the
+    file; it is a body or a ``def`` (``pairs.writes_def``). A body follows signature and docstring
+    as they are in the file, and so does the body of a ``def`` with the function's own signature:
+    the user has written the docstring, and Algorithm 1 sees it, too. Any other ``def``, finished or
+    not, replaces the function. Decorators are kept.
     """
     head = function.body_line - 1
     own = function.signature + "\n"
@@ -102,8 +103,8 @@ def unsaved(
 
 
 def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> str:
-    """Return the unsaved file: the text ``before`` the caret, then what follows the function in its
-    file.
+    """Return the unsaved file: the text ``before`` the caret, then the part of the file after the
+    function.
 
     On a blank indented line, and in some unfinished brackets, Jedi takes the caret to be outside
     the function and offers no local name; a dummy name after the caret puts it inside. The package
@@ -116,7 +117,8 @@ def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> 
 def ask_tool(
     tool: JediTool, function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> ToolAnswer:
-    """TOOL-COMPLETE after what has been ``written`` of a function (see ``unsaved``).
+    """Return the tool's answer after the part of a function that is ``written`` so far (see
+    ``unsaved``).
 
     Raises Lost for a question that is lost twice, unless Jedi itself fails on this code: a machine
     must not change an answer.
@@ -129,15 +131,15 @@ def ask_tool(
 
 
 def is_dunder(name: str) -> bool:
-    """``__x__``: the attributes that every object has."""
+    """Return whether a name has the form ``__x__``, like the attributes that every object has."""
     return name.startswith("__") and name.endswith("__")
 
 
 def suggestions(answer: ToolAnswer, trigger: str | None = "mark") -> tuple[str, ...]:
     """Return the identifiers among the completions, without keywords (Section II-B).
 
-    If marks are the trigger, ``__x__`` is excluded as well: Algorithm 1 marks none, and Figure 1's
-    68 suggestions are those without builtin attributes.
+    If marks are the trigger, ``__x__`` is excluded as well: Algorithm 1 marks no such name, and
+    Figure 1's 68 suggestions are those without builtin attributes.
     """
     return tuple(
         name
@@ -150,7 +152,7 @@ def behind_a_dot(text: str) -> bool:
     """Return whether code ends in an unfinished attribute: a dot after an expression, possibly
     followed by letters.
 
-    This does not apply inside strings (f-strings are strings) and comments, after numbers, or in
+    The result is False inside strings (including f-strings) and comments, after numbers, and in
     ``from . import``.
     """
     found = re.search(r"\.([^\W\d]\w*)?\Z", text)

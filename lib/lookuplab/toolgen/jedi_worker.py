@@ -1,11 +1,13 @@
 """The process in which Jedi runs for ``jedi_tool`` and ``dependencies``.
 
-Jedi is not thread-safe and may hang or crash on other people's code, so it gets its own process.
-Asked about one name, it looks that up instead of listing all names. Importing this module changes
-nothing. Each part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided
-that no file of the repository changes meanwhile. Nothing that was *inferred* is kept: Jedi's
-inference has limits on depth and number of executions, so what it finds depends on where it
-started, and a question must find what it would find in a fresh script.
+Jedi is not thread-safe and may hang or crash on other people's code, so it has its own process. For
+a question about one name, only that name is looked up, instead of listing all names. Importing this
+module changes nothing.
+
+Each part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided that no
+file of the repository changes meanwhile. No *inferred* result is cached. Jedi's inference has
+limits on depth and number of executions, so its result depends on where it started; each question
+must give the result of a fresh script.
 """
 
 import functools
@@ -34,13 +36,13 @@ from lookuplab import python_sources
 from lookuplab.toolgen.analysers import imports_begin, serve
 from lookuplab.toolgen.tokens import Token
 
-_BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
-_TREES = 600  # syntax trees of files on disk that are kept, parso's own number
+_BUFFERS = 64  # cached syntax trees of unsaved files: more than a batch has rows
+_TREES = 600  # cached syntax trees of files on disk; parso's own number
 
 
 class ToolAnswer(NamedTuple):
-    """``names`` and, in the same order, what completing each would insert (``alpha`` and
-    ``alpha=``); or a failure: "timed out", "crashed", "error in Jedi: <type>".
+    """Jedi's completions: ``names`` and, in the same order, the text that each would insert
+    (``alpha`` and ``alpha=``). Or a failure: "timed out", "crashed", "error in Jedi: <type>".
     """
 
     names: tuple[str, ...] = ()
@@ -49,7 +51,7 @@ class ToolAnswer(NamedTuple):
 
     @classmethod
     def of(cls, found: Sequence) -> "ToolAnswer":
-        """Jedi's completions."""
+        """Return Jedi's completions as a ToolAnswer."""
         return cls(
             tuple(completion.name for completion in found),
             tuple(completion.complete for completion in found),
@@ -66,12 +68,12 @@ class ToolAnswer(NamedTuple):
 
 
 class RepositoryProject(jedi.Project):
-    """Jedi's project: the repository, Python's own library and the pinned sources can be imported,
-    and nothing else.
+    """A Jedi project in which only the repository, Python's own library and the pinned sources can
+    be imported.
 
-    A package is imported by its own name, so a root that is a package is found from above its
+    A package is imported by its own name, so if the root is a package, imports begin above its
     outermost package. Jedi also searches the project for the callers of a function, to infer its
-    parameters. This search covers only the repository, not what lies next to a package.
+    parameters. This search covers only the repository, not its neighbours.
     """
 
     def __init__(self, root: Path):
@@ -87,7 +89,7 @@ class OneName(Completion):
     """Jedi's completion, restricted to one name: scopes are searched for it instead of listing all
     names.
 
-    The full list is slow because every name is checked for whether its definition can be reached.
+    The full list is slow because Jedi checks for every name whether its definition can be reached.
     The check of one name does not depend on the others, so the answer to "is it among the
     completions" is the same.
     """
@@ -102,7 +104,9 @@ class OneName(Completion):
         return self._within(get_global_filters(context, self._position, scope))
 
     def _complete_trailer_for_values(self, values) -> list:
-        """Like Jedi's complete_trailer. The first name decides, so the search ends there."""
+        """Return the completions like Jedi's complete_trailer. The search ends at the first
+        match.
+        """
         context = get_user_context(self._module_context, self._position)
         for value in values:
             proxy = not value.is_stub() and isinstance(value, TreeInstance)
@@ -120,7 +124,7 @@ class OneName(Completion):
 
 
 class Ordered(dict):
-    """Replaces Jedi's sets: members keep the order in which they were added.
+    """Replaces Jedi's sets; its members keep the order in which they were added.
 
     Jedi's values hash by their address in memory, so the order of a set differs from process to
     process. Because inference stops at limits on depth and number, the same question would get
@@ -144,8 +148,8 @@ class Ordered(dict):
 
 
 def project_files(state, contexts) -> Iterator:
-    """Like Jedi's, but sorted by path: Jedi reads the first thirty files with a word, in the order
-    of the file system.
+    """Yield the project's files like Jedi's own function, but sorted by path. Jedi reads the first
+    thirty files that contain a word, in the order of the file system.
     """
     besides = {context.py__file__() for context in contexts}
     found = references.recurse_find_python_files(references.FolderIO(state.project.path))
@@ -153,18 +157,19 @@ def project_files(state, contexts) -> Iterator:
 
 
 project = functools.cache(RepositoryProject)  # one per repository
-# This interpreter itself: Jedi's default starts another process and asks it attribute by attribute.
+# This interpreter itself; Jedi's default starts another process and queries it attribute by
+# attribute.
 environment = functools.cache(InterpreterEnvironment)
 _buffers: dict[Path, object] = {}  # parso's trees of unsaved texts, by file
 
 
 @contextmanager
 def script(root: Path, file: str, text: str) -> Iterator[jedi.Script]:
-    """A fresh script, in which ``text`` is the content of ``file`` below ``root``.
+    """Yield a fresh script, in which ``text`` is the content of ``file`` below ``root``.
 
-    By itself, parso would give the tree of this buffer, with its unfinished function, to a later
-    question about a different file that imports this one. The tree is put aside, and the next
-    question about this file parses only what has changed.
+    Parso would use the tree of this buffer, with its unfinished function, in a later question about
+    a different file that imports this one. The tree is therefore put aside, and the next question
+    about this file parses only the changes.
     """
     if len(_trees()) > _TREES:
         _trees().clear()
@@ -184,13 +189,13 @@ def script(root: Path, file: str, text: str) -> Iterator[jedi.Script]:
 
 
 def forget(path: Path) -> None:
-    """Make parso parse a file anew."""
+    """Make parso parse a file again."""
     _trees().pop(path, None)
 
 
 def _trees() -> dict[Path, object]:
-    """Return what parso remembers of Python files; after it clears its cache, this is a new
-    dictionary.
+    """Return parso's cache of syntax trees of Python files. After parso clears its cache, this is a
+    new dictionary.
     """
     return cache.parser_cache.setdefault(environment().get_grammar()._hashed, {})
 
@@ -198,7 +203,7 @@ def _trees() -> dict[Path, object]:
 def completions(
     root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
 ) -> ToolAnswer:
-    """Return every completion, or those that may be called ``wanted``."""
+    """Return every completion, or only those whose name may be ``wanted``."""
     kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
     with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
         return ToolAnswer.of(asked.complete(line, column))
@@ -206,7 +211,7 @@ def completions(
 
 def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: range) -> list[str]:
     """Return the keys of the ``uses`` in ``text`` that Jedi traces to a definition in the
-    repository, but outside of these ``lines``; each once.
+    repository, but outside of these ``lines``; each key once.
     """
     inside = root.resolve()
     path = (root / file).resolve()
@@ -221,34 +226,36 @@ def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: ran
                     continue
                 is_own = not python_sources.FOREIGN & set(source.relative_to(inside).parts)
                 itself = source == path and name.type != "module" and name.line in lines
-                # nobody defines __file__, which has no line
+                # a name without a line, such as __file__, is not defined by any code
                 if is_own and name.line and not itself:
                     keys[key] = None
     return [*keys]
 
 
 def install() -> None:
-    """From now on Jedi's answers in this process depend neither on addresses in memory nor on the
-    order of the file system nor on earlier questions, and it imports only from the pinned sources.
+    """Make Jedi's answers in this process independent of addresses in memory, of the order of the
+    file system and of earlier questions, and let it import only from the pinned sources.
+
     Only a worker process may call this: in a notebook, the same Jedi completes what the user types.
     """
     for module in (base_value, dynamic_arrays, imports, references, utils):
         module.set = module.frozenset = Ordered
     base_value.NO_VALUES._set = Ordered()
     references._find_project_modules = project_files
-    # Once it has 600 trees, parso drops those of older files in the middle of a question. Jedi,
-    # which still needs them, then raises a KeyError, so the answer would depend on earlier
-    # questions.
+    # Above 600 trees, parso drops those of older files in the middle of a question. Jedi, which
+    # still needs them, then raises a KeyError, so the answer would depend on earlier questions.
     cache._CACHED_SIZE_TRIGGER = sys.maxsize
-    # Trees are kept in memory alone: a disk may not take them, and what it gives may be anyone's.
+    # Trees are cached only in memory: a disk may be full or read-only, and a file on it may be
+    # changed by anyone.
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
     cache._remove_cache_and_update_lock = lambda **_: None
-    jedi.settings.auto_import_modules = []  # no library is run, whatever its name
+    # Jedi would import and run such a library, and any module with its name
+    jedi.settings.auto_import_modules = []
     python_sources.restrict()
 
 
 def start() -> None:
-    """The process; it reads the built-in names for its workers."""
+    """Run the process; it reads the built-in names once for all of its workers."""
     install()
     completions(Path(python_sources.search_path()[0]), "new.py", "''.", 1, 3)
     serve("Jedi")

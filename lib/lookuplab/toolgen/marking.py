@@ -1,5 +1,5 @@
-"""Algorithm 1 (Section III-B): where in a function would the completion tool have offered the next
-identifier?
+"""Algorithm 1 (Section III-B): marks each place in a function where the completion tool would have
+offered the next identifier.
 
 For many functions this gives the augmented corpus, its statistics, the share of identifiers that
 are offered, and the difference between the rules of paper and package.
@@ -7,13 +7,13 @@ are offered, and the difference between the rules of paper and package.
 The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here it
 covers ``__x__``, the names of ``builtins`` unless they follow a dot, ``self`` and ``cls``. The tool
 sees the *incomplete* function (Section II-B, and the state of Algorithm 2): the file up to the
-caret, then what follows the function in the file.
+caret, then the part of the file after the function.
 
-The rules of both packages follow their code: a closed list of words is skipped
-(``SKIPPED``); the tool is asked about any other word or literal of the body, which is marked if it
-is exactly what completing would insert. Its texts have no comments and no blank lines. Two steps of
-the package are not needed here. It marks signatures, too, but removes these marks before it uses
-them; here the tool is not asked about signatures. It also removes the listed words from the
+The rules of both packages follow their code. A closed list of words is skipped (``SKIPPED``). For
+any other word or literal of the body, the tool is called, and the word is marked if it is exactly
+the text that a completion would insert. The packages' texts have no comments and no blank lines.
+Two steps of the packages are not needed here. They mark signatures, too, but remove these marks
+before use; here the tool is not called in signatures. They also remove the listed words from the
 completions, and then each mark whose word is no longer among them; here no listed word is ever
 marked.
 
@@ -39,10 +39,11 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token
 from lookuplab.work.spread import Workers
 
-_NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
+# builtins only in interactive use
+_NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
-# The replication package's list
+# the replication package's list
 SKIPPED = frozenset(keyword.kwlist) | set(
     """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex delattr
     dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr
@@ -60,17 +61,19 @@ SKIPPED = frozenset(keyword.kwlist) | set(
     """.split()
 )
 Record = dict[str, Any]  # a function of a marked corpus
-Marking = dict[str, Any]  # what ``find_marks`` found in one function
+Marking = dict[str, Any]  # the result of ``find_marks`` for one function
 
 
 class Marks(AnswerStore):
-    """Key -> what ``find_marks`` found, in ``marks.sqlite`` next to the completion store."""
+    """A store of {key: result of ``find_marks``}, in ``marks.sqlite`` beside the completion
+    store.
+    """
 
     name = "marks"
 
 
 def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token]:
-    """Yield the tokens of the body before which the tool is asked."""
+    """Yield the tokens of the body before which the tool is called."""
     previous = ""
     for token in function.tokens:
         text = token.text
@@ -88,16 +91,18 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
 def buffer_at(
     lines: list[str], function: Function, token: Token, rules: Rules = PAPER_RULES
 ) -> str:
-    """Return the unsaved file with the function up to ``token``. ``lines`` are the whole file's."""
+    """Return the unsaved file with the function up to ``token``. ``lines`` are those of the whole
+    file.
+    """
     before = "".join(lines[: token.line - 1]) + lines[token.line - 1][: token.column]
     return cut_off(before, lines, function, rules)
 
 
 def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> Marking:
-    """Ask the tool at every candidate, and mark the candidate if its exact name is offered.
+    """Call the tool at every candidate, and mark the candidate if its exact name is offered.
 
-    ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions;
-    ``failures``: reason -> how many of them failed, which gives no mark.
+    The result has ``positions``, [line, column] in the file of every mark; ``asked``, the number of
+    calls; and ``failures``, {reason: number of failed calls}. A failed call gives no mark.
     """
     lines = function.lines()
     tokens = list(candidates(function, rules))
@@ -117,7 +122,7 @@ def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -
 def augmented(
     function: Function, positions: Sequence[Sequence[int]], rules: Rules = PAPER_RULES
 ) -> Pair:
-    """Return the pair of docstring and augmented function: MARK before each marked token of the
+    """Return the pair of docstring and augmented function: MARK precedes each marked token of the
     body.
     """
     signature = function.signature
@@ -126,7 +131,7 @@ def augmented(
     lines = plain[:]
     for line, column in sorted(map(tuple, positions), reverse=True):
         number = line - function.body_line
-        column -= file[line - 1].index(plain[number])  # the indentation that the body lacks
+        column -= file[line - 1].index(plain[number])  # minus the indentation, which the body lacks
         lines[number] = lines[number][:column] + MARK + lines[number][column:]
     body = "\n".join(lines)
     if rules.is_package:
@@ -144,7 +149,7 @@ def marked_records(
 ) -> list[Record]:
     """Return the functions' records in a marked corpus (Section III-B), in their order.
 
-    Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion
+    Marks are cached in ``store`` (a file, ":memory:", or None for the one beside the completion
     store) until the repository changes, except for functions with a lost question. ``workers``,
     ``cluster`` and ``strict`` are those of ``analysers.answer_all``.
     """
@@ -164,7 +169,8 @@ def marked_records(
 
 def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking, str]:
     marks = find_marks(function, JediTool(), rules)
-    # what the machine did comes first: it decides what becomes of the answer
+    # errors of the machine come first, because the first reason decides whether the answer is
+    # stored
     reasons = sorted(marks["failures"], key=lambda reason: (reason.startswith(ITS_OWN), reason))
     return marks, " and ".join(reasons)
 
@@ -213,8 +219,8 @@ def read_marks(file: Path) -> list[Record]:
 
 
 def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[Pair]:
-    """Return the functions augmented with saved marks, in order, without those that have none or
-    whose code has changed since they were marked.
+    """Return the functions with saved marks, augmented, in order. Functions that have no saved
+    marks, or whose code has changed since, are left out.
     """
     positions = {(record["id"], record["code"]): record["positions"] for record in marks}
     return [

@@ -13,9 +13,9 @@ An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and w
 without its docstring; by the package's ``Rules`` it reads the signature without `def` and colon.
 Without a signature, both kinds read the docstring in the same form and write that function.
 
-The mark is a single special token of the vocabulary, so that it spells nothing. It is removed from
-a row of tokens by its id, never from a text: around the mark a tokenizer splits words differently,
-and ``in <COMP>items`` would become ``initems``.
+The mark is a single special token of the vocabulary, so that it adds no text. It is removed from a
+list of token ids by its id, never from a text: around the mark a tokenizer splits words
+differently, and ``in <COMP>items`` would become ``initems``.
 """
 
 import json
@@ -34,9 +34,9 @@ from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
-MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
+MARKS = (MARK, "<lsp>")  # the paper's mark, and that of the authors' checkpoints
 IGNORED = -100  # the label of a token without a loss
-ModelKind = Literal["decoder", "encoder-decoder"]  # of a model
+ModelKind = Literal["decoder", "encoder-decoder"]  # the architecture of a model
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Pair:
     """A docstring (its first sentence) and its function: ``signature`` from ``def`` to the colon,
     ``body`` after the docstring.
 
-    With MARK in them, signature and body are the augmented function's.
+    If signature and body contain MARK, they are those of the augmented function.
     """
 
     id: str
@@ -54,11 +54,13 @@ class Pair:
     rules: Rules = PAPER_RULES
 
     def prompt(self, kind: ModelKind) -> str:
-        """Return what a model of that kind reads: no marks."""
+        """Return the prompt for a model of that kind, which has no marks."""
         return prompt_text(self.unmarked(), kind, self.rules)
 
     def answer(self, kind: ModelKind) -> str:
-        """Return what it writes: the body, or the function without docstring."""
+        """Return the text that a model of that kind writes: the body, or the function without
+        docstring.
+        """
         return f"{self.signature}\n{self.body}" if writes_def(kind, self.rules) else self.body
 
     def unmarked(self) -> "Pair":
@@ -73,9 +75,8 @@ class EncodedPair:
     """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the
     end of text.
 
-    ``exact``: the tokens spell the pair's text; some tokenizers have no line breaks, or not all
-    characters.
-    ``signature``: how many tokens a decoder's prompt has up to the end of the signature.
+    ``exact``: the tokens reproduce the pair's text; some tokenizers lack line breaks or characters.
+    ``signature``: the number of a decoder's prompt tokens up to the end of the signature.
     """
 
     prompt: list[int]
@@ -86,9 +87,7 @@ class EncodedPair:
 
 def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
     """Return the records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``),
-    with at least the fields ``names``.
-
-    Raises UserError for any other file.
+    with at least the fields ``names``. Raises UserError for any other file.
     """
     corpus = []
     for number, record in json_lines(path):
@@ -103,7 +102,7 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
 
 def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Counter[str]]:
     """Return the augmented functions of a marked corpus, and how many were left out because their
-    own text spells the mark. ``given_signature`` as in ``Rules``.
+    own text contains the mark. ``given_signature`` is as in ``Rules``.
     """
     own = ("id", "docstring", "signature", "body")
     corpus = corpus_records(path, (*own, "marked_signature", "marked_body"))
@@ -132,11 +131,10 @@ def writes_def(kind: ModelKind, rules: Rules = PAPER_RULES) -> bool:
 
 
 def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> str:
-    """Return what the model reads of a function, which has ``docstring``, ``signature`` and
-    ``body``.
+    """Return the prompt for a function, which has ``docstring``, ``signature`` and ``body``.
 
-    Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An
-    empty docstring is left out together with its heading; the paper's functions all have one.
+    A decoder-only model sees only the body's indentation (four blanks if there is none). An empty
+    docstring is left out together with its heading; the paper's functions all have one.
     """
     docstring = function.docstring
     signature = function.signature
@@ -154,7 +152,7 @@ def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> s
 
 
 def mark_of(tokenizer: Any) -> str:
-    """Return the one of MARKS that the tokenizer has; MARK if it has none."""
+    """Return the mark among MARKS that the tokenizer has; MARK if it has none."""
     known = tokenizer.get_added_vocab()
     return next((mark for mark in MARKS if mark in known), MARK)
 
@@ -170,7 +168,8 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
     known = tokenizer.get_added_vocab().get(text)
     plain = known is not None and not tokenizer.added_tokens_decoder[known].special
     if plain and tokenizer.is_fast:
-        state = json.loads(tokenizer.backend_tokenizer.to_str())  # else a plain token stays plain
+        # change its JSON, because adding it again would leave it plain
+        state = json.loads(tokenizer.backend_tokenizer.to_str())
         for token in state["added_tokens"]:
             token["normalized"] &= token["content"] != text
         tokenizer._tokenizer = Tokenizer.from_str(json.dumps(state))
@@ -185,8 +184,8 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[Encod
     """Return the pairs in tokens. Prompt and answer are tokenised separately, as they are when the
     model answers.
 
-    Only a decoder's prompt begins with the tokenizer's begin-of-text token, if it has one of its
-    own.
+    Only a decoder's prompt begins with the tokenizer's begin-of-text token, if the tokenizer has
+    one.
     """
     end = tokenizer.eos_token_id
     mark = mark_of(tokenizer)
@@ -213,19 +212,18 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[Encod
 
 
 def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
-    """Return whether a row spells the text after the last tokens of its prompt; marks, being
-    special tokens, spell nothing.
+    """Return whether the tokens ``row`` reproduce the text after the last tokens of the prompt.
+    Marks, being special tokens, add no text.
     """
     before, whole = decoded(tokenizer, [tail, tail + row])
     return whole == before + text
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] | None:
-    """Return the pieces with marks between them, each tokenised as a continuation; None if one
-    cannot be spelled.
+    """Return the tokens of pieces with marks between them, each piece tokenised as a continuation;
+    None if a piece has no such tokens.
 
-    Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP>
-    add``).
+    SentencePiece tokenizers put a blank before every piece (Llama's ``self.<COMP> add``).
     """
     mark = tokenizer.convert_tokens_to_ids(mark_of(tokenizer))
     row: list[int] = []

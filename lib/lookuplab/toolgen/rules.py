@@ -1,7 +1,7 @@
-"""Whose rules: ToolGen as the paper states it, or as one of its two replication packages has it.
+"""The rules of ToolGen as the paper states them, and as its two replication packages have them.
 
-Parameters, commands, corpora and keys name the rules by a word, the ``variant``; ``rules_of`` turns
-it into the object, with changes to single rules. Every other module asks the object and never
+Parameters, commands, corpora and keys name the rules by a word, the ``variant``. ``rules_of`` turns
+it into the object, with changes to single rules. Every other module uses the object and never
 compares words. The packages are cs-wangchong/ToolGen-Replication at 8040c7e (2023-11-01, before
 arXiv v1) and at 5ad4c70 (2024-07-17, for the journal); docs/toolgen.md says how they differ.
 """
@@ -54,7 +54,9 @@ class Rules:
             )
 
     def __str__(self) -> str:
-        """As in keys and corpora: ``package`` is package-2024, which was there first."""
+        """Return the name in keys and corpora, in which ``package`` is package-2024, the first one
+        supported.
+        """
         return self.variant.removesuffix("-2024")
 
     @property
@@ -67,19 +69,19 @@ class Rules:
 
     @property
     def marker(self) -> str:
-        """Whose marks: both packages set the same."""
+        """The rules by which marks are set; both packages have the same."""
         return "package" if self.is_package else "paper"
 
     @property
     def marking(self) -> int:
-        """Return the version of the marks, part of their keys. Increase it whenever the same
-        answers of the tool would give a function different marks.
+        """The version of the marks, a part of their keys. Increase it whenever the same answers of
+        the tool would give a function different marks.
         """
         return 2 if self.is_package else 1
 
     def changes(self) -> dict[str, object]:
-        """Return what differs from the rules of that name, which alone says nothing of it in
-        the key of an answer.
+        """Return the rules that differ from those of the variant, for keys of answers: the
+        variant's name does not show them.
         """
         own = vars(self)
         named = vars(RULES[self.variant])

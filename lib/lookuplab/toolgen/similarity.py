@@ -1,4 +1,4 @@
-"""How similar a generated function is to its reference: BLEU-4, CodeBLEU, edit similarity,
+"""Similarity of a generated function to its reference: BLEU-4, CodeBLEU, edit similarity,
 identifiers.
 
 Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus,
@@ -26,13 +26,13 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import is_name, leaves, tokens
 
 ORDERS = (1, 2, 3, 4)
-# of a judged function, 0 to 1 or None
+# columns of a judged function, 0 to 1 or None
 COLUMNS = ("edit_similarity", "exact_match", "next_identifier", "identifier_sequence", "prefix")
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
-# weigh five times as much as other words
+# keywords weigh five times as much as other words
 KEYWORDS = {*keyword.kwlist, "match", "case", "type"}
 PACKAGE_KEYWORDS = {*keyword.kwlist}
-# package-2023 takes those of Java
+# package-2023 uses the keywords of Java
 JAVA_KEYWORDS = set(
     """abstract assert boolean break byte case catch char class const continue default do double
     else enum extends final finally float for goto if implements import instanceof int interface
@@ -48,8 +48,8 @@ def normalized(text: str) -> str:
 
 
 def blanked(text: str) -> str:
-    """Return the text with everything between two equal quotes of a line reduced to ``''``, as the
-    replication package scores it.
+    """Return the text with every string literal reduced to ``''``, as the replication package
+    compares it: everything between two equal quotes of a line.
     """
     for quote in "'\"":
         text = re.sub(f"{quote}[^{quote}\n]*{quote}", "''", text)
@@ -58,7 +58,8 @@ def blanked(text: str) -> str:
 
 def package_2023_text(location: Location, body: str) -> str:
     """Return the function at ``location`` with another body, as package-2023 compares it: without a
-    docstring, with its literals. A mark is removed with the blanks beside it (``returnname``).
+    docstring, with its literals. A mark is removed together with the blanks beside it
+    (``returnname``).
     """
     return re.sub(f" ?{MARK} ?", "", f"{without_comments(location.signature)}\n{body}").strip()
 
@@ -76,8 +77,8 @@ def package_text(location: Location, body: str, documented: bool) -> str:
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
-    """Return the counts that BLEU needs for a pair of token lists, (10,): matches and totals of
-    orders 1 to 4, both lengths.
+    """Return the counts that BLEU needs for a pair of token lists, (10,): matches of orders 1 to 4,
+    totals of orders 1 to 4, and both lengths.
     """
     common = _common(_grams(prediction), _grams(reference))
     totals = [max(0, len(prediction) - n + 1) for n in ORDERS]
@@ -85,7 +86,7 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
 
 
 def _grams(words: Sequence) -> list[Counter]:
-    """Return how often each n-gram occurs, for orders 1 to 4."""
+    """Return how often each n-gram occurs, for each of the orders 1 to 4."""
     return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in ORDERS]
 
 
@@ -94,28 +95,27 @@ def _common(predicted: list[Counter], reference: list[Counter]) -> list[Counter]
 
 
 def bleu(counts: Array) -> Array:
-    """BLEU-4, 0 to 1, of summed counts (..., 10): the product of ``precision`` and
+    """Return BLEU-4, 0 to 1, of summed counts (..., 10): the product of ``precision`` and
     ``brevity_penalty``.
     """
     return precision(counts) * brevity_penalty(counts)
 
 
 def precision(counts: Array) -> Array:
-    """Return the geometric mean of the precisions of n-grams, smoothed by +1 on every order."""
+    """Return the geometric mean of the n-gram precisions, smoothed by +1 on every order."""
     matches = counts[..., :4]
     totals = counts[..., 4:8]
     return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
 
 
 def brevity_penalty(counts: Array) -> Array:
-    """Return the brevity penalty of the whole corpus, from its two lengths, which are the last of
-    the counts.
-
-    It is 0 for an empty prediction of something.
+    """Return the brevity penalty of the whole corpus, from its two lengths, the last two of the
+    counts. It is 0 if the prediction is empty and the reference is not.
     """
     predicted, wanted = counts[..., -2], counts[..., -1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.exp(np.fmin(0, 1 - wanted / predicted))  # fmin: nothing is as long as nothing
+        # fmin turns the NaN of two empty texts into a penalty of 1
+        return np.exp(np.fmin(0, 1 - wanted / predicted))
 
 
 @np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
@@ -125,18 +125,18 @@ def components(sums: Array) -> Array:
     for start, lengths in (0, [16, 17]), (8, [16, 18]):
         matches = sums[..., start : start + 4]
         totals = sums[..., start + 4 : start + 8]
-        # a tenth of a match for orders without one (Chen and Cherry's method 1), 0 without a common
-        # word
+        # an order without a match counts a tenth of one (Chen and Cherry's method 1); all are 0
+        # without a common word
         shares = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
         words.append((matches[..., 0] > 0) * shares * brevity_penalty(sums[..., lengths]))
     syntax, flow = sums[..., 19] / sums[..., 20], sums[..., 21] / sums[..., 22]
     return np.stack([*words, syntax, flow], axis=-1)
 
 
-@np.errstate(invalid="ignore")  # nothing is left of a corpus of one repository without it
+@np.errstate(invalid="ignore")  # the jackknife leaves nothing of a corpus with one repository
 def code_bleu(sums: Array) -> Array:
-    """CodeBLEU (...) of summed counts (..., 24): the mean of its components, without a missing data
-    flow.
+    """Return CodeBLEU (...) of summed counts (..., 24): the mean of its components; a missing data
+    flow is left out.
 
     By the packages' rules, a missing data flow counts as 0. (The package ``codebleu`` of the Python
     index counts a data flow that is missing or has no match as 1.)
@@ -149,11 +149,11 @@ def code_bleu(sums: Array) -> Array:
 def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES) -> list[float]:
     """Return the counts that CodeBLEU needs for one pair, (24,).
 
-    Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow
-    leave out comments and docstrings, which the packages keep. The counts are matches and
-    totals of n-grams of orders 1 to 4, the same weighted, both lengths and the length that the
-    package uses for a weighted reference, matched and all subtrees of the syntax, matched and all
-    data flows, and whether a missing data flow counts.
+    Both texts are unindented first, so that a body is not broken code. Syntax and data flow leave
+    out comments and docstrings, which the packages keep. The counts are: matches and totals of
+    n-grams of orders 1 to 4; the same, weighted; both lengths and the length that the package uses
+    for a weighted reference; matched and all subtrees of the syntax; matched and all data flows;
+    and whether a missing data flow counts.
     """
     keeps = rules.is_package
     keywords = KEYWORDS
@@ -173,7 +173,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
         *weighted[1:],
         words,
         wanted_words,
-        2,  # the package takes the length of the pair (words, weights)
+        2,  # the package takes the length of the pair (words, weights), which is 2
         sum(times for tree, times in wanted_subtrees.items() if tree in subtrees),
         wanted_subtrees.total(),
         (wanted_edges & edges).total(),
@@ -183,8 +183,8 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
 
 
 def _weight(words: Counter, keywords: set[str]) -> float:
-    """Return the weight of words: a keyword weighs 1, another word 0.2. Added one by one: from
-    Python 3.12 on, ``sum`` rounds otherwise.
+    """Return the weight of words: a keyword weighs 1, another word 0.2. They are added one by one
+    because ``sum`` rounds differently from Python 3.12 on.
     """
     weight = 0.0
     for (word,), times in words.items():
@@ -192,25 +192,25 @@ def _weight(words: Counter, keywords: set[str]) -> float:
     return weight
 
 
-@lru_cache(maxsize=2048)  # a reference is compared with every model's prediction
+@lru_cache(maxsize=2048)  # a reference is compared with the predictions of all models
 def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, Counter]:
-    """Return how many words a text has, its n-grams, and the subtrees and data flows of
-    its syntax.
+    """Return the number of words of a text, its n-grams, and the subtrees and data flows of its
+    syntax.
     """
     text = indented(text, "").strip()
     words = text.split()
     code = text if commented else uncommented(text)
-    root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # even broken code has one
+    root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # broken code has a tree, too
     nodes = [root]
-    for node in nodes:  # those below it, too
+    for node in nodes:  # the list grows while it is read, so this reaches all descendants
         nodes += node.children
     subtrees = Counter(str(node) for node in nodes if node.children or node is root)
     return len(words), _grams(words), subtrees, Counter(_flow(root))
 
 
 def uncommented(text: str) -> str:
-    """Return a text without comments, docstrings and blank lines, as ``codebleu`` takes them out;
-    as it is if it cannot be read. What a backslash joins becomes one line.
+    """Return a text without comments, docstrings and blank lines, as ``codebleu`` removes them;
+    unchanged if it cannot be tokenised. Lines joined by a backslash become one.
     """
     kept: list[str] = []
     at = 0
@@ -230,12 +230,12 @@ def uncommented(text: str) -> str:
 
 Span = tuple[int, int, str]  # first byte, byte after the last, text
 Edge = tuple[Span, str, list[Span]]  # a variable, "comesFrom" or "computedFrom", the sources
-Definitions = dict[str, list[Span]]  # where each name got its value
+Definitions = dict[str, list[Span]]  # name -> the places where it got its value
 
 
 def _variables(node: Node) -> list[Span]:
     """Return the tokens below a node, in order, without keywords, signs and comments. A string is
-    one token, whatever it consists of.
+    one token.
     """
     spans: list[Span] = []
     if node.children and node.type != "string":
@@ -249,12 +249,12 @@ def _variables(node: Node) -> list[Span]:
 
 
 def _flow(root: Node) -> Iterator[tuple]:
-    """Yield the normalized data flow: variables numbered by first appearance.
+    """Yield the normalised data flow: variables numbered by first appearance.
 
-    This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev). Only, it
-    merges the sources of a variable through sets of strings, so that its numbers vary with
-    Python's hash seed, and cuts tokens by bytes, which goes wrong after non-ASCII text: here
-    names come in the order of their places.
+    This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev) with two
+    corrections. The package merges the sources of a variable through sets of strings, so that its
+    numbers vary with Python's hash seed; here they are ordered by place. It also cuts tokens by
+    bytes, which goes wrong after non-ASCII text.
     """
     edges: list[Edge] = []
     try:
@@ -275,8 +275,8 @@ def _flow(root: Node) -> Iterator[tuple]:
 
 
 def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
-    """Add where the values below a node come from to ``edges``, and return what is ``defined``
-    after it, from what is defined before.
+    """Add the origins of the values below a node to ``edges``. Return the names ``defined`` after
+    it, given those defined before.
     """
     match node.type:
         case "assignment" | "augmented_assignment":
@@ -344,7 +344,7 @@ def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions
 def _loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
     start = len(edges)
     inside = node.children
-    for _ in range(2):  # what the first pass computes, the second uses
+    for _ in range(2):  # a second pass, because a loop may use values of its previous round
         if node.type == "for_statement":
             defined = _assigned(*_sides(node), defined, edges)
             inside = [child for child in node.children[-1:] if child.type == "block"]
@@ -365,44 +365,43 @@ def _field(node: Node, name: str) -> Node:
 
 
 def _sides(node: Node) -> tuple[list[Node], list[Node]]:
-    """Return the targets of an assignment and as many values, or both sides as a whole. Raises
-    LookupError.
+    """Return the targets of an assignment and as many values; if the numbers differ, each side as a
+    whole. Raises LookupError.
     """
     left, right = (_field(node, name) for name in ("left", "right"))
     targets, values = ([one for one in side.children if one.type != ","] for side in (left, right))
     if not targets or len(targets) != len(values):
         return [left], [right]
     if "string" in (left.type, right.type):
-        raise LookupError("string")  # the package looks up its quotes, too, and does not find them
+        # the package looks up a string's quotes as names, too, and does not find them
+        raise LookupError("string")
     return targets, values
 
 
 @lru_cache(maxsize=4096)  # every model's answers are compared with the same references
 def identifiers(text: str) -> list[str]:
-    """Return all identifiers of a text, with repetitions; not those inside plain strings and
-    comments.
-    """
+    """Return all identifiers of a text, with repetitions, except in plain strings and comments."""
     return [leaf.value for leaf in leaves(text) if is_name(leaf)]
 
 
 @lru_cache(maxsize=4096)
 def _code(text: str) -> list[str]:
-    """Return all of its tokens."""
+    """Return all tokens of a text."""
     return [leaf.value for leaf in leaves(text) if leaf.value.strip()]
 
 
 def similarities(
     body: str, original_body: str, text: str, original_text: str, rules: Rules
 ) -> dict[str, float | None]:
-    """COLUMNS of a written function and its original: of their bodies, and of the texts that
-    ``rules`` compare.
+    """Return the COLUMNS of a generated function and its original, from their bodies and from the
+    texts that ``rules`` compare.
 
-    ``edit_similarity`` is rapidfuzz's ratio of the white-space-normalized texts, with the digits
-    that the rules keep; the paper's EditSim is its mean. ``exact_match``: they are equal. The
-    others are monitor-guided decoding's (Section 5): whether the first identifiers are equal
-    (``next_identifier``); the common prefix of both identifier sequences over the original's
-    length (``identifier_sequence``), and the same over all tokens (``prefix``). None if the
-    original has no such part.
+    ``edit_similarity`` is rapidfuzz's ratio of the white-space-normalised texts, rounded by the
+    rules; the paper's EditSim is its mean. ``exact_match``: they are equal. The others are those of
+    monitor-guided decoding (its Section 5): whether the first identifiers are equal
+    (``next_identifier``); the length of the common prefix of both identifier sequences, divided by
+    the original's length (``identifier_sequence``); and the same over all tokens (``prefix``). None
+    if the original has no such part.
     """
     texts = normalized(text), normalized(original_text)
     written, original = identifiers(body), identifiers(original_body)

@@ -1,20 +1,21 @@
-"""Success rate: does a generated function, in its file, pass pylint's check for dependency errors?
+"""Success rate: whether a generated function, in its file, passes pylint's check for dependency
+errors.
 
 Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are
-failures. The working directory is the repository's root; a repository's own pylint configuration is
-ignored, its inline ``# pylint:`` comments are obeyed; those of the generated function are left out
+failures. The working directory is the repository's root. A repository's own pylint configuration is
+ignored. Its inline ``# pylint:`` comments are obeyed, except those of the generated function
 (``insertion.insert``).
 
 Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file
 imports are read once, and each text of the file is checked in a forked copy. A check is therefore
-as independent of other texts and other files as a fresh process: what it leaves in astroid's caches
-ends with the copy, and one that hangs or crashes affects no other. In the copy, the file's original
-content is forgotten; the attributes that it gives to other modules' objects
-(``imported.Class.late = 1``) are not read.
+as independent of other texts and files as in a fresh process. Changes of astroid's caches end with
+the copy, and a copy that hangs or crashes affects no other. In the copy, the file's original
+content is forgotten; the attributes that it gives to other modules' objects (``imported.Class.late
+= 1``) are not read.
 
-If only the lines of one function matter, the file's other functions are read but not visited: what
-pylint says about a function does not depend on the bodies that it has visited before, only on what
-they define.
+If only the lines of one function matter, the file's other functions are read but not visited.
+pylint's messages about a function depend only on the definitions of the others, not on whether it
+has visited their bodies.
 """
 
 import functools
@@ -43,22 +44,23 @@ from lookuplab.toolgen.insertion import Inserted
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
-CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
-BEYOND = 2  # lines after a function that count as its own in package-2024, 1 in package-2023
+CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, which is never a pass
+# lines after a function that count as its own, in package-2024; one less in package-2023
+BEYOND = 2
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
-Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
+Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its text
 
 
 def verdict(
     messages: Sequence[Message], inserted: Inserted, rules: Rules = PAPER_RULES
 ) -> list[Message]:
-    """Return the edited file's messages that count against the inserted function; if there are
-    none, it passes.
+    """Return the edited file's messages that count against the inserted function; it passes if
+    there are none.
 
-    The packages count messages from the first inserted line to one or two lines after the last,
-    with ``every_error`` those of every kind that was asked for. A syntax error may be reported
-    further down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the
-    file is a failure: with the reference the file did parse. A crash of pylint is always a failure.
+    The packages count messages from the first inserted line to one or two lines after the last;
+    with ``every_error``, messages of every requested kind. A syntax error may be reported further
+    down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the file is a
+    failure: with the reference, the file did parse. A crash of pylint is always a failure.
     """
     anywhere = CRASHES if rules.is_package else ("E0001", *CRASHES)
     beyond = (BEYOND - rules.is_first_package) * rules.is_package
@@ -79,24 +81,24 @@ def messages_of(
     digest: str = "",
     every: bool = False,
 ) -> list[Message]:
-    """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; nothing is
-    written.
+    """Return pylint's findings for ``text`` as the content of ``file``, relative to ``root``;
+    nothing is written.
 
-    Raises WorkerLost if pylint takes too long or crashes. ``lines``: the first and last line of a
-    function; findings in other functions are left out, which is faster. ``every``: ask for all of
-    pylint's errors, as package-2023 does, not for CHECKS alone. A process serves one file
-    as long as the repository's ``digest`` is the same, so all texts of a file should be asked about
-    one after the other.
+    ``lines``: the first and last line of a function; findings in other functions are left out,
+    which is faster. ``every``: request all of pylint's errors, as package-2023 does, not only
+    CHECKS. A process serves one file as long as the repository's ``digest`` is the same, so all
+    texts of a file should be checked one after the other. Raises WorkerLost if pylint takes too
+    long or crashes.
     """
     within = f"{root / file} {digest}"
     return ask_worker(findings, root, file, text, lines, every, within=within)
 
 
 def source_roots(root: Path, file: str) -> list[str]:
-    """Return the folders from which ``file`` may import modules of its repository besides the one
-    that pylint finds: the repository's root and its ``src``.
+    """Return further folders from which ``file`` may import modules of its repository: the
+    repository's root and its ``src``. pylint finds one folder itself.
 
-    pylint looks for ``__init__.py`` only. So in a namespace package it does not see the
+    pylint looks for ``__init__.py`` only. In a namespace package it therefore does not see the
     repository's own modules, and a wrong name in them passes.
     """
     found = Path(discover_package_path(str(root / file), []))
@@ -112,7 +114,7 @@ def check_version(root: Path, file: str) -> int | str:
 
 
 class Linter(PyLinter):
-    """pylint that itself comes from where it is installed, but reads only the pinned sources."""
+    """pylint, imported from its installation, but reading only the pinned sources."""
 
     def load_default_plugins(self) -> None:
         super().load_default_plugins()
@@ -120,8 +122,8 @@ class Linter(PyLinter):
 
 
 class WarmLinter(Linter):
-    """One file's pylint. It reads the file at ``path`` from memory, and visits only the functions
-    that overlap ``lines``, the first and the last.
+    """The pylint of one file. It reads the file at ``path`` from memory, and visits only the
+    functions that overlap ``lines``, (first, last).
     """
 
     def __init__(self):
@@ -156,8 +158,8 @@ class WarmLinter(Linter):
             return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
 
     def warm_up(self, root: Path, file: str, *_: object) -> None:
-        """Read, once, the modules that the original ``file`` imports, in its functions too, without
-        any other effect.
+        """Read, once, the modules that the original ``file`` imports, also within its functions,
+        without any other effect.
 
         Inferences are dropped. Errors are ignored, because the check itself will meet and report
         them. If one of these modules imports the file, the file adds no attributes to their
@@ -194,7 +196,9 @@ class WarmLinter(Linter):
     def findings(
         self, file: str, text: str, lines: tuple[int, int], every: bool = False
     ) -> list[Message]:
-        """pylint's messages for ``file`` with ``text`` in it; they change this process."""
+        """Return pylint's messages for ``file`` with ``text`` as its content. This changes the
+        process.
+        """
         self.text = text
         self.lines = lines
         for kind in "EF" * every:
@@ -210,10 +214,10 @@ linter = functools.cache(WarmLinter)  # one per process
 
 
 def findings(_: Path, *question: Any) -> list[Message]:
-    """Return what a copy of a warm process answers."""
+    """Return the linter's findings; runs in a copy of the warm process."""
     return linter().findings(*question)
 
 
 def start() -> None:
-    """The process that ``messages_of`` asks."""
+    """Run the process that ``messages_of`` uses."""
     serve("pylint", linter().warm_up)

@@ -1,4 +1,4 @@
-"""The tokens of Python code, under every Python as 3.11 reads them; broken code is read on."""
+"""The tokens of Python code: as Python 3.11 reads them, under any Python, also of broken code."""
 
 import keyword
 import re
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import parso
 from parso.tree import BaseNode, Leaf, NodeOrLeaf
 
-# One token after blanks; what is no string, comment, bracket or end of a line is taken in long
+# One token after blanks. Text other than strings, comments, brackets and line ends is taken in long
 # pieces.
 TOKEN = re.compile(
     r"""[ \f\t]*(?:
@@ -31,13 +31,12 @@ TOKEN = re.compile(
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield (kind, start, end) of the tokens of Python 3.11's tokenize, under any Python: it reads
-    on in broken code, and an f-string is a string.
+    """Yield (kind, start, end) of the tokens of Python 3.11's tokenize, under any Python. Broken
+    code is read on, and an f-string is a string.
 
-    What ends a statement is a "newline", any other end of a line "blank" or "joined". Raises
-    SyntaxError where tokenize
-    does: at a string or a bracket without an end, at the end of the text, and at an indentation
-    that was not there before.
+    The end of a statement is a "newline", any other end of a line is "blank" or "joined". Raises
+    SyntaxError like tokenize: at a string or a bracket without an end, at the end of the text, and
+    at a dedent to an unknown indentation.
     """
     at = 0
     kind = ""
@@ -71,8 +70,8 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def cut_comments(text: str, word: str = "") -> str:
-    """``text`` without those comments that have this word; what follows an error (see ``tokens``)
-    stays.
+    """Return ``text`` without the comments that contain ``word``. After an error (see ``tokens``),
+    comments stay.
     """
     kept = []
     at = 0
@@ -93,8 +92,8 @@ class Token(NamedTuple):
 
 
 def whole_tokens(text: str, line: int) -> list[Token]:
-    """Return the tokens of code that begins on this line of its file, without comments; an f-string
-    is one.
+    """Return the tokens of code, without comments. The code begins on ``line`` of its file. An
+    f-string is one token.
     """
 
     found = []
@@ -110,17 +109,17 @@ def whole_tokens(text: str, line: int) -> list[Token]:
 
 
 def _tree(text: str) -> BaseNode:
-    """parso's tree of a text, however deep it is."""
+    """Return parso's tree of a text, however deep it is."""
     try:
         return parso.parse(text, version="3.11")
-    except RecursionError:  # it looks for the end of a line that has none
+    except RecursionError:  # parso recurses in search of a missing line end
         return parso.parse(text + "\n", version="3.11")
 
 
 @lru_cache(maxsize=8)
 def leaves(text: str) -> tuple[Leaf, ...]:
-    """parso's tokens of a text, in order. Parso does not stop at an error, in which generated
-    functions often end.
+    """Return parso's tokens of a text, in order. Parso does not stop at an error, in which
+    generated functions often end.
     """
     found = [_tree(text).get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
@@ -129,5 +128,7 @@ def leaves(text: str) -> tuple[Leaf, ...]:
 
 
 def is_name(leaf: Leaf) -> bool:
-    """Return whether the token is an identifier; in broken code parso calls some keywords names."""
+    """Return whether the token is an identifier. In broken code, parso calls some keywords
+    names.
+    """
     return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)

@@ -1,13 +1,12 @@
-"""How the completion tool takes part in decoding (paper, Algorithms 2 and 3), as a constraint on
-one row.
+"""Use of the completion tool in decoding (paper, Algorithms 2 and 3), as a constraint on one row.
 
-A row is unconstrained until the tool is asked. The answer becomes a trie of tokens, in which the
-model chooses; after the name the row is unconstrained again. So a chosen ``foo`` may continue to
-``foobar``, which was not offered: Algorithm 3 allows it, and so does the replication package. With
-the rule ``boundary`` a *break* must follow the name, a token that cannot continue an identifier.
-
-Without suggestions (an empty list, a failed call) the row continues unconstrained. The mark itself
-spells nothing, and it may not follow itself, because the same question would have the same answer.
+A row is unconstrained until the tool is called. The answer becomes a trie of tokens, within which
+the model chooses; after the name the row is unconstrained again. A chosen ``foo`` may therefore
+continue to ``foobar``, which was not offered: Algorithm 3 allows it, and so does the replication
+package. With the rule ``boundary`` a *break* must follow the name, a token that cannot continue an
+identifier. Without suggestions (an empty list, a failed call) the row continues unconstrained. The
+mark itself adds no text. It may not follow itself, because the same question would have the same
+answer.
 """
 
 import math
@@ -32,18 +31,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ToolUse:
-    """When the tool is asked, and by which rules: those of the paper, of the package, or
+    """When the tool is called, and by which rules: those of the paper, of the package, or
     ``dataclasses.replace(PAPER_RULES, ...)``.
 
-    ``trigger``: "mark" asks where the model writes the mark, "dot" after a dot that follows an
-    expression (monitor-guided decoding: no fine-tuning, any model), None never; a mark that is not
-    the trigger is not written. Monitor-guided decoding constrains the model until a break, so for
-    "dot" the name always ends by the rule "break". Raises UserError for any other trigger.
+    ``trigger``: "mark" calls the tool where the model writes the mark; "dot" calls it after a dot
+    that follows an expression (monitor-guided decoding: no fine-tuning, any model); None never
+    calls it. A mark that is not the trigger is not written. Monitor-guided decoding constrains the
+    model until a break, so for "dot" the name always ends by the rule "break". Raises UserError for
+    any other trigger.
 
-    ``rules`` also decide how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
-    (``pairs.prompt_text``), and what is offered: by the package's whatever Jedi would insert,
-    including ``name=``, without the words of ``marking.SKIPPED`` (package-2023), or with them
-    unless it is nothing else (package-2024).
+    ``rules`` also decide how the tool is called (``jedi_tool.unsaved``), how the prompt is written
+    (``pairs.prompt_text``), and which names are offered. The packages offer all texts that Jedi
+    would insert, including ``name=``. package-2023 leaves out the words of ``marking.SKIPPED``;
+    package-2024 keeps them, but
+    offers nothing if there are no other words.
     """
 
     trigger: Literal["mark", "dot"] | None = "mark"
@@ -56,7 +57,9 @@ class ToolUse:
             object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
-        """As in the keys of stored answers: a name has a boundary unless it says otherwise."""
+        """Return the text in the keys of stored answers; they assume a boundary unless the text
+        says otherwise.
+        """
         rules = self.rules
         parts = {
             "trigger": self.trigger,
@@ -72,12 +75,14 @@ class ToolUse:
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
     def constraint(self, *of_row: Any) -> "ToolConstraint":
-        """Return that of one row, made of what ToolConstraint takes after the use."""
+        """Return the constraint of one row; ``of_row`` are the further arguments of
+        ToolConstraint.
+        """
         return ToolConstraint(self, *of_row)
 
 
 def role_of(name: str) -> tuple[str, str]:
-    """Return a model's name and condition in tables: ``gpt-toolgen`` is "gpt", "toolgen"; a name
+    """Return a model's name and condition in tables: ``gpt-toolgen`` is "gpt", "toolgen". A name
     that ends in neither ``-toolgen`` nor ``-base`` is a base model's.
     """
     role, _, condition = name.rpartition("-")
@@ -86,29 +91,29 @@ def role_of(name: str) -> tuple[str, str]:
 
 class Vocabulary(NameTries):
     """One model's tokens, as the constraints of its rows need them. ``mark`` is the mark's id, None
-    if it has none.
+    if the tokenizer has no mark.
     """
 
     def __init__(self, tokenizer: Any, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
         self.tokenizer = tokenizer
         has_mark = mark_of(tokenizer) in tokenizer.get_added_vocab()
-        # a special token from now on
+        # makes the mark a special token
         self.mark: int | None = add_mark(tokenizer) if has_mark else None
 
     def piece(self, token: int) -> str:
-        """Return what one token spells after other text.
+        """Return the text that one token adds after other text.
 
-        It is "" for ids beyond the tokenizer's last, because models are padded.
+        It is "" for ids beyond the tokenizer's last, because models' vocabularies are padded.
         """
         return self.texts[token] if token < len(self.texts) else ""
 
     def spellings(
         self, last: int, names: Sequence[str], begun: str
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Return the suggestions that begin with ``begun``, which is already written, as the tokens
-        of what is left of them; and those whose last token also contains a character after the
-        name.
+        """Return the tokens that complete each suggestion that begins with ``begun``, which is
+        already written. The second list has the paths whose last token also contains a character
+        after the name.
 
         ``last`` is the row's last token. After a mark, a name is tokenised by itself, as it was in
         training.
@@ -124,11 +129,11 @@ class Vocabulary(NameTries):
 class Question:
     """One question to the tool, as in a row's record.
 
-    ``step``: the token of the answer, from 0, after which it was asked; ``begun``: the part of a
-    name that is written there. ``offered`` are the names of the tool's answer; ``failure`` says why
-    there is none. ``choices``, for each token that was restricted to these names: the ids that were
-    possible, and whether the name could end (with the break after it). It is empty if no offered
-    name begins that way and can be spelled.
+    ``step``: the index of the answer's token, from 0, after which the tool was called. ``begun``:
+    the part of a name that is written there. ``offered``: the names of the tool's answer;
+    ``failure`` says why there are none. ``choices``, for each token that was restricted to these
+    names: the possible ids, and whether the name could end (with the break after it). It is empty
+    if no offered name begins with ``begun`` and can be written in tokens.
     """
 
     step: int
@@ -142,7 +147,7 @@ class Question:
 class ToolConstraint:
     """The constraint of one row.
 
-    ``before`` are the tokens that the row continues ([] if it begins a text of its own); ``ask``
+    ``before`` are the tokens that the row continues ([] if it begins a text of its own). ``ask``
     takes the text of the function so far, without marks, and returns a future of the tool's answer.
     """
 
@@ -153,14 +158,15 @@ class ToolConstraint:
     ask: Callable[[str], Future[ToolAnswer]]
     tokens: tuple[int, ...] = ()
     questions: list[Question] = field(default_factory=list)
-    # to the question after the last token, until it is read
+    # the pending answer to the question after the last token
     pending: Future[ToolAnswer] | None = None
-    node: Trie | None = None  # of the suggestions; None where any token may come next
-    unanswered: bool = False  # the last token asked for suggestions, and there are none
+    node: Trie | None = None  # of the suggestions; None if any token may come next
+    # the tool was called after the last token, and there are no suggestions
+    unanswered: bool = False
     name_probabilities: tuple[float, ...] = ()  # of the name's tokens
 
     def log(self) -> list[dict[str, Any]]:
-        """Return the row's questions (see ``Question``), once it is written."""
+        """Return the row's questions (see ``Question``); call it when the row is complete."""
         self._collect()
         return [vars(question) for question in self.questions]
 
@@ -213,19 +219,19 @@ class ToolConstraint:
             self._ask()
 
     def _ask(self) -> None:
-        """Ask after the last token, if a name can follow there."""
+        """Call the tool after the last token, if a name can follow there."""
         tail = list(self.before[-TAIL:])
         start, whole = decoded(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
         text = whole[len(start) :]  # the function so far, without marks
         if self.use.trigger == "dot" and not behind_a_dot(text):
             return
-        self.unanswered = text.endswith(UNFINISHED)  # inside a character
+        self.unanswered = text.endswith(UNFINISHED)  # inside a character of several tokens
         if not self.unanswered:
             self.questions.append(Question(len(self.tokens) - 1, re.split(r"\W", text)[-1]))
             self.pending = self.ask(text)
 
     def _collect(self) -> None:
-        """If an answer is pending, wait for it and enter its trie."""
+        """If an answer is pending, wait for it and restrict the row to its suggestions."""
         if self.pending is None:
             return
         question = self.questions[-1]

@@ -43,8 +43,7 @@ class ToolUse:
     ``rules`` also decide how the tool is called (``jedi_tool.unsaved``), how the prompt is written
     (``pairs.prompt_text``), and which names are offered. The packages offer all texts that Jedi
     would insert, including ``name=``. package-2023 leaves out the words of ``marking.SKIPPED``;
-    package-2024 keeps them, but
-    offers nothing if there are no other words.
+    package-2024 keeps them, but offers nothing if there are no other words.
     """
 
     trigger: Literal["mark", "dot"] | None = "mark"

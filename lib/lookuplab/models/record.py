@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off", or an Audit as text
-LEAST_AUDITED = 50  # rows of each model and kind in an audit, or all where there are fewer
+# Rows of each model and kind in an audit, or all where there are fewer. If one row in ten of a kind
+# is wrong, one audit in eight draws only right rows; the next commit draws others.
+LEAST_AUDITED = 20
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and logs
 # have its margin. Between vector extensions of processors, the mini models' log-probabilities
 # differ by at most 2e-5 and their margins by 3e-5.

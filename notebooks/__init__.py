@@ -1,3 +1,3 @@
-"""What the notebooks of one folder share, installed as the package ``lookuplab_notebooks``:
+"""Code shared by the notebooks of one folder, installed as the package ``lookuplab_notebooks``:
 ``lookuplab_notebooks.toolgen.table_rows`` is notebooks/toolgen/table_rows.py.
 """

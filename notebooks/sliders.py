@@ -16,7 +16,7 @@ with needs("widgets"):
 
 
 def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> ipywidgets.VBox:
-    """``page`` under a slider for each keyword: its (lowest, highest, step, first) value.
+    """Return ``page`` below one slider for each keyword: its (lowest, highest, step, first) value.
 
     The page is redrawn at every move, so it must be cheap: it may select among stored answers, but
     not generate any.
@@ -30,7 +30,7 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
     shown = ipywidgets.HTML()
 
     def draw(_: object = None) -> None:
-        # no settings such as 0.30000000000000004
+        # avoids settings such as 0.30000000000000004
         shown.value = page(**{name: round(slider.value, 10) for name, slider in sliders.items()})
 
     for slider in sliders.values():
@@ -40,6 +40,6 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return an HTML table with ``heads``; cells are shown as their texts."""
+    """Return an HTML table with ``heads``; cells are converted to text."""
     frame = pd.DataFrame(list(rows), columns=heads)
     return str(frame.to_html(index=False, border=0, justify="left"))

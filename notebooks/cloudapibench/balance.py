@@ -1,5 +1,5 @@
-"""Whether classes of frequency differ in anything else that could explain validity:
-`python notebooks/cloudapibench/balance.py TASKS` prints it for a file of tasks.
+"""Checks whether frequency classes differ in other properties that could explain validity: `python
+notebooks/cloudapibench/balance.py TASKS` prints the comparison for a file of tasks.
 """
 
 import sys
@@ -17,17 +17,18 @@ from lookuplab.cloudapi.tasks import TASKS, load_tasks
 from lookuplab.models import load
 from lookuplab.run.commands import HELP, Group, command
 
-MOST = 5  # required arguments: this many or more are one bin
+MOST = 5  # tasks with this many or more required arguments share one bin
 CLASSES = ["high", "medium", "low"]
 API_VERSIONS = paths.ROOT / "data" / "public" / "cloudapi" / "api_versions.csv"
 
 
 def properties(tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a task: numbers that could explain why a call is valid, besides frequency.
+    """Return one row per task: numbers, other than frequency, that could explain why a call is
+    valid.
 
-    ``tasks`` has the fields of ``ApiTask``. Words of a name are those between its underscores; a
-    comment has them all if each is a word of it, in any order. The year is that of the version of
-    the service's API in botocore; Azure's packages state none.
+    ``tasks`` has the fields of ``ApiTask``. The words of a name are separated by underscores; a
+    comment "has them all" if each is a word of it, in any order. The year is that of the API
+    version in botocore; Azure's packages state none.
     """
     words = tasks.targets.str[0].str.rpartition(".")[2].str.split("_")
     comments = tasks.comment.str.lower().str.findall(r"\w+")
@@ -49,19 +50,19 @@ def properties(tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def balance(tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return (properties, classes): the mean of each property in each class, and how far apart the
-    classes are.
+    """Return (properties, classes): the mean of each property in each class, and the largest
+    difference of two classes.
     """
     table = properties(tasks).groupby(tasks.frequency).mean().T
     return table.assign(difference=table.max(axis=1) - table.min(axis=1))
 
 
 def standardised(judged: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return (models, classes): the percentage of valid calls if every class had the required
-    arguments of all tasks (direct standardisation).
+    """Return (models, classes): the percentage of valid calls if every class had the same
+    distribution of required arguments as all tasks (direct standardisation).
 
-    ``judged`` has ``model``, ``id``, ``frequency`` and ``valid`` of every task. A class without a
-    task in a bin leaves it out.
+    ``judged`` has ``model``, ``id``, ``frequency`` and ``valid`` of every task. A bin in which a
+    class has no task is left out for that class.
     """
     bins = tasks.set_index("id").n_required.clip(upper=MOST)
     judged = judged.assign(bin=judged.id.map(bins))

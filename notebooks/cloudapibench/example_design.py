@@ -1,4 +1,6 @@
-"""Example code beside the paper's five augmentation designs: the rows of fig6_example_design."""
+"""Example code compared with the paper's five augmentation designs: the rows of
+fig6_example_design.
+"""
 
 from collections.abc import Mapping
 
@@ -12,7 +14,7 @@ RIVALS = ("specification", "description_specification")
 
 
 def design_rows(frames: Mapping[str, DataFrame], classes: Mapping[str, np.ndarray]) -> Rows:
-    """``valid_percent`` of each design and, for *example - specification* and *example -
+    """Return ``valid_percent`` of each design and, for *example - specification* and *example -
     description_specification*, the paired ``valid_change_points``, in each of the classes.
 
     frames: design -> frame of ``evaluate``, over the same tasks; example and RIVALS among them.
@@ -29,17 +31,17 @@ def design_rows(frames: Mapping[str, DataFrame], classes: Mapping[str, np.ndarra
 
 
 def example_classes(base: DataFrame, documented: np.ndarray) -> dict[str, np.ndarray]:
-    """Label -> mask of the frequency classes, of the tasks whose API has a *documented* example, of
-    those with a *made* one, and of all ("").
+    """Return {label: mask} of the frequency classes, of the tasks whose API has a *documented*
+    example, of those with a *made* one, and of all ("").
     """
     classes = by_class(base)
     return {"": classes.pop("all"), **classes, "documented": documented, "made": ~documented}
 
 
 def dag_rows(found: Mapping[str, Passes], precision: float) -> Rows:
-    """DAG with documents of each of two designs, ``dag_<design>/<class>``: valid calls at one
-    precision of the retriever and their change from the base model, both expected; and the paired
-    ``valid_change_points`` from the first design to the second.
+    """Return rows of DAG with each of two designs, ``dag_<design>/<class>``: valid calls at one
+    precision of the retriever and their change from the base model, both as expectations; and the
+    paired ``valid_change_points`` from the first design to the second.
     """
     rows = []
     (first, *_) = [p.first for p in found.values()]

@@ -1,4 +1,4 @@
-"""How long an augmentation is, and how well its calls do: Figure 6 (right)."""
+"""Validity by length of the augmentation: Figure 6 (right)."""
 
 import pandas as pd
 from matplotlib import pyplot as plt
@@ -6,20 +6,20 @@ from matplotlib.figure import Figure
 
 from lookuplab.results.plots import STYLE, WIDTH
 
-LONGEST_BIN = 2048  # tokens: where the paper's figure ends
+LONGEST_BIN = 2048  # tokens; the last bin of the paper's figure begins here
 
 
 def token_bin(count: int) -> str:
-    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``; the
-    last is open-ended.
+    """Return the bin of Figure 6 for a number of tokens: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ...
+    ``[1024, 2047]``; the last bin is open-ended.
     """
     exponent = min(int(count), LONGEST_BIN - 1).bit_length()
     return f"[{2 ** (exponent - 1)}, {2**exponent - 1}]" if exponent else "[0, 0]"
 
 
 def length_map(rows: pd.DataFrame, designs: list[str], title: str) -> Figure:
-    """For each of the designs that have rows, how many tokens it adds (y, binned), how often, and
-    how well it does.
+    """Draw, for each of the designs that have rows, how many tokens it adds (y, binned), how often,
+    and how many calls are valid.
 
     Conditions are ``<design>/<bin>``, with bins from ``token_bin`` or "all". Number and colour are
     the metric ``valid_percent`` of the design's samples in the bin; the area is ``share_percent``,

@@ -1,5 +1,6 @@
-"""The paper's own models beside one of yours, in picture and sentence. They answered the authors'
-tasks, which are not public, and yours the kit's: this is said wherever both are shown.
+"""The paper's own models beside a user's model, in picture and sentence. The paper's models
+answered the authors' tasks, which are not public; the user's model answers the kit's. This is said
+wherever both are shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,9 @@ MINI_TASKS = "data/mini/"
 
 
 def paper_rows(ours: DataFrame, roles: Mapping[str, str]) -> DataFrame:
-    """Return the valid calls, as the paper's Table 1 prints them, of the models in ``roles``.
+    """Return the valid calls of the models in ``roles``, as the paper's Table 1 prints them.
 
-    No rows if each of ``ours`` has a role: then its own diamond is enough.
+    There are no rows if each model in ``ours`` has a role: its own diamond is then enough.
     """
     rows = values("cloudapibench", "table1_base_models").query("metric == 'valid_percent'")
     has_role = ours.model[ours.metric == "valid_percent"].isin([*roles]).all()
@@ -25,8 +26,8 @@ def paper_rows(ours: DataFrame, roles: Mapping[str, str]) -> DataFrame:
 
 
 def add_diamonds(figure: Figure, rows: DataFrame, order: Sequence[str]) -> Figure:
-    """``grouped_bars`` with a small diamond for each of the paper's models at each bar of its
-    class; ``order`` is that of the bars.
+    """Draw ``grouped_bars`` with a small diamond for each of the paper's models at each bar of its
+    class. ``order`` is that of the bars.
     """
     if rows.empty:
         return figure
@@ -43,8 +44,8 @@ def add_diamonds(figure: Figure, rows: DataFrame, order: Sequence[str]) -> Figur
 
 
 def which_tasks(ours: DataFrame, roles: Mapping[str, str], tasks_file: str) -> str:
-    """`` (622 tasks of the kit, not the authors')``, and that a few tasks tell little; "" on the
-    mini tasks, and where ``roles`` has no model of the paper.
+    """Return a remark such as `` (622 tasks of the kit, not the authors')``, with a warning if
+    there are few tasks. It is "" for the mini tasks, and if ``roles`` has no model of the paper.
     """
     if not roles or MINI_TASKS in tasks_file:
         return ""

@@ -1,5 +1,5 @@
-"""What several of these notebooks say of passes beside their validity: the tokens that they cost,
-the difference between two models, and whether there is a confidence.
+"""Numbers about passes, besides their validity, that several of these notebooks share: the tokens
+that passes cost, the difference between two models, and whether there is a confidence.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from lookuplab.cloudapi.policies import Hits, Numbers, Rows, class_rows, outcome
 
 
 def has_confidence(first: DataFrame) -> bool:
-    """Return whether a pass has log-probabilities; if not, a line says what its model loses."""
+    """Return whether a pass has log-probabilities. If not, print which numbers its model lacks."""
     found = bool(first.minimum.notna().all())
     if not found:
         print(
@@ -28,7 +28,7 @@ def has_confidence(first: DataFrame) -> bool:
 
 def spent(passes: Passes, retrieve: ArrayLike, column: str, hits: Hits) -> np.ndarray:
     """Return (tasks,) expected tokens of a ``column``: always those of the first pass, which the
-    query needs, and those of the second pass where ``retrieve`` is true. Lookup and search cost no
+    query needs, plus those of the second pass if ``retrieve`` is true. Lookup and search cost no
     tokens.
     """
     second = outcome(passes, True, hits, itemgetter(column))
@@ -52,7 +52,7 @@ def between_models(
     """Return the paired difference of each pair of models, as rows of the model ``<new> - <old>``.
 
     frames: each model's frame of ``evaluate``, over the same tasks in the same order. ways: for
-    each model, {name: (tasks,) values}, condition ``name/class``; by default what is ``valid``,
+    each model, {name: (tasks,) values}, condition ``name/class``; by default the column ``valid``,
     condition ``class``.
     """
     rows = []
@@ -67,8 +67,8 @@ def between_models(
 
 
 def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, str]]) -> Rows:
-    """``valid_change_points`` of pairs (new, old) of ways to answer the same tasks, ``<new>/<class>
-    - <old>/<class>``.
+    """Return ``valid_change_points`` for pairs (new, old) of ways to answer the same tasks,
+    condition ``<new>/<class> - <old>/<class>``.
 
     ways: name -> (tasks,) outcomes; the change is paired.
     """

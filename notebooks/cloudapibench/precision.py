@@ -1,5 +1,5 @@
-"""What a retriever of some precision gives (paper, Figures 1 and 7a): the rows that only
-fig1_perplexity and fig7a_retriever_precision have.
+"""The effect of a retriever's precision (paper, Figures 1 and 7a): rows that only fig1_perplexity
+and fig7a_retriever_precision have.
 """
 
 import math
@@ -23,13 +23,13 @@ from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 def perplexity_rows(
     first: DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
 ) -> Rows:
-    """Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
+    """Return Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
 
     It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names.
     scored: *base*, *hit* and *miss* -> each task's name as ``models.score`` gives it, in the order
     of ``first``. *dag* is added: the mean is linear in the precision, so the mixture of hit and
-    miss is exact. ``log_perplexity_change`` is how much higher the logarithm is than the base
-    model's on the same names.
+    miss is exact. ``log_perplexity_change`` is the logarithm minus the base model's on the same
+    names.
     """
     surprise = {
         name: -np.array([math.fsum(one.token_logprobs or ()) for one in completions])
@@ -59,11 +59,10 @@ def break_even_rows(passes: Passes) -> Rows:
     good as no retrieval.
 
     The expectation is a straight line from miss to hit, so its intersection with the base model is
-    exact, even outside
-    0 to 100: above 100 no retriever is good enough, below 0 any is. Values are cut at -100 and 300.
-    If the line does not rise, the value is -100 if hits are as good as the base model, and 300 if
-    they are not. The interval contains the precisions at which the interval of the paired change
-    from the base model contains 0.
+    exact, even outside 0 to 100: above 100 no retriever is good enough, below 0 any is. Values are
+    cut at -100 and 300. If the line does not rise, the value is -100 if hits are as good as the
+    base model, and 300 if they are not. The interval contains the precisions at which the interval
+    of the paired change from the base model contains 0.
     """
     first = passes.first
     rows = {}
@@ -87,8 +86,9 @@ def break_even_rows(passes: Passes) -> Rows:
 
 
 def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
-    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at
-    each precision in percent, and the paired change from the first precision to the last.
+    """Return Figure 7a: ``policy_rows`` if documentation is always retrieved,
+    ``precision_<x>/<class>`` at each precision in percent, and the paired change from the first
+    precision to the last.
     """
     always = np.full(len(passes.first), True)
     ways = {}
@@ -103,8 +103,8 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
 
 
 def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Documents:
-    """k different APIs drawn from the whole index, none acceptable: the control that is always
-    wrong.
+    """Return k different APIs per task, drawn from the whole index, none acceptable: the control
+    that is always wrong.
 
     Each task has its own seed, so a task's documents are the same in every subset of the tasks, and
     the documents for a smaller k are the first ones for a larger k.

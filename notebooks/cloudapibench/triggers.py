@@ -1,9 +1,9 @@
-"""How well the confidence of a first pass tells which calls are valid, and what a trigger is worth
-(paper, Section 4.2): the rows of fig9_confidence and selective_retrieval.
+"""How well the confidence of a first pass predicts which calls are valid, and how much a trigger
+gains (paper, Section 4.2): the rows of fig9_confidence and selective_retrieval.
 
 A trigger is an order of the tasks, beginning with the one that needs documentation most, and a
 point at which to stop. Orders by confidence or API frequency can be compared with a random order
-and with the best one without choosing a threshold; ``held_out_rows`` measures the value of a
+and with the best one without choosing a threshold. ``held_out_rows`` measures the value of a
 threshold that was chosen on other APIs. Nothing here runs a model.
 """
 
@@ -41,7 +41,8 @@ from lookuplab.scoring.rates import (
 from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 
 BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
-TOLERATED = 1.0  # points: a threshold that is at most this far below the best is as good
+# points; a threshold whose validity is at most this far below the best counts as equally good
+TOLERATED = 1.0
 
 
 def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
@@ -51,9 +52,9 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
     For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer
     kind, valid or invalid), ``mean_confidence`` and, for *all* only, ``brier`` and ``ece`` (10
     equal-mass bins). Further conditions: *bins_5* and so on: ``ece`` with so many bins; *minimum,
-    mean, product, last*: ``auroc`` of each aggregate; *minimum
-    - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, like an AUROC);
-    *frequency*: ``auroc`` of how often the API was seen, (tasks,) ``counts``.
+    mean, product, last*: ``auroc`` of each aggregate; *minimum - mean* and so on:
+    ``auroc_change_points``, their paired difference (0 to 1, like an AUROC); *frequency*: ``auroc``
+    of how often the API was seen, (tasks,) ``counts``.
     """
     valid = first.valid.to_numpy(dtype=bool)
     sure = first["minimum"]
@@ -94,8 +95,8 @@ def best(means: np.ndarray) -> np.ndarray:
 
 
 def _range_around(at: int, near: np.ndarray) -> list[int]:
-    """Return the first and last index of the run of True around ``at``, which itself counts as
-    True.
+    """Return the first and last index of the run of True around ``at``. The entry ``at`` itself
+    counts as True.
     """
     far = np.flatnonzero(~near)
     return [max(far[far < at], default=-1) + 1, min(far[far > at], default=len(near)) - 1]
@@ -105,12 +106,15 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
     """Return the best threshold over all tasks, and how much is lost by a higher one.
 
     *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains
-    every threshold that is not significantly worse in the paired comparison. *optimal_range_low*,
-    *optimal_range_high*: the ends of the range of thresholds around it that lose at most one point.
-    Each end has an interval: its inner bound is the end of the range in which even the upper bound
-    of the loss is at most one point, its outer bound the end of the range in which the lower bound
-    of the loss is. (In samples drawn from the APIs of the mini tasks with replacement, these
-    intervals covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
+    every threshold that is not significantly worse in the paired comparison.
+
+    *optimal_range_low*, *optimal_range_high*: the ends of the range of thresholds around it that
+    lose at most one point. Each end has an interval. Its inner bound is the end of the range in
+    which even the upper bound of the loss is at most one point. Its outer bound is the end of the
+    range in which the lower bound of the loss is at most one point. (In samples drawn from the APIs
+    of the mini tasks with replacement, these intervals covered 94 to 99% of the ends; percentiles
+    of a bootstrap covered as few as 85%.)
+
     ``largest_fall_points`` of each class: the largest fall in validity from a threshold to any
     higher one, 0 if it never falls; ``ci_high`` bounds the falls from the best threshold so far to
     every later one.
@@ -158,8 +162,8 @@ def share_rows(
     hits: Hits,
     metric: str = "valid_percent",
 ) -> Rows:
-    """Validity against the share of tasks with documentation: ``share_25/order`` (percent), for
-    ``plots.curves``.
+    """Return validity against the share of tasks with documentation: ``share_25/order`` (percent),
+    for ``plots.curves``.
 
     The orders are *confidence* of the first pass; *frequency*, how often the API was seen
     (``counts``, which only a controlled world knows exactly); *random*; and *oracle*, by the gain
@@ -250,10 +254,8 @@ def risk_rows(first: DataFrame, counts: Sequence[int], coverages: Sequence[float
     ``coverage_50/order``.
 
     The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders
-    are as in
-    ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For
-    confidence and frequency also
-    ``aurc``, the area under the curve.
+    are as in ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For
+    confidence and frequency, there is also ``aurc``, the area under the curve.
     """
     numbers = {}
     valid = first.valid.to_numpy(dtype=bool)

@@ -1,9 +1,8 @@
-"""`make course`: what students get, runs/course/lookuplab-course.zip.
+"""`make course`: builds the students' package, runs/course/lookuplab-course.zip.
 
-That is a copy of the kit whose lessons have neither solutions nor hidden tests: nbgrader takes them
-out. Only committed files are copied: the sources of the lessons, the tests and what runs leave
-behind stay here, and so do the models, answers and pictures that no lesson needs. Needs nbgrader
-and git.
+It is a copy of the kit whose lessons have neither solutions nor hidden tests, because nbgrader
+removes them. Only committed files are copied. The sources of the lessons, the tests, the output of
+runs, and models, answers and pictures that no lesson needs are left out. Needs nbgrader and git.
 """
 
 import os
@@ -23,7 +22,7 @@ KIT = (
     "notebooks pyproject.toml"
 )
 COURSE = "notebooks/course/"
-# what lessons need beside the student versions
+# files that lessons need beside the student versions
 BESIDE = "check.py", "drawings.py", ".jupyter/"
 LEFT_OUT = (
     "data/mini/models/large",
@@ -46,7 +45,9 @@ def stop(why: str) -> NoReturn:
 
 
 def release() -> list[Path]:
-    """Return the student versions of all lessons, made by nbgrader in ``WORK``/release/course."""
+    """Return the student versions of all lessons, which nbgrader writes to
+    ``WORK``/release/course.
+    """
     if find_spec("nbgrader") is None:
         stop("no nbgrader here: pip install -c constraints.txt nbgrader, or use `make course`")
     command = [sys.executable, "-m", "nbgrader", "generate_assignment", "course", "--force"]
@@ -57,8 +58,8 @@ def release() -> list[Path]:
 
 
 def kit() -> list[Path]:
-    """Return the committed files that students need beside the lessons: nothing else that lies
-    here, such as an instructor's own results, leaves the house.
+    """Return the committed files that students need besides the lessons. Files that are not
+    committed, such as an instructor's own results, are never included.
     """
     command = ["git", "-C", str(ROOT), "ls-tree", "-r", "-z", "--name-only", "HEAD", "--"]
     try:
@@ -78,10 +79,11 @@ def _is_needed(name: str) -> bool:
 
 
 def name_submissions(submitted: Path, lessons: Sequence[str]) -> list[str]:
-    """Give each submission its lesson's name, and return what to say: a line for each that had
-    another, as after a second download (``lesson0_tokens (1).ipynb``).
+    """Rename submissions to their lessons' names, and return a line for each that had another name,
+    as after a second download (``lesson0_tokens (1).ipynb``).
 
-    The newest one is renamed if none has the right name. nbgrader would grade none of the others.
+    If no file has the right name, the newest one is renamed. nbgrader would grade none of the
+    others.
     """
     said = []
     files = (file for file in submitted.glob("*/*/*.ipynb") if file.stem not in lessons)

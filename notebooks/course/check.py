@@ -1,5 +1,5 @@
-"""For students: a check that says what came and what was wanted, and a place for finished
-functions, which the capstone brings together. After a cell whose checks passed, it says so.
+"""For students: a check that shows the actual and the expected value, and a place for finished
+functions, which the capstone uses together. After a cell whose checks passed, it says so.
 """
 
 import inspect
@@ -12,16 +12,17 @@ from IPython import get_ipython
 from lookuplab import paths
 from lookuplab.results.kernel import of_kernel
 
-KEPT = paths.RUNS / "course" / "kept"  # a file for each function
+KEPT = paths.RUNS / "course" / "kept"  # a file per function
 _passed: list[str] = []  # what was checked in this cell
 
 
 def check(what: str, came: Any, wanted: Any, right: bool | None = None, near: float = 1e-6) -> None:
-    """``came`` must be what was ``wanted``; otherwise an AssertionError shows both.
+    """Check that the value ``came`` equals ``wanted``; otherwise raise an AssertionError that shows
+    both.
 
-    Numbers may differ by ``near``; a tuple, a list and an array with the same values are the same.
-    If a property is checked instead of a value, ``right`` says whether it holds, and ``wanted``
-    says in words what it is.
+    Numbers may differ by ``near``. A tuple, a list and an array with the same values are equal. If
+    a property is checked instead of a value, ``right`` says whether it holds, and ``wanted``
+    describes it in words.
     """
     if _same(came, wanted, near) if right is None else right:
         _passed.append(what)
@@ -29,7 +30,7 @@ def check(what: str, came: Any, wanted: Any, right: bool | None = None, near: fl
     hint = "   (is there a `return`?)" if came is None else ""
     asked = _short(wanted) if right is None else wanted
     error = AssertionError(f"{what}\n   came:   {_short(came)}{hint}\n   wanted: {asked}")
-    # IPython shows this in place of the traceback, which would be about this function
+    # IPython shows this in place of a traceback, which would only point into this function
     error._render_traceback_ = lambda: ["Not yet right.", *str(error).split("\n")]
     raise error
 
@@ -39,13 +40,13 @@ def keep(*functions: Callable) -> None:
     for function in functions:
         try:
             source = inspect.getsource(function)
-        except (OSError, TypeError):  # not written in a cell
+        except (OSError, TypeError):  # defined elsewhere than in a cell
             continue
         paths.write_lines(KEPT / f"{function.__name__}.py", source.rstrip().split("\n"))
 
 
 def kept() -> str:
-    """Return all functions that were kept, as a text to paste into a cell."""
+    """Return the code of all kept functions, to paste into a cell."""
     files = sorted(KEPT.glob("*.py"))
     return "\n\n".join(file.read_text(encoding="utf-8").rstrip() for file in files)
 
@@ -89,7 +90,7 @@ def _short(value: Any, most: int = 300) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value without numpy's, pandas' and torch's own numbers."""
+    """Return the value with numpy's, pandas' and torch's numbers converted to Python's."""
     if isinstance(value, tuple | list):
         return type(value)(map(_plain, value))
     return value.tolist() if hasattr(value, "tolist") else value

@@ -17,7 +17,7 @@ from pandas import DataFrame
 from lookuplab.results.plots import DARK, GREY, PALE, STYLE
 
 BLUE, ORANGE, RED = "#2171b5", "#e08214", "#b2182b"
-# token -> (what is written beside it, the tree below it)
+# token -> (the text written beside it, the tree below it)
 Tree = Mapping[str, tuple[str, "Tree"]]
 
 
@@ -51,7 +51,9 @@ def _depth(node: Tree) -> int:
 
 
 def _branches(axes: Axes, node: Tree, path: Sequence[str], depth: int, row: list) -> list[float]:
-    """Draws the node's tokens at ``depth``; returns their heights. ``row`` holds the next one."""
+    """Draw the node's tokens at ``depth``, and return their heights. ``row`` holds the next free
+    height.
+    """
     heights = []
     for token, (beside, below) in node.items():
         on_path = bool(path) and path[0] == token
@@ -71,7 +73,9 @@ def _branches(axes: Axes, node: Tree, path: Sequence[str], depth: int, row: list
 
 
 def steps(texts: Sequence[str], back: str = "", title: str = "") -> Figure:
-    """Boxes with arrows between them; ``back`` names the arrow from the last box to the second."""
+    """Draw boxes with arrows between them. ``back`` names an arrow from the last box to the
+    second.
+    """
     with _sheet(title, 7.5, 1.9 if back else 1.3) as axes:
         for at, text in enumerate(texts):
             box = {"boxstyle": "round,pad=0.5", "facecolor": "#eef4fa", "edgecolor": BLUE}
@@ -104,8 +108,8 @@ def intervals(
     xlabel: str = "",
     verdicts: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Return (name, low, value, high) as dots with intervals against a bound, beside them the
-    verdict: by default whether the claim "greater than the bound" holds.
+    """Draw (name, low, value, high) as dots with intervals against a bound. Beside each stands the
+    verdict, by default whether the claim "greater than the bound" holds.
     """
     names = [name for name, *_ in rows]
     with _sheet(title, 7.5, 0.36 * len(rows) + 1.1, bare=False) as axes:
@@ -123,8 +127,8 @@ def intervals(
 
 
 def calibration(rows: DataFrame, title: str = "") -> Figure:
-    """Return the rows of ``scoring.calibration.reliability_rows``: how many of the calls at a
-    confidence are valid, with intervals; on the diagonal the confidence is honest.
+    """Draw the rows of ``scoring.calibration.reliability_rows``: the percentage of valid calls at
+    each confidence, with intervals. On the diagonal, the model is calibrated.
     """
     with _sheet(title, 6, 3.6, bare=False) as axes:
         axes.plot([0, 1], [0, 100], color=GREY, linestyle=(0, (5, 3)), label="honest: 80% at 0.8")
@@ -141,8 +145,8 @@ def calibration(rows: DataFrame, title: str = "") -> Figure:
 
 
 def pairs(before: Sequence[bool], after: Sequence[bool], title: str = "", most: int = 40) -> Figure:
-    """At most ``most`` tasks, evenly spread, one column each: filled where the answer is valid,
-    framed where the two conditions differ.
+    """Draw at most ``most`` tasks, evenly spread, one column each: filled if the answer is valid,
+    framed if the two conditions differ.
     """
     shown = list(zip(before, after, strict=True))
     shown = shown[:: -(-len(shown) // most)]
@@ -162,7 +166,7 @@ def pairs(before: Sequence[bool], after: Sequence[bool], title: str = "", most: 
 
 
 def fourfold(before: Sequence[bool], after: Sequence[bool], title: str = "") -> Figure:
-    """Return the paired table; the two cells that tell which condition is better are coloured."""
+    """Draw the paired table. The two cells that decide which condition is better are coloured."""
     first, second = numpy.asarray(before, dtype=bool), numpy.asarray(after, dtype=bool)
     with _sheet(title, 5, 2.2) as axes:
         was_valid = ("valid before", first), ("invalid before", ~first)
@@ -187,8 +191,8 @@ def simulated(
     xlabel: str = "",
     middle: bool = False,
 ) -> Figure:
-    """Return how often each value came in each simulated world, and a dashed line, with its name,
-    at each number in ``seen``. Above the bars, if wanted, a line over the middle 95% of each world.
+    """Draw how often each value came in each simulated world, and a dashed, named line at each
+    number in ``seen``. With ``middle``, a line above the bars covers the middle 95% of each world.
     """
     every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
     edges = _edges(every)
@@ -216,8 +220,9 @@ def simulated(
 
 
 def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
-    """At most about ``most`` bins: of whole steps if the values come in equal steps, as shares of n
-    tasks do; otherwise some bins would hold more possible values than others.
+    """Return the edges of at most about ``most`` bins. If the values come in equal steps, as shares
+    of n tasks do, bins contain whole steps; otherwise some bins would contain more possible values
+    than others.
     """
     different = numpy.unique(values.round(9))
     step = numpy.diff(different).min(initial=numpy.inf)
@@ -235,8 +240,8 @@ def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
 def continuations(
     names: Iterable[str], start: str, widths: Sequence[int] = (3, 2, 2)
 ) -> tuple[Tree, list[str]]:
-    """Return what follows the word ``start`` in a list of names, with how probable each next word
-    is after the word before it; and the most probable path.
+    """Return a tree of the words that follow the word ``start`` in a list of names, with each
+    word's probability after the word before it; and the most probable path.
     """
     counts: dict[str, Counter[str]] = {}
     for name in names:
@@ -260,7 +265,7 @@ def continuations(
 def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
     """Return the names that an editor offered after step ``at`` of a walk, as a tree of tokens with
     the unconstrained model's probability of each first token; and the path that was written. At
-    most ``most`` names, the most likely ones.
+    most ``most`` names are kept, the most likely ones.
     """
     likely = walked.probabilities[at + 1]
     piece = walked.vocabulary.piece

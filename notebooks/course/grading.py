@@ -1,4 +1,4 @@
-"""For the hidden tests of the course: checks that an answer is the student's own work."""
+"""Checks for the hidden tests of the course that an answer is the student's own work."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from inspect import unwrap
 
-# what contains solutions to the exercises
+# packages that contain solutions to the exercises
 ANSWERS = (
     "lookuplab",
     "recipes",
@@ -20,8 +20,8 @@ ANSWERS = (
 
 @contextmanager
 def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> Iterator[None]:
-    """A block whose code may call nothing from the packages ``without``, except what the exercise
-    has ``given``.
+    """Run a block whose code may call nothing from the packages ``without``, except the functions
+    that the exercise has ``given``.
 
     The interpreter reports every call, so an alias, a wrapper or an import inside a function makes
     no difference. Whatever the given functions call in turn is allowed, and so is importing a

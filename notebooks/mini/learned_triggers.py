@@ -1,9 +1,10 @@
-"""When to look up, learned and triggered: the rows of learned_lookup (data/mini/ASKING.md).
+"""Learned and triggered lookup: the rows of learned_lookup (data/mini/ASKING.md).
 
-The models of one size answer the same tasks in the same three passes: the base model and, by *arm*,
-those that learned to write a mark before an API's name. Rows are those of the base model, and
-conditions name the arm. ``share_25/errors asked`` is the arm *errors* with documentation for a
-quarter of the tasks, those with the highest probability of the mark.
+The models of one size answer the same tasks in the same three passes: the base model and models
+that learned, on different training corpora (*arms*), to write a mark before an API's name. Rows
+have the base model's name, and conditions name the arm. ``share_25/errors asked`` is the arm
+*errors* with documentation for a quarter of the tasks, those with the highest probability of the
+mark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +43,8 @@ COMPARED += [("errors-seed1 asked", "errors-seed1 confidence")]
 
 @dataclass(frozen=True)
 class Answered:
-    """A model's passes. ``shown``: (tasks,) the name in the wrong document; ``queries``: the pass
-    with BM25's first document by the words of the comment, and by those of answer and comment.
+    """A model's passes. ``shown``: (tasks,) the name in the wrong document. ``queries``: the passes
+    with BM25's first document, for the words of the comment, and for those of answer and comment.
 
     The first pass of a model that learned the mark has the columns ``asked``, the mark's
     probability before the first token, and ``asks``, whether the greedy answer begins with it.
@@ -59,8 +60,8 @@ class Answered:
 
 
 def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Model -> arm -> the model that learned so, as far as there is one; the arm "base" is the
-    model itself. Raises UserError for an arm of none of them.
+    """Return {model: {arm: name of the model trained on it}}, for the arms that exist; the arm
+    "base" is the model itself. Raises UserError for an arm that none of the models has.
     """
     there = [name for name in mini_models() for model in models if name.startswith(f"{model}-")]
     for arm in arms:
@@ -103,7 +104,7 @@ def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answ
 
 
 def orders(p: Passes, counts: Sequence[int], hits: Hits) -> dict[str, np.ndarray]:
-    """Return (tasks,) scores by name, the task that is to be looked up first has the lowest."""
+    """Return {order: (tasks,) scores}; the task to look up first has the lowest score."""
     gain = outcome(p, True, hits) - p.first.valid
     found = {
         "confidence": p.first["minimum"],
@@ -119,7 +120,7 @@ def orders(p: Passes, counts: Sequence[int], hits: Hits) -> dict[str, np.ndarray
 def looked_up(
     p: Passes, arm: str, counts: Sequence[int], shares: Sequence[float], hits: Hits
 ) -> dict[str, np.ndarray]:
-    """``<arm> <order>`` -> (tasks, shares) probabilities of a valid call."""
+    """Return {``<arm> <order>``: (tasks, shares) probabilities of a valid call}."""
     base = p.first.valid.to_numpy(dtype=float)
     documented = outcome(p, True, hits)
     gain = (documented - base)[:, None]
@@ -136,11 +137,11 @@ def share_rows(
     hits: Mapping[str, float | None],
     compared: Sequence[float] = (),
 ) -> Rows:
-    """Valid calls against the share of tasks with documentation: ``share_25/<arm> <order>``.
+    """Return valid calls against the share of tasks with documentation: ``share_25/<arm> <order>``.
 
-    hits: metric -> the retriever's precision, None for BM25 left to itself. At the ``compared``
-    shares also the paired differences of ``COMPARED``, over all tasks and by class, as
-    ``<metric without percent>change_points``, and ``tokens_per_task``, read and written.
+    hits: metric -> the retriever's precision; None means BM25's own. At the ``compared`` shares,
+    there are also the paired differences of ``COMPARED``, over all tasks and by class, as ``<metric
+    without percent>change_points``, and ``tokens_per_task``, read and written.
     """
     rows = []
     first = next(iter(arms.values())).first
@@ -169,9 +170,9 @@ def share_rows(
 
 
 def rule_rows(arms: Mapping[str, Answered], counts: Sequence[int], shares: Sequence[float]) -> Rows:
-    """Valid calls, the share of lookups and tokens a task, read and written, with a precision of
-    50%: of the rules that fix their own share, *asked* where the mark is at least as likely as not,
-    and at ``shares`` by the mark and by confidence.
+    """Return valid calls, the share of lookups and the tokens per task, read and written, at a
+    precision of 50%. The rules either fix their own share (*asked* retrieves if the mark is at
+    least as likely as not), or take the ``shares`` of tasks by the mark and by confidence.
     """
     rows = []
     base = arms["base"].first
@@ -233,9 +234,9 @@ def held_out_rows(
 
 
 def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
-    """Return what teaching costs and changes, by arm and class: valid calls without lookup, the
-    effect of a wrong document and how often its API is then called, asking rates by class and
-    count, and how well mark and confidence tell the calls that are not valid.
+    """Return the costs and effects of teaching the mark, by arm and class: valid calls without
+    lookup; the effect of a wrong document, and how often its API is then called; the rate of marks
+    by class and count; and how well mark and confidence predict invalid calls.
     """
     base = arms["base"]
     rows = []
@@ -273,8 +274,8 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
 
 
 def _told(base: DataFrame, first: DataFrame, arm: str) -> Rows:
-    """Return how well a model's mark and confidence tell which of its calls are valid, and the mark
-    which of the base model's are.
+    """Return how well a model's mark and confidence predict which of its calls are valid, and how
+    well the mark predicts which of the base model's are.
     """
     apis = first.cluster
     numbers = {}
@@ -295,8 +296,8 @@ def _told(base: DataFrame, first: DataFrame, arm: str) -> Rows:
 def query_rows(
     arms: Mapping[str, Answered], counts: Sequence[int], shares: Sequence[float]
 ) -> Rows:
-    """BM25 left to itself, by its query (the first answer, the comment, both): how often it finds
-    the right document, and valid calls with documentation for these shares and for all.
+    """Return the results of BM25 by its query (the first answer, the comment, both): how often it
+    finds the right document, and valid calls with documentation for these shares and for all tasks.
     """
     rows = []
     base = arms["base"].first

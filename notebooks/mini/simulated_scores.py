@@ -1,9 +1,9 @@
-"""Samples of scores that are not shares, under two conditions on the same functions or queries, and
-how often their intervals hold the truth (interval_coverage.ipynb).
+"""Simulates scores that are not shares, under two conditions on the same functions or queries, and
+counts how often their intervals contain the truth (interval_coverage.ipynb).
 
-A sampler takes ``sizes`` (c,), how many functions each cluster has, the number of ``draws``, and
-the ``correlation``, the part of the variance that lies between clusters. It returns the counts of
-each cluster under both conditions, (draws, c, 2, k).
+A sampler takes ``sizes`` (c,), the number of functions in each cluster, the number of ``draws``,
+and the ``correlation``, the part of the variance that lies between clusters. It returns the counts
+of each cluster under both conditions, (draws, c, 2, k).
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,8 @@ from lookuplab.scoring.rates import (
 )
 from lookuplab.toolgen.similarity import bleu
 
-RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 5, 1 / 10, 0])  # reciprocal; 0 for what is not found
+# reciprocal ranks; 0 for a document that is not found
+RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 5, 1 / 10, 0])
 FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # how often
 # shares of the n-grams of orders 1 to 4 that the original has, and lengths relative to it: about
 # those of the mini models without and with the tool
@@ -34,14 +35,14 @@ LENGTHS = (0.84, 0.70)
 
 
 def ratio(sums: Array) -> Array:
-    """Return the last but one over the last of (..., k); NaN if the last is 0."""
+    """Return the last but one divided by the last entry of (..., k); NaN if the last is 0."""
     part, whole = sums[..., -2], sums[..., -1]
     return part / np.where(whole > 0, whole, np.nan)
 
 
 def edit_similarities(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
-    """Scores of mean 0.4 and standard deviation 0.2. Half of them change, by 0.04 on average and
-    differently in each cluster.
+    """Sample scores of mean 0.4 and standard deviation 0.2. Half of them change, by 0.04 on average
+    and differently in each cluster.
     """
     between = correlation * 0.04
     shape = (draws, len(sizes))
@@ -55,16 +56,16 @@ def edit_similarities(generator: Generator, sizes: Array, draws: int, correlatio
 
 
 def _beta(generator: Generator, mean: Array, variance: float) -> Array:
-    """Return numbers from 0 to 1 with these means, and this variance as far as the means
-    allow it.
+    """Return numbers from 0 to 1 with these means and this variance, or the largest that the means
+    allow.
     """
     strength = mean * (1 - mean) / np.clip(variance, 1e-9, 0.9 * mean * (1 - mean)) - 1
     return generator.beta(mean * strength, (1 - mean) * strength)
 
 
 def reciprocal_ranks(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
-    """RANKS, as often as FOUND. Half of the queries get another rank from the second ranker, which
-    is good at other clusters.
+    """Sample RANKS with the probabilities FOUND. Half of the queries get another rank from the
+    second ranker, which is good at other clusters.
     """
     strength = 1 / max(correlation, 1e-6) - 1
     ranks = []
@@ -90,8 +91,8 @@ def _sums(values: Array, sizes: Array) -> Array:
 
 
 def common_ngrams(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
-    """Return what BLEU-4 counts: matches and totals of orders 1 to 4 and both lengths. Functions
-    are of very different length, and clusters of different difficulty, which the tool changes.
+    """Sample the counts of BLEU-4: matches and totals of orders 1 to 4 and both lengths. Functions
+    differ greatly in length, and clusters in difficulty, which the tool changes.
     """
     shape = (draws, sizes.sum())
     conditions = []
@@ -125,11 +126,11 @@ def coverage_rows(
     value: Callable[[Array], Array],
     kind: IntervalKind,
 ) -> list[dict[str, Any]]:
-    """``coverage_percent``, in how many draws the interval holds the truth, and the intervals'
-    ``mean_width``.
+    """Return ``coverage_percent``, in how many draws the interval contains the truth, and the
+    intervals' ``mean_width``.
 
     ``value`` maps sums (..., *rest) of the ``counts`` (draws, c, *rest) to the numbers. The truth
-    is the number of all draws together. An interval that is unknown does not hold it.
+    is the number of all draws together. An unknown interval counts as not containing it.
     """
     draws = len(counts)
     of_clusters = counts.swapaxes(0, 1)
@@ -149,10 +150,11 @@ def coverage_rows(
 def score_rows(
     generator: Generator, design: str, sizes: Array, draws: int, correlations: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """``coverage_rows`` of each score and of its change, conditions ``WHAT, correlation C/DESIGN``.
+    """Return ``coverage_rows`` of each score and of its change, conditions ``WHAT, correlation
+    C/DESIGN``.
 
-    Each change is also judged by the other interval, that of shares; and the change of a share that
-    rarely changes by that of scores: WHAT ends in ``as if a share`` and ``as if a score``.
+    Each change is also judged by the interval of the other kind. WHAT then ends in ``as if a
+    share`` for scores, and in ``as if a score`` for a share that rarely changes.
     """
     rows = []
     for score, (sample, value) in SCORES.items():

@@ -1,7 +1,7 @@
 """Validity as a function of how often a model saw an API: a logistic curve over log(1 + count),
 without documentation and with the correct one (dose_response.ipynb).
 
-Only a world in which the counts were drawn can show it.
+This needs a world in which the counts were drawn at random.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
 
-SHOWN_COUNTS = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
+SHOWN_COUNTS = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are reported
 # scikit-learn's C: so weak that it matters only if a count separates valid from invalid calls
 PENALTY = 100.0
 
@@ -33,19 +33,20 @@ def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[
 
 
 def half(curve: tuple[float, float]) -> float:
-    """log(1 + count) at which a rising curve crosses 50%.
+    """Return log(1 + count) at which a rising curve crosses 50%.
 
-    For a curve that does not rise, it is minus infinite if the curve is at 50% or above at count 0,
-    and infinite if not.
+    For a curve that does not rise, it is minus infinity if the curve is at 50% or above at count 0,
+    else infinity.
     """
     intercept, slope = curve
     return -intercept / slope if slope > 0 else -np.inf if intercept >= 0 else np.inf
 
 
 def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> float:
-    """log(1 + count) from which documentation no longer helps; infinite if it always does.
+    """Return log(1 + count) from which documentation no longer helps; infinity if it always helps.
 
-    Minus infinite if it helps nowhere at first, also where it would help at higher counts.
+    It is minus infinity if documentation does not help at count 0, even if it would help at higher
+    counts.
     """
     gain, change = (after - before for before, after in zip(alone, documented, strict=True))
     return -gain / change if change < 0 else np.inf if gain > 0 else -np.inf
@@ -72,7 +73,7 @@ def training_count_rows(
     alike = [np.unique([log_count, way], axis=1, return_inverse=True)[1] for way in ways]
 
     def curve(at: int, weights: np.ndarray) -> tuple[float, float]:
-        # most APIs are interchangeable here: without one or the other, the same calls are left
+        # most APIs are interchangeable here, so leaving out one or the other leaves the same calls
         key = at, np.bincount(alike[at], weights).tobytes()
         if key not in fitted:
             fitted[key] = fit(log_count, ways[at], weights)

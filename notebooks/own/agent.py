@@ -1,16 +1,17 @@
-"""CloudAPIBench as a conversation with a served model that may look documentation up.
+"""CloudAPIBench as a conversation with a served model that may look up documentation.
 
-The model gets one tool, ``lookup(query)``, over the kit's index of operations. It may call it
-``max_calls`` times at most and then writes the API call, which is judged as everywhere else. The
-endpoint must be OpenAI-compatible and take ``tools``.
+The model gets one tool, ``lookup(query)``, over the kit's index of operations. It may call it at
+most ``max_calls`` times and then writes the API call, which is judged as everywhere else. The
+endpoint must be OpenAI-compatible and accept ``tools``.
 
-Each turn is an answer in the completion store: its key has the whole conversation so far, so what
-was asked once is never asked again, and a kill loses only the turns in flight. What a server sends
-is not trusted. A call with another name, or whose arguments are not ``{"query": "some text"}``,
-gets an error message for an answer and counts as a call; it is sent back with its name, if that is
-a name, and without its arguments. Calls beyond the last one allowed are left out. Then, the model
-is asked with ``tool_choice: none``; if it calls all the same, what it wrote beside is its answer.
-Ids of calls are ours.
+Each turn is an answer in the completion store. Its key has the whole conversation so far, so an
+answered turn is never requested again, and a kill loses only the turns in flight.
+
+The server's replies are not trusted. A call with another name, or whose arguments are not
+``{"query": "some text"}``, is answered by an error message and counts as a call. It is sent back
+with its name, if that is a valid name, and without its arguments. Calls beyond the allowed number
+are left out. The model then gets ``tool_choice: none``; if it calls the tool all the same, the text
+beside the call is its answer. Ids of calls are ours.
 """
 
 import json
@@ -46,7 +47,7 @@ from lookuplab.models.store import canonical
 from lookuplab.models.tokens import UNFINISHED
 from lookuplab.retrieval.rankers import identifier_words
 
-VERSION = 1  # increase it whenever the same conversation would be asked, or read, in another way
+VERSION = 1  # increase it whenever the same conversation would be sent or read in another way
 LOOKUP = {
     "type": "function",
     "function": {
@@ -68,16 +69,18 @@ LOOKUP = {
 REFUSAL = 'error: the only tool is lookup, and its arguments are {"query": "some text"}'
 LONGEST = 1_000  # characters of a query
 MOST = 100  # calls in one turn
-CALLING = ("tool_calls", "function_call")  # how servers call the end of a turn that calls a tool
-POLICIES = ("base", "dag", "dag_index_lookup")  # those that need no log-probabilities
-# Which documents a query gets
+# the servers' names for the end of a turn that calls a tool
+CALLING = ("tool_calls", "function_call")
+POLICIES = ("base", "dag", "dag_index_lookup")  # the policies that need no log-probabilities
+# returns the documents for a query
 Lookup = Callable[[ApiTask, str], Sequence[str]]
 
 
 class Turns(RemoteModel):
-    """The next turn of a conversation. A prompt's text is ``{"messages", "tools"}`` as JSON, where
-    ``tools`` is auto, none or null (no tools); an answer's is ``{"text", "calls"}``, each call
-    ``[name, arguments]``, as the server sent them. ``record`` is the number of tokens written.
+    """The next turn of a conversation. A prompt's text is ``{"messages", "tools"}`` as JSON, in
+    which ``tools`` is auto, none or null (no tools). An answer's text is ``{"text", "calls"}``,
+    each call ``[name, arguments]``, as the server sent them. ``record`` is the number of tokens
+    written.
     """
 
     def __init__(self, name: str) -> None:
@@ -116,14 +119,16 @@ class Turns(RemoteModel):
 
 
 def said(content: Any) -> str:
-    """Return a text, which may come in parts; half a character cannot be stored."""
+    """Return a reply's content as one text; a server may send it in parts. Lone surrogates are
+    replaced, because they cannot be stored.
+    """
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content)
     return HALVES.sub(UNFINISHED, content or "")
 
 
 def sent(function: dict[str, Any]) -> list[str]:
-    """Return a call's name and arguments as texts, which they need not be."""
+    """Return a call's name and arguments as texts, whatever types the server sent."""
     both = function.get("name"), function.get("arguments")
     texts = (one if isinstance(one, str) else canonical(one) for one in both)
     return [said(text)[: 4 * LONGEST] for text in texts]
@@ -135,7 +140,7 @@ def count(number: object) -> int:
 
 
 def query_of(name: str, arguments: str) -> str | None:
-    """Return what a call looks up; None for another tool, and for arguments that are not its."""
+    """Return the query of a call; None for another tool, and for invalid arguments."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -148,8 +153,9 @@ def query_of(name: str, arguments: str) -> str | None:
 
 @dataclass
 class Talk:
-    """The conversation about one task. ``calls`` are the queries, None for an error; ``over`` once
-    there is an answer, ``text``. ``endless``: the model called though it could not.
+    """The conversation about one task. ``calls`` are the queries, with None for an invalid call.
+    ``over``: there is an answer, ``text``. ``endless``: the model called the tool although it was
+    not allowed to.
     """
 
     task: ApiTask
@@ -170,7 +176,7 @@ class Talk:
         return Prompt(self.task.id, canonical(asked))
 
     def take(self, turn: Completion, show: Callable[[str], str]) -> None:
-        """Read a turn: an answer, or calls, each of which is answered by what ``show`` gives."""
+        """Read a turn: an answer, or calls, each of which is answered by ``show``."""
         reply = json.loads(turn.text)
         made = []
         self.turns = self.turns + 1
@@ -199,10 +205,11 @@ class Talk:
 
 
 def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) -> Lookup:
-    """Return what the tool finds: k documents of BM25 for the words of a query.
+    """Return the tool's search: k documents of BM25 for the words of a query.
 
-    ``hits``: task id -> whether the tool finds the right document, whatever is asked; then a task's
-    documents are those of ``dag.retrieved_documents`` for a hit or a miss. None: BM25 as it is.
+    ``hits``: task id -> whether the tool finds the right document, whatever the query. A task's
+    documents are then those of ``dag.retrieved_documents`` for a hit or a miss. None means BM25's
+    own results.
     """
     ranker = api_ranker(bench.index)
 
@@ -229,9 +236,9 @@ def conversations(
     """Return the frame of ``benchmark.judged`` after a conversation about each task, in their
     order.
 
-    Also ``calls``, ``errors`` (calls without a query), ``cut`` (all calls were used up),
-    ``endless``, ``empty`` (no visible answer), ``turns``, ``prompt_tokens`` and ``new_tokens`` over
-    all turns, and ``queries``. Without ``find``, there is no tool. ``options`` are those of
+    Further columns are ``calls``, ``errors`` (calls without a query), ``cut`` (all calls were used
+    up), ``endless``, ``empty`` (no visible answer), ``turns``, ``prompt_tokens`` and ``new_tokens``
+    over all turns, and ``queries``. Without ``find``, there is no tool. ``options`` are those of
     ``models.complete``.
     """
     if max_calls < 1 and find:
@@ -270,15 +277,16 @@ def conversations(
 
 
 def answered(talk: Talk) -> Completion:
-    """Return the answer that is judged."""
+    """Return the answer to judge."""
     written = talk.text, (), (), None, talk.finish_reason
     return Completion(talk.task.id, 0, *written, talk.read)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """``passes`` as ``dag.passes`` gives them, of single turns; the ``agent``'s frame; ``hits``:
-    (tasks,) booleans, whether the tool finds the right document, as for every policy.
+    """The results of single turns and of conversations: ``passes`` as from ``dag.passes``; the
+    ``agent``'s frame; ``hits``, (tasks,) booleans, whether the tool finds the right document, as
+    for every policy.
     """
 
     passes: Passes
@@ -295,8 +303,8 @@ def ask(
     seed: int = 0,
     **options: Any,
 ) -> Asked:
-    """Return each task without documentation, with the right and with wrong documentation, and as a
-    conversation. ``precision`` in percent, by ``policies.sampled_hits``; None: BM25 as it is.
+    """Run all tasks without documentation, with the right and with wrong documentation, and as a
+    conversation. ``precision`` in percent, by ``policies.sampled_hits``; None means BM25's own.
     """
 
     def one_turn(documents: Documents | None) -> DataFrame:
@@ -316,14 +324,15 @@ def ask(
 
 
 def agent_rows(asked: Asked) -> Rows:
-    """Return the policies' table with the conversation in it.
+    """Return the policies' table with the conversation added.
 
-    Conditions are base, dag, dag_index_lookup, ``asked`` (the tasks about which the model asked,
-    with documentation above the prompt, as the policies show it) and ``agent``, each by class; with
-    ``valid_percent``, ``valid_change_points`` from base, ``triggered_percent``, ``turns_per_task``
-    and ``tokens_per_task`` (read and written). Of the agent also ``valid_above_random_points``,
-    from documentation for as many tasks chosen at random, ``calls_per_task``, and the shares of
-    tasks with an error, whose calls were used up, that called without end, and that are empty.
+    Conditions are base, dag, dag_index_lookup, ``asked`` (the tasks for which the model called the
+    tool, with documentation above the prompt, as the policies show it) and ``agent``, each by
+    class; with ``valid_percent``, ``valid_change_points`` from base, ``triggered_percent``,
+    ``turns_per_task`` and ``tokens_per_task`` (read and written). The agent also has
+    ``valid_above_random_points``, its difference from documentation for as many tasks chosen at
+    random, ``calls_per_task``, and the shares of tasks with an error, with all calls used up, with
+    endless calls, and with an empty answer.
     """
     p = asked.passes
     agent = asked.agent
@@ -361,6 +370,6 @@ def agent_rows(asked: Asked) -> Rows:
 
 
 def tokens(frame: DataFrame) -> Any:
-    """Return (tasks,) tokens read and written; NaN where a server does not tell."""
+    """Return (tasks,) tokens read and written; NaN if a server does not report them."""
     total = frame.prompt_tokens + frame.new_tokens
     return total.where(total > 0)

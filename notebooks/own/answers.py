@@ -1,4 +1,4 @@
-"""What a model of yours writes, verbatim, before any number is shown."""
+"""A model's answers, verbatim, shown before any number."""
 
 from pandas import DataFrame
 
@@ -7,7 +7,7 @@ FLOOR = 0.05  # of valid calls, as in data/paper/claims.yaml
 
 def first_answers(first: DataFrame) -> str:
     """Return a model's first three answers verbatim, from a frame of ``evaluate``, and a warning if
-    it writes so few valid calls that it can show no effect.
+    it writes too few valid calls to show any effect.
     """
     lines = [f"{first.model.iloc[0]}:", *map(repr, first.completion.head(3))]
     if (share := first.valid.mean()) < FLOOR:

@@ -1,4 +1,4 @@
-"""No more certainty than a small corpus of your own gives."""
+"""Removes intervals that a small corpus cannot support."""
 
 from collections.abc import Iterable
 from math import nan
@@ -8,7 +8,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lookuplab.scoring.rates import LEVEL
 
-LEAST_CLUSTERS = 8  # fewer say too little about how clusters differ
+LEAST_CLUSTERS = 8  # with fewer clusters, their variance is too uncertain
 NEARLY_NOTHING = 1e-9  # the end of an interval, in percent
 
 

@@ -1,4 +1,4 @@
-"""How well rankers of an own corpus find the snippets that answer its questions."""
+"""How well rankers find the snippets that answer a question, in a corpus of the user's own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,8 +14,8 @@ MEASURES = {"mrr_at_20": (reciprocal_rank, 20), "success_at_3": (success_at, 3)}
 def found_rows(
     rankers: Mapping[str, Ranker], queries: Sequence[Query], corpus: str
 ) -> list[dict[str, Any]]:
-    """Return the mean of each measure and ranker over the queries, each a cluster of its own, and
-    the share of the queries that ties decide.
+    """Return the mean of each measure and ranker over the queries, each query its own cluster, and
+    the share of queries whose ranking depends on ties.
     """
     texts = {query.id: query.text for query in queries}
     relevant = {query.id: query.relevant for query in queries}

@@ -14,10 +14,10 @@ SHOWN = re.compile("(depcov|succrate)_(percent|change)|failed|pylint_lost|jedi_l
 
 
 def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, Any]]:
-    """Return (model, condition) -> frame of ``evaluation.judged_all``: ``depcov_percent`` of all
-    dependencies, ``succrate_percent``, how many functions have each of pylint's errors, got no
-    verdict, or have an original to which pylint objects; the share of bodies that do nothing; and
-    the changes from ``base`` to ``toolgen``, in points.
+    """Return rows from {(model, condition): frame of ``evaluation.judged_all``}: ``depcov_percent``
+    of all dependencies; ``succrate_percent``; how many functions have each of pylint's errors, got
+    no verdict, or have an original that fails; the share of bodies that do nothing; and the changes
+    from ``base`` to ``toolgen``, in points.
     """
     rows = [row for row in repository_rows(frames) if SHOWN.match(row["metric"])]
     return rows + [
@@ -30,9 +30,7 @@ def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, A
 
 
 def offered_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the share of the names at which the tool was asked that it offers; clusters
-    are files.
-    """
+    """Return the percentage of names that the tool offers at their place. Clusters are files."""
     known = [record for record in records if not record["failures"] and record["asked"]]
     marks, asked = ([[record[name]] for record in known] for name in ("marks", "asked"))
     if not known:

@@ -1,8 +1,8 @@
-"""Two releases of a package: tasks on the APIs that changed between them, and which of the two a
+"""Two releases of a package: tasks on the APIs that changed between them, and to which of the two a
 call fits.
 
 Benchmarks with version-conditioned tasks (GitChameleon) run tests in an environment of each
-version; here a call is bound to the signatures of both, so nothing is installed.
+version. Here a call is bound to the signatures of both, so nothing is installed.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from recipes.cloudapi.offered import offered
 from recipes.cloudapi.reading import Described, write_index
 
 CHANGES = ("removed", "added", "changed")
-Shape = tuple[str, str, int]  # of a parameter: name, kind, whether it is required
+Shape = tuple[str, str, int]  # a parameter's name, kind, and whether it is required
 FITS = ("only_old", "only_new", "both", "neither")
 
 
@@ -34,7 +34,8 @@ FITS = ("only_old", "only_new", "both", "neither")
 class Releases:
     """The indexes of the old and the new release, the tasks, and how many APIs changed.
 
-    A task's ``frequency`` is its change. An index lists every path under which an API can be had.
+    A task's ``frequency`` is the kind of change. An index lists every path by which an API can be
+    imported.
     """
 
     old: ApiIndex
@@ -44,17 +45,19 @@ class Releases:
 
     @cached_property
     def both(self) -> ApiIndex:
-        """All APIs, as the new release has them if it does: what prompts show."""
+        """All APIs of both releases, for prompts. An API of both has the new release's
+        specification.
+        """
         return ApiIndex({one.id: one for one in (*self.old.specs, *self.new.specs)}.values())
 
 
 def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int = 0) -> Releases:
-    """Read two releases, folders or import names, write their indexes into ``folder``, and make
+    """Read two releases (folders or import names), write their indexes into ``folder``, and make
     tasks.
 
-    An API is removed if no path of its name is left, and changed if the names, kinds or need of its
-    arguments are others. What a release adds to most of all signatures alike (networkx's
-    ``backend``) is no change, and is not looked at. Raises UserError without a task.
+    An API is removed if no path of its name is left. It is changed if the names, kinds or need of
+    its arguments differ. A parameter that a release adds to more than half of all signatures
+    (networkx's ``backend``) is ignored. Raises UserError if no task is left.
     """
     read = [offered(name, every_path=True)[0] for name in (old, new)]
     common = _common(*read)
@@ -112,7 +115,7 @@ def _without(common: set[Shape], spec: ApiSpec, page: str) -> Described:
 
 def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) -> np.ndarray:
     """Return (tasks,) booleans: whether each first call is valid in one release. Acceptable are the
-    API asked for and those of the same client that say that they do the same.
+    task's API and those of the same client whose documentation says that they do the same.
     """
     clients = {spec.client for spec in index.specs}
     found = []
@@ -132,8 +135,8 @@ def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) 
 def fit_rows(
     first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str
 ) -> list[dict[str, Any]]:
-    """Return what share of the calls fits which release, by change and in all, as rows ``<way>:
-    <fit>/<change>``; and how many more fit the new one, paired, in points.
+    """Return the percentage of calls that fit each release, by change and in all, as rows ``<way>:
+    <fit>/<change>``; and how many more fit the new release, paired, in points.
     """
     old, new = (fits(list(first.call), made, one) for one in (releases.old, releases.new))
     kinds = first.frequency.to_numpy()

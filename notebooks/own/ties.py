@@ -1,4 +1,4 @@
-"""Rankers that do not tell one snippet of yours from another."""
+"""Finds rankers that cannot distinguish the snippets of a user's corpus."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,11 +6,11 @@ from lookuplab.retrieval.rankers import Ranker
 
 
 def undecided(rankers: Mapping[str, Ranker], questions: Sequence[str]) -> dict[str, set[str]]:
-    """Ranker -> the questions for which it gives all documents the same score, so that their order
-    is only that of their ids; says so in a line for each such ranker.
+    """Return {ranker: questions for which it gives all documents the same score}, so that only ids
+    order them. Print a line for each such ranker.
 
-    BM25 does this if every word of a question is in half of the documents or in none (as rank-bm25
-    does), the others if they know no word of it.
+    This happens to BM25 if every word of a question is in half of the documents or in none (as in
+    rank-bm25), and to the others if they know no word of it.
     """
     tied = {}
     for name, ranker in rankers.items():

@@ -1,5 +1,5 @@
-"""Engines that write the same greedy answers: each takes a checkpoint's folder or name, is loaded,
-and then turns prompts into texts of at most ``new`` tokens.
+"""Engines that should write the same greedy answers. Each takes a checkpoint's folder or name, is
+loaded, and then turns prompts into texts of at most ``new`` tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ Engine = Callable[[Sequence[Prompt]], list[str]]
 
 
 def literal(model: LocalModel, new: int) -> Engine:
-    """``generate`` of Transformers, one prompt at a time."""
+    """Return Transformers' ``generate``, one prompt at a time."""
 
     def run(prompts: Sequence[Prompt]) -> list[str]:
         texts = []
@@ -31,7 +31,9 @@ def literal(model: LocalModel, new: int) -> Engine:
 
 
 def kit(name: str, new: int, rule: type[StopRule] | None = None) -> Engine:
-    """Return the kit's ``complete``, with the engine that the name says (``vllm:``, or its own)."""
+    """Return the kit's ``complete``, with the engine in the model's name (``vllm:``, or the kit's
+    own).
+    """
     model = load(name)
     decoding = Decoding(new, stop_rule=rule)
 
@@ -43,8 +45,8 @@ def kit(name: str, new: int, rule: type[StopRule] | None = None) -> Engine:
 
 
 def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None:
-    """lm-evaluation-harness with its backend ``huggingface.HFLM`` or ``vllm_causallms.VLLM``; None
-    where it is not installed or does not start.
+    """Return lm-evaluation-harness with its backend ``huggingface.HFLM`` or
+    ``vllm_causallms.VLLM``; None if it is not installed or does not start.
     """
     if not find_spec("lm_eval"):
         return None
@@ -55,7 +57,7 @@ def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None
     module, _, name = backend.partition(".")
     try:
         kind = getattr(import_module(f"lm_eval.models.{module}"), name)
-    # vLLM's build for a CPU is called otherwise, and the harness asks for vllm's version
+    # vLLM's build for CPUs has another package name, but the harness asks for the version of vllm
     except (ImportError, metadata.PackageNotFoundError) as error:
         print(f"no rows of {backend}: {error}")
         return None

@@ -1,9 +1,9 @@
-"""A naive implementation of ToolGen as the paper describes it, one question after the other, with
-nothing kept between them; and of DS-1000's grading.
+"""A naive implementation of ToolGen as the paper describes it, one question after the other,
+without any cache; and of DS-1000's grading.
 
 ``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen``
 give the same marks, tokens and verdicts. This file exists to show that the results are equal, and
-what each way costs.
+to measure the cost of each way.
 """
 
 import json
@@ -34,7 +34,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.success import CHECKS, CRASHES, Message, verdict
 from lookuplab.toolgen.tool_use import Vocabulary
 
-# pylint as it is started by hand, but with the pinned sources
+# pylint as started by hand, but with the pinned sources
 FRESH = """
 import sys
 from lookuplab.toolgen.success import Linter
@@ -54,26 +54,29 @@ class SerialJedi:
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, _: str | None = None
     ) -> ToolAnswer:
-        """Like ``jedi_tool.JediTool.complete``, but always the full answer."""
+        """Return the completions as ``jedi_tool.JediTool.complete`` does, but always all of
+        them.
+        """
         path = root / file
         project = jedi.Project(root, sys_path=python_sources.search_path())
         forget(path)  # by default Jedi parses only what changed since the last call
         try:
             asked = jedi.Script(text, path=path, project=project)
             return ToolAnswer.of(asked.complete(line, column))
-        except Exception as error:  # as in the workers: Jedi trips over other people's code
+        # as in the workers: Jedi may raise anything on other people's code
+        except Exception as error:
             return ToolAnswer(failure=f"error in Jedi: {type(error).__name__}")
         finally:
-            forget(path)  # and takes this text for the file in calls about other files
+            forget(path)  # Jedi would use this text for the file in calls about other files
 
 
 class Writer:
     """Algorithms 2 and 3 with a decoder-only model, one function at a time.
 
     Each token takes a forward pass over the prompt and all tokens before it, without a cache, and
-    after each token the whole text is decoded anew. The rules are those of ``ToolUse()``: names are
-    tokenised after the mark, and a mark without suggestions is not repeated.
-    A name is tokenised only once.
+    after each token the whole text is decoded again. The rules are those of ``ToolUse()``: names
+    are tokenised after the mark, and a mark without suggestions is not repeated. A name is
+    tokenised only once.
     """
 
     def __init__(self, model: LocalModel) -> None:
@@ -111,7 +114,7 @@ class Writer:
         return written
 
     def _predict(self, prompt: list[int], written: list[int]) -> torch.Tensor:
-        """LLM-PREDICT: (vocabulary,) probabilities of the next token."""
+        """Return LLM-PREDICT: (vocabulary,) probabilities of the next token."""
         module = self.model.module
         row = torch.tensor([prompt + written], device=module.device)
         return module(row, use_cache=False).logits[0, -1].double().softmax(-1)
@@ -122,8 +125,8 @@ class Writer:
         return whole[len(start) :]
 
     def _suggested(self, function: Function, text: str) -> Trie | None:
-        """TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the trie of what is left of the
-        suggestions; None if there are none.
+        """Return TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the trie of the rest of each
+        suggestion; None if there are none.
         """
         if text.endswith(UNFINISHED):  # inside a character, where no name can follow
             return None
@@ -157,7 +160,9 @@ def verdicts(
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
-    """Return one pylint process for one file, which must contain the generated function on disk."""
+    """Return the messages of one pylint process for one file, which must contain the generated
+    function on disk.
+    """
     checks = f"--enable={','.join(CHECKS + CRASHES)}"
     command = [sys.executable, "-P", "-c", FRESH, "--rcfile=", "--disable=all", checks]
     command += ["--output-format=json", file]
@@ -167,8 +172,8 @@ def fresh_messages(root: Path, file: str) -> list[Message]:
 
 
 def fresh_process(one: Program, python: Path) -> Outcome:
-    """DS-1000's own way, for comparison: a process that imports everything afresh, without a
-    sandbox.
+    """Run a program in DS-1000's own way, for comparison: in a process that imports everything,
+    without a sandbox.
     """
     given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
     with TemporaryDirectory() as place:

@@ -1,6 +1,4 @@
-"""Measures what a piece of work costs, compared with a literal implementation of the paper's
-method.
-"""
+"""Measures the cost of some work, compared with a literal implementation of the paper's method."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -42,7 +40,7 @@ def compared(
         theirs, slower = metered(literal, part)
         for unit, seconds in spent.items():
             scaled = slower[unit] * len(asked) / len(part)
-            # a few items may take less processor time than the system's clock can show
+            # few items may take less processor time than the system's clock resolves
             rows.append((f"{state}{unit}_ratio", scaled / (seconds or nan), len(asked)))
             rows.append((f"{state}{unit}_kit", seconds, len(asked)))
             rows.append((f"{state}{unit}_literal", scaled, len(part)))
@@ -75,11 +73,11 @@ def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
 
 
 def _processor_seconds() -> float:
-    """Of this process and those it started; processes that have ended count in their parent's
-    times.
+    """Return the processor time of this process and those that it started. Ended processes are
+    included in their parents' times.
     """
     total = 0.0
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-        with suppress(psutil.Error):  # it has just ended
+        with suppress(psutil.Error):  # the process has just ended
             total += sum(process.cpu_times()[:4])
     return total

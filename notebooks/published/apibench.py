@@ -1,4 +1,5 @@
-"""Judge Gorilla's published answers to APIBench: the authors' rule, word for word, and a clean one.
+"""Judges Gorilla's published answers to APIBench by two rules: the authors' own, word for word, and
+a clean one.
 
 A question asks for a call that loads a model of a hub. Two 7B models answered: one fine-tuned
 without documents (FT) and one fine-tuned with the right document in the prompt (RT). Before the
@@ -41,13 +42,13 @@ ARM_MARKS = {  # a model_id begins with one
 }
 CORRECT, HALLUCINATED, WRONG = "correct", "hallucinated", "wrong"
 REPEATED = "Use this API documentation for reference"  # begins the document in a prompt
-GRAMMAR = "my-languages.so"  # the official scripts' own, of 2022, for Linux on x86-64
+GRAMMAR = "my-languages.so"  # the official scripts' grammar of 2022, for Linux on x86-64
 _PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 class DatabaseCall(NamedTuple):
-    """A call of the database as the official rule reads it: the name, and the values that an
-    answer must contain.
+    """A call of the database as the official rule reads it: the name, and the values that an answer
+    must contain.
     """
 
     name: bytes
@@ -57,8 +58,8 @@ class DatabaseCall(NamedTuple):
 
 @cache
 def official_parser(folder: Path) -> Parser:
-    """Return a parser by the grammar of the official scripts, if it was fetched and loads here;
-    else by today's, which recovers otherwise from the errors of prose.
+    """Return a parser with the grammar of the official scripts if that was fetched and loads here;
+    else with today's grammar, which recovers differently from the errors that prose causes.
 
     Raises UserError if the file is not the pinned one: loading a library runs its code.
     """
@@ -84,11 +85,11 @@ def text_of(node: Node) -> bytes:
 
 
 def cut_call(text: str) -> str | None:
-    """Return what the official rule takes for the call of an answer; None if the answer has no
+    """Return the text that the official rule takes for an answer's call; None if the answer has no
     mark ``api_call``.
 
     The text between the first mark and the next mark, or ``api_provider``, is cut two characters
-    behind its first colon and at its last closing bracket. Nothing is unescaped.
+    after its first colon and at its last closing bracket. Nothing is unescaped.
     """
     parts = text.split("api_call")
     if len(parts) == 1:
@@ -144,9 +145,9 @@ def official_domain(
     """Return the domain of the first row of the database that a call matches; None if it matches
     none.
 
-    The sub-tree is the first one whose key is the row's name. If there is none, it is the last one
-    visited, whatever its name: so the official loop ends. A row matches if the sub-tree's text
-    contains every value of the row.
+    The sub-tree compared is the first whose key is the row's name. If there is none, it is the last
+    one visited, whatever its name, as at the end of the official loop. A row matches if the
+    sub-tree's text contains every value of the row.
     """
     trees = sub_trees(parse(call, parser))
     texts = [text_of(node).decode(errors="replace") for node, _ in trees]
@@ -177,7 +178,7 @@ def official_verdict(
 
 class Call(NamedTuple):
     """A call: its dotted name, its text arguments as (keyword or "", value), unquoted, and the
-    calls with text arguments that stand among its arguments, at any depth.
+    calls with text arguments among its arguments, at any depth.
 
     The branch or tag of a repository on torch hub is optional, so it is left out.
     """
@@ -187,16 +188,17 @@ class Call(NamedTuple):
     inner: tuple["Call", ...] = ()
 
     def is_made_by(self, calls: Iterable["Call"]) -> bool:
-        """Return whether ``calls`` load what this call of the database loads: one of them names
-        this call, and each inner call is named by one, too, wherever it stands (``model=model``).
+        """Return whether ``calls`` load the same model as this call of the database: one of them
+        names this call, and for each inner call there is one that names it, at any place
+        (``model=model``).
         """
         made = list(calls)
         return all(any(part.names(call) for call in made) for part in (self, *self.inner))
 
     def names(self, other: "Call") -> bool:
-        """Return whether ``other`` names what this call names, inner calls left aside: the shorter
-        name ends the longer one (``hub.load``, ``tensorflow_hub.load``), and each text among this
-        call's arguments stands among the other's, under the same keyword where both have one.
+        """Return whether ``other`` names the same object as this call, ignoring inner calls: the
+        longer name ends in the shorter one (``hub.load``, ``tensorflow_hub.load``), and each text
+        among this call's arguments is among the other's, with the same keyword if both have one.
         """
         mine, theirs = self.name.split("."), other.name.split(".")
         shorter = min(len(mine), len(theirs))
@@ -213,7 +215,7 @@ class Call(NamedTuple):
 
 @cache
 def calls_in(text: str) -> tuple[Call, ...]:
-    """Return every call with a text among its arguments, in the order of the text."""
+    """Return every call that has a text among its arguments, in the order of the text."""
     stack = [parse(text)]
     found = []
     while stack:
@@ -250,8 +252,8 @@ def _texts(arguments: Node) -> Iterator[tuple[str, str]]:
 
 
 def unescaped(text: str) -> str:
-    """Return a text without the backslashes that its file has before quotes, and with line ends
-    for ``\\n``.
+    """Return a text without the backslashes that its file has before quotes, and with line ends for
+    ``\n``.
     """
     return re.sub(r"\\+(['\"`])", r"\1", re.sub(r"\\+n", "\n", text))
 
@@ -259,8 +261,9 @@ def unescaped(text: str) -> str:
 def marked_part(text: str) -> str:
     """Return the part of an answer that names its call; without a mark, the whole answer.
 
-    Some answers begin with a copy of their prompt. What they name is read up to the document, and
-    from the first mark of code behind it: the document is no answer.
+    Some answers begin with a copy of their prompt. Of these, the part before the document and the
+    part from the first mark of code after it are read, because the document does not belong to the
+    answer.
     """
     own, copied, rest = text.partition(REPEATED)
     if copied and "api_call" not in own:
@@ -272,8 +275,8 @@ def marked_part(text: str) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of one hub and arm: its number in the evaluation set, the call that answers it
-    (None if the reference is no call with a text), and that call's domain.
+    """A question of one hub and arm (way of retrieval): its number in the evaluation set, the call
+    that answers it (None if the reference is not a call with a text), and that call's domain.
 
     ``document`` is the call of the document before the question; None without a document.
     ``document_domain`` is its domain.
@@ -295,8 +298,8 @@ class Question:
 
     @property
     def document_kind(self) -> str:
-        """Return none, right, wrong_same_domain or wrong_other_domain; unknown where the reference
-        is no call that can be compared.
+        """Return none, right, wrong_same_domain or wrong_other_domain; unknown if the reference is
+        not a comparable call.
         """
         if not self.document_domain:
             return "none"
@@ -320,7 +323,9 @@ _CALL = re.compile(
 
 
 def document_of(question: str) -> tuple[Call | None, str]:
-    """Return the call and the domain of the document in a question's text; (None, "") without."""
+    """Return the call and the domain of the document in a question's text; (None, "") if there is
+    none.
+    """
     found = _DOCUMENT.search(question)
     if not found:
         return None, ""
@@ -331,13 +336,13 @@ def document_of(question: str) -> tuple[Call | None, str]:
 
 @dataclass
 class Hub:
-    """The database and the evaluation set of a hub, read from the folder of the fetched files."""
+    """The database and the evaluation set of a hub, read from the folder of fetched files."""
 
     name: str
     folder: Path
-    parser: Parser = field(init=False)  # of the official rule
+    parser: Parser = field(init=False)  # for the official rule
     database: list[DatabaseCall] = field(init=False)
-    entries: list[tuple[Call, str]] = field(init=False)  # of the clean rule: call, domain
+    entries: list[tuple[Call, str]] = field(init=False)  # for the clean rule: (call, domain)
     references: list[dict[str, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -352,7 +357,7 @@ class Hub:
         self.references = [row["api_data"] for _, row in json_lines(file)]
 
     def questions(self, arm: str) -> Iterator[Question]:
-        """Return the questions of an arm as the models read them."""
+        """Yield the questions of an arm as the models read them."""
         for _, line in json_lines(self.folder / f"questions_{self.name}_{arm}.jsonl"):
             reference = self.references[line["question_id"] - 1]
             call = next(iter(calls_in(reference["api_call"])), None)
@@ -368,23 +373,23 @@ class Hub:
             )
 
     def answers(self, model: str, arm: str) -> dict[int, str]:
-        """Return the answers of a model in an arm, by the question's number."""
+        """Return {question's number: answer} for a model and an arm."""
         file = self.folder / f"response_{self.name}_Gorilla_{model}_{arm}.jsonl"
         return {line["question_id"]: line["text"] for _, line in json_lines(file)}
 
 
 class ApiBench(Benchmark[Question]):
-    """APIBench as Gorilla's models were asked it: all hubs and arms, or one of each.
+    """APIBench as it was put to Gorilla's models: all hubs and arms, or one of each.
 
     ``lookuplab score lookuplab_notebooks.published.apibench:ApiBench FILE`` judges a file of the
-    authors as it is.
+    authors without conversion.
 
     A judgement has the official verdict in ``official`` (and whether it is correct or hallucinated)
-    and the clean one: ``reference`` (the call that the question asks for), ``domain`` (a call of
-    the database whose domain is the question's; what the official rule means by correct),
-    ``invented`` (calls, none of them in the database) and ``no_call`` (no call that loads anything,
-    prose say). ``reference`` is None where the question's own reference is no such call.
-    ``document`` is the kind of the document.
+    and the clean verdicts: ``reference`` (the answer has the call that the question asks for),
+    ``domain`` (it has a call of the database with the question's domain; what the official rule
+    means by correct), ``invented`` (it has calls, none of them in the database) and ``no_call`` (it
+    has no call that loads anything, such as prose). ``reference`` is None if the question's own
+    reference is not such a call. ``document`` is the kind of the document.
     """
 
     measures = (
@@ -409,8 +414,8 @@ class ApiBench(Benchmark[Question]):
         ]
 
     def line(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a line of an authors' file with its task's id: ``model_id`` names hub and arm
-        (``bm25-FT-tf-may14``). A line with an ``id`` stays as it is.
+        """Return a line of an authors' file with its task's id. ``model_id`` names hub and arm
+        (``bm25-FT-tf-may14``). A line with an ``id`` is returned unchanged.
         """
         name = str(record.get("model_id"))
         hub = next((hub for hub, mark in MARKS.items() if f"-{mark}-" in name), None)
@@ -424,7 +429,7 @@ class ApiBench(Benchmark[Question]):
         return Prompt(task.id, task.text)
 
     def cluster(self, task: Question) -> str:
-        """Return the call that is asked for: its questions succeed and fail together."""
+        """Return the reference call, whose questions succeed and fail together."""
         return task.reference_call
 
     def judge(self, task: Question, completion: Completion) -> dict[str, Any]:
@@ -449,10 +454,11 @@ class ApiBench(Benchmark[Question]):
 
 
 def judge_files(folder: Path = FOLDER) -> Iterator[Mapping[str, Any]]:
-    """Judge all answers of the fetched files: a row for each, without any text of them.
+    """Yield the judgements of all answers in the fetched files, a row for each, without any text of
+    them.
 
-    hub, model, arm, question (its number), cluster (a number for each reference call of a hub), and
-    the columns of ``ApiBench.judge``.
+    The columns are hub, model, arm, question (its number), cluster (a number for each reference
+    call of a hub), and those of ``ApiBench.judge``.
     """
     bench = ApiBench(folder=folder)
     tasks = {task.id: task for task in bench.tasks}

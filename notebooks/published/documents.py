@@ -1,8 +1,9 @@
-"""What documents do to real answers: Gorilla's judged answers (``apibench``), paired by question.
+"""The effect of documents on real answers: Gorilla's judged answers (``apibench``), paired by
+question.
 
-All intervals are clustered by the call that a question asks for. A model that was trained with the
-right document in its prompt (RT) has no usable answers without one, so the comparison with *none*
-is that of the model trained without documents (FT).
+All intervals are clustered by the call that a question asks for. The model that was trained with
+the right document in its prompt (RT) has no usable answers without one. The comparison with *none*
+is therefore that of the model trained without documents (FT).
 """
 
 from collections.abc import Iterator
@@ -40,13 +41,13 @@ def load(file: Path = VERDICTS) -> pd.DataFrame:
 
 
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return verdicts with booleans that may be missing."""
+    """Return the verdicts with nullable boolean columns."""
     columns = [*MEASURES, "official_hallucinated", "invented", "no_call"]
     return frame.assign(**{name: frame[name].astype("boolean") for name in columns})
 
 
 def counts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return what the official rule counts in each file: hub, model, arm -> answers, correct,
+    """Return the counts of the official rule for each file: (hub, model, arm) -> answers, correct,
     hallucinated.
     """
     grouped = frame.groupby(["hub", "model", "arm"])
@@ -56,32 +57,32 @@ def counts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def official_counts() -> pd.DataFrame:
-    """Return what the authors' own scripts count, in the form of ``counts``."""
+    """Return the counts of the authors' own scripts, in the form of ``counts``."""
     return pd.read_csv(OFFICIAL).set_index(["hub", "model", "arm"])
 
 
 def usable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers that say something about documents: without those of RT whose file claims
-    that no document was shown, and those whose reference cannot be compared.
+    """Return the answers that can show an effect of documents. RT's answers in the file without
+    documents are left out, and so are those whose reference cannot be compared.
     """
     is_odd = (frame.model == "RT") & (frame.arm == "0_shot")
     return frame[~is_odd & frame.reference.notna() & (frame.document != "unknown")]
 
 
 def of_kind(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return the answers before which stood a document of a kind; *wrong* is both wrong kinds."""
+    """Return the answers after a document of one kind; *wrong* is both wrong kinds."""
     return frame[frame.document.str.startswith(kind)]
 
 
 def parts(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Return each hub and all of them together, by name."""
+    """Yield (name, answers) for each hub and for all of them together."""
     yield from frame.groupby("hub", sort=False)
     yield "all", frame
 
 
 def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return FT's answers after a document of a kind, with those to the same questions without one
-    in columns that end in ``_none``.
+    """Return FT's answers after a document of one kind, with its answers to the same questions
+    without a document in columns that end in ``_none``.
     """
     ours = frame[frame.model == "FT"]
     alone = of_kind(ours, "none").set_index(["hub", "question"])[[*MEASURES]]
@@ -104,8 +105,8 @@ def level_rows(frame: pd.DataFrame) -> Rows:
 
 
 def change_rows(frame: pd.DataFrame) -> Rows:
-    """Return what a document changes, paired by question: ``right/all - none/all`` in points, and
-    the counts that the exact McNemar test compares.
+    """Return the change by a document, paired by question: ``right/all - none/all`` in points, and
+    the counts of the exact McNemar test.
     """
     rows = []
     for hub, part in parts(frame):
@@ -124,7 +125,7 @@ def change_rows(frame: pd.DataFrame) -> Rows:
 
 
 def loss_rows(frame: pd.DataFrame) -> Rows:
-    """Return the share of the questions right without a document that are wrong after one."""
+    """Return the percentage of the questions right without a document that are wrong after one."""
     rows = []
     for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):
         both = paired(part, kind)
@@ -139,8 +140,8 @@ def break_even_rows(frame: pd.DataFrame) -> Rows:
     """Return the precision of a retriever at which documents neither help nor hurt, in percent.
 
     At a precision p, documents change the rate by p * right + (1 - p) * wrong, with the paired
-    changes of ``change_rows``. Above 100 no retriever is precise enough; where wrong documents do
-    no harm, every one is.
+    changes of ``change_rows``. Above 100 no retriever is precise enough. If wrong documents do no
+    harm, every retriever is.
     """
     rows = []
     for (hub, part), name in product(parts(frame), MEASURES):
@@ -177,8 +178,9 @@ def protection_rows(frame: pd.DataFrame) -> Rows:
 
 
 def rule_rows(frame: pd.DataFrame) -> Rows:
-    """Return how far the two rules agree on *right domain*, and what of a document's effect is the
-    official rule's: its change minus that under the clean rule, on the same answers, in points.
+    """Return how far the two rules agree on *right domain*, and how much of a document's effect
+    comes from the official rule: its change minus that under the clean rule, on the same answers,
+    in points.
     """
     rows = []
     for model, (hub, part) in product(NAMES, parts(frame)):

@@ -1,9 +1,8 @@
-"""Every instrument beside something that knows better: one row a case, as
+"""Compares every instrument of measurement with a better-informed reference: one row per case, as
 ``published/instruments.ipynb`` counts them.
 
-The cases are texts that real models wrote, wherever others published them. Rows hold ids and
-numbers, no text. To make them anew (a few minutes; ``nltk`` for BLEU, ``codebleu`` and pylint are
-needed):
+The cases are texts that real models wrote, published by others. Rows hold ids and numbers, no text.
+To generate them again (a few minutes; ``nltk`` for BLEU, ``codebleu`` and pylint are needed):
 
     lookuplab data get ds1000 ds1000-answers
     export PYTHONHASHSEED=0  # codebleu's data flow depends on it
@@ -54,14 +53,14 @@ from lookuplab.toolgen.success import CHECKS, messages_of
 from lookuplab_notebooks.published.near_draw import MODELS, published_answers, verdicts
 
 Row = dict[str, Any]
-PAIRS = 1000  # of answer and reference, whose similarity is computed twice
-ANSWERS = 50  # that pylint reads, of those that pass and of those that end in a name's error
+PAIRS = 1000  # pairs of answer and reference whose similarity is computed in two ways
+ANSWERS = 50  # answers for pylint: so many that pass, and so many that end in a name error
 LINE = re.compile(r"<<<api_call>>>: *(.*?)(?:,? *\n?<<<|\"?\Z)", re.DOTALL)
 
 
 def row(instrument: str, against: str, id: str, difference: float) -> Row:
-    """Return one case: ``difference`` is 0 where both say the same, 1 where they do not, or how far
-    two numbers are apart.
+    """Return one case. ``difference`` is 0 if instrument and reference agree, 1 if they do not, or
+    the distance of two numbers.
     """
     return {
         "instrument": instrument,
@@ -72,7 +71,7 @@ def row(instrument: str, against: str, id: str, difference: float) -> Row:
 
 
 def fences(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
-    """Yield the code in an answer, beside the last fenced block with something in it that a
+    """Yield a comparison of the code in an answer with the last fenced block with content that a
     Markdown parser finds.
     """
     for id, text in texts:
@@ -84,8 +83,8 @@ def fences(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
 
 
 def calls(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
-    """Yield the end of a call with words behind it, beside the line that Gorilla's form gives it,
-    where that is one call.
+    """Yield a comparison of the end of a call followed by words with the line that Gorilla's format
+    gives it, if that line is one call.
     """
     for id, text in texts:
         if not (line := LINE.search(text)) or not is_call(line[1].strip()):
@@ -107,9 +106,9 @@ def is_call(text: str) -> bool:
 
 
 def bodies(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
-    """Yield a function's body in a chat answer with a fence or words around it, beside what
-    DS-1000's authors cut out of it, if that parses. Answers with DS-1000's own tags are left out:
-    no one asks for them in ToolGen's prompts.
+    """Yield a comparison of a function's body, in a chat answer with a fence or words around it,
+    with the code that DS-1000's authors cut out of it, if that parses. Answers with DS-1000's own
+    tags are left out, because ToolGen's prompts ask for no tags.
     """
     place = location_of("def f(df):\n    pass", 1)
     for id, text in texts:
@@ -122,7 +121,9 @@ def bodies(texts: Iterable[tuple[str, str]]) -> Iterator[Row]:
 
 
 def statements(code: str) -> str:
-    """Return the tree of code that parses at the margin or in a function, else ""."""
+    """Return the syntax tree, as text, of code that parses at the margin or in a function,
+    else "".
+    """
     try:
         tree = ast.parse(f"if 1:\n{textwrap.indent(textwrap.dedent(code), ' ')}")
     except UNPARSABLE:
@@ -131,11 +132,11 @@ def statements(code: str) -> str:
 
 
 def similarities(pairs: Iterable[tuple[str, str, str]]) -> Iterator[Row]:
-    """CodeBLEU's components beside the package ``codebleu``, BLEU beside nltk's with the same
-    smoothing, pair by pair (id, answer, reference) and of the corpus.
+    """Yield comparisons of CodeBLEU's components with the package ``codebleu``, and of BLEU with
+    nltk's with the same smoothing, pair by pair (id, answer, reference) and for the corpus.
 
-    nltk counts an n-gram where a text is too short for one, and gives 0 to a pair without a common
-    word, whatever the smoothing: such pairs are left out of the comparison.
+    If a text is too short for an n-gram, nltk counts one; and whatever the smoothing, it gives 0 to
+    a pair without a common word. Such pairs are left out of the comparison.
     """
     from codebleu import calc_codebleu
     from nltk.translate.bleu_score import Fraction, corpus_bleu
@@ -162,8 +163,9 @@ def similarities(pairs: Iterable[tuple[str, str, str]]) -> Iterator[Row]:
 
 
 def errors(answers: list[tuple[str, Problem, str, str]]) -> Iterator[Row]:
-    """pylint's verdict on an answer in a function: of this kit's warm process beside pylint's own
-    command; and beside what happened when the answer ran ((id, problem, answer, error)).
+    """Yield comparisons of pylint's verdict on an answer in a function: this kit's warm process
+    with pylint's own command, and the verdict with the result of running the answer ((id, problem,
+    answer, error)).
     """
     with tempfile.TemporaryDirectory() as folder:
         texts = {}
@@ -175,7 +177,7 @@ def errors(answers: list[tuple[str, Problem, str, str]]) -> Iterator[Row]:
         enabled = f"--enable={','.join(CHECKS)}"
         code = "import sys; from pylint.lint import Run\n"
         code += "from lookuplab.toolgen.success import Linter\n"
-        code += "Run.LinterClass = Linter; Run(sys.argv[1:])"  # which reads the pinned sources, too
+        code += "Run.LinterClass = Linter; Run(sys.argv[1:])"  # it reads the pinned sources, too
         command = [sys.executable, "-c", code, "--rcfile=/dev/null", "--disable=all", enabled]
         command += ["--output-format=json", *texts]
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -202,7 +204,9 @@ def errors(answers: list[tuple[str, Problem, str, str]]) -> Iterator[Row]:
 
 
 def validity(files: Iterable[Path]) -> Iterator[Row]:
-    """Yield the category of a call, beside the label that follows from what the SDK said of it."""
+    """Yield a comparison of a call's category with the label that follows from the SDK's reaction
+    to it.
+    """
     index = load_index(INDEX)
     for file in files:
         for line in file.read_text("utf-8").splitlines():
@@ -215,7 +219,9 @@ def validity(files: Iterable[Path]) -> Iterator[Row]:
 
 
 def calibration() -> Iterator[Row]:
-    """AUROC beside scikit-learn's, ECE beside numpy's bins, for the mini models' answers."""
+    """Yield comparisons of AUROC with scikit-learn's and of ECE with numpy's bins, for the mini
+    models' answers.
+    """
     tasks = load_tasks("data/mini/cloudapi/tasks.jsonl")
     for name in ("mini-small", "mini-medium", "mini-large"):
         frame = evaluate(load(name), CloudApiBench(tasks))
@@ -245,7 +251,7 @@ def all_rows(problems: Path, answers: Path, gorilla: Path, labelled: Path) -> It
     for file in files:
         for line in map(json.loads, file.read_text("utf-8").splitlines()):
             text = line["text"].replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
-            text = text.removesuffix('"')  # of the way in which they were saved
+            text = text.removesuffix('"')  # a trace of how the answers were saved
             responses.append((f"{file.stem} {line['question_id']}", text))
     yield from calls(responses)
     yield from fences([*texts, *responses])

@@ -1,4 +1,4 @@
-"""The agreement of each instrument with something that knows better, as rows and as the table of
+"""The agreement of each instrument with a better-informed reference, as rows and as the table of
 docs/instruments.md: ``python -m lookuplab_notebooks.published.instrument_table`` prints it.
 """
 
@@ -14,19 +14,20 @@ from lookuplab.scoring.rates import bare_row, rate, row
 from lookuplab_notebooks.published import documents
 
 FIGURES = paths.FIGURES / PUBLISHED / PUBLISHED
-# whose the instruments with plain names are
+# the users of instruments whose names do not say it
 USERS = {"body in a chat answer": "ToolGen, body in a chat answer"}
 USERS |= {
     name: f"CloudAPIBench, {name}"
     for name in ("code in a chat answer", "end of a call", "validity of a call")
 }
-SCORES = "CodeBLEU", "BLEU", "AUROC", "ECE"  # how the names of those that give a number begin
+# instruments whose names begin so give a number, not a verdict
+SCORES = "CodeBLEU", "BLEU", "AUROC", "ECE"
 
 
 def agreement_rows(cases: pd.DataFrame) -> list[dict[str, Any]]:
-    """For each instrument, as ``model``, and what it was checked against, as ``condition``: the
-    share of cases in which both say the same (verdicts, clustered by the number in their id), or
-    the largest difference and the number of cases that differ (scores).
+    """Return rows for each instrument (``model``) and its reference (``condition``): the percentage
+    of cases in which both agree (verdicts, clustered by the number in their id), or the largest
+    difference and the number of cases that differ (scores).
     """
     rows = []
     for key, some in cases.groupby(["instrument", "against"], sort=False):
@@ -67,7 +68,7 @@ def markdown(figures: Path = FIGURES) -> str:
 
 
 def _counted(name: str, against: str, apart: pd.Series, unit: str) -> str:
-    """Return a line about counts that were made twice, from how far each is apart."""
+    """Return a line about counts that were computed twice, from the distance of each."""
     far = apart[apart != 0].abs()
     said = f"{len(apart) - len(far)} equal"
     said += f", {len(far)} apart by at most {far.max():.0f} {unit}" if len(far) else ""

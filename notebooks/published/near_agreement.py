@@ -1,4 +1,5 @@
-"""How well readers and rules agree on near misses, and the shares that they find.
+"""How well readers and rules agree on near misses, and the percentages of near misses that they
+find.
 
 Everything comes from the committed labels and verdicts of rules.
 """
@@ -15,22 +16,24 @@ from lookuplab import paths
 from lookuplab.scoring.rates import Rate, bare_row, jackknife, of_number, of_share, row
 
 PLACE = paths.DATA / "published" / "near_misses"
-THRESHOLDS = 0.5, 0.6, 0.7, 0.8, 0.9  # of similarity; the develop half chooses
-MODELS = "six models"  # in the rows that are about all of them
+# thresholds of similarity; the develop half decides which is used
+THRESHOLDS = 0.5, 0.6, 0.7, 0.8, 0.9
+MODELS = "six models"  # the model's name in rows about all of them
 BOTH = ["reader1", "reader2"]
-# what the rule and what the readers say
+# (the rule says near, the readers say near)
 CONFUSION = {"both_near": (True, True), "only_rule_near": (True, False)}
 CONFUSION |= {"only_readers_near": (False, True), "both_not": (False, False)}
 Weighted = NDArray[Any]
 
 
 def labelled() -> pd.DataFrame:
-    """Return the drawn answers with the readers' labels (truth values), their ``consensus`` (None
-    where they differ) and the verdict of each rule.
+    """Return the drawn answers with the readers' labels (booleans), their ``consensus`` (None if
+    they differ) and the verdict of each rule.
 
-    ``attrs``: ``rules``, and ``candidates``, those that call the paper's printed example near.
+    ``attrs`` has ``rules``, and ``candidates``: the rules that call the paper's printed example
+    near.
     """
-    frame = pd.read_csv(PLACE / "rules.csv")  # of the example, too
+    frame = pd.read_csv(PLACE / "rules.csv")  # includes the example
     for name in ("drawn", *BOTH):
         other = pd.read_csv(PLACE / f"{name}.csv").rename(columns={"label": name})
         other = other.drop(columns="confidence", errors="ignore")
@@ -59,19 +62,20 @@ def labelled() -> pd.DataFrame:
 
 
 def kappa(first: pd.Series, second: pd.Series, clusters: pd.Series) -> Rate:
-    """Cohen's kappa of two series of truth values, with the jackknife's interval over clusters."""
+    """Return Cohen's kappa of two boolean series, with a jackknife interval over clusters."""
     a, b = (np.asarray(each, dtype=bool) for each in (first, second))
 
     def of(weights: Weighted) -> Weighted:
-        with np.errstate(invalid="ignore"):  # nobody labels anything near: no chance to agree
+        # if nobody labels anything near, chance agreement is undefined
+        with np.errstate(invalid="ignore"):
             return np.array([[cohen_kappa_score(a, b, sample_weight=each)] for each in weights])
 
     return jackknife(of, clusters, of_number)[0]
 
 
 def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
-    """Return the share of near misses in the population, from truth values of the drawn answers,
-    which are weighted by their stratum's size over the number drawn from it.
+    """Return the share of near misses in the population, from booleans of the drawn answers. Each
+    answer is weighted by its stratum's size divided by the number drawn from it.
     """
     drawn = frame.groupby(["model", "library"]).problem_id.transform("size")
     each = (frame.population / drawn).to_numpy()
@@ -85,8 +89,8 @@ def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
 
 
 def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
-    """Return the share of ``wanted`` among what is ``found``: precision, or the other way round
-    recall.
+    """Return the share of ``wanted`` among the ``found``: precision or, with the arguments
+    exchanged, recall.
     """
     weighed = np.asarray(found, dtype=bool)
     right = weighed & np.asarray(wanted, dtype=bool)
@@ -99,7 +103,7 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 
 def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the readers' kappa, and of every rule, by half, its kappa with the consensus and with
+    """Return the readers' kappa and, for every rule and half, its kappa with the consensus and with
     each reader, its precision, its recall and its confusion with the consensus (CONFUSION).
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
@@ -124,15 +128,15 @@ def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def chosen(rows: pd.DataFrame, candidates: Sequence[str]) -> str:
-    """Return the candidate with the highest kappa on the develop half, the first of several."""
+    """Return the candidate with the highest kappa on the develop half; of equal ones the first."""
     named = rows.condition.isin([f"{rule}/develop" for rule in candidates])
     found = rows[rows.metric.eq("kappa") & named]
     return str(found.loc[found.value.idxmax(), "condition"]).removesuffix("/develop")
 
 
 def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
-    """Return what the claim's instrument is worth: the readers' kappa or, if it is lower, that of
-    the rule with both on the held-out half; condition "instrument".
+    """Return the quality of the claim's instrument: the lower of the readers' kappa and the rule's
+    kappa with both on the held-out half; condition "instrument".
     """
     links = rows[rows.metric.eq("kappa") & rows.condition.isin(["readers", f"{rule}/held-out"])]
     weaker: dict[str, Any] = links.loc[links.value.idxmin()].to_dict()
@@ -140,8 +144,8 @@ def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
 
 
 def share_rows(frame: pd.DataFrame, rule: str) -> list[dict[str, Any]]:
-    """Return the weighted share of near misses by each reader, by both and by the rule: of each
-    model, and of all (condition ``all/...``).
+    """Return the weighted share of near misses by each reader, by both and by the rule, for each
+    model and for all (condition ``all/...``).
     """
     by = {"reader1": frame.reader1, "reader2": frame.reader2, rule: frame[rule]}
     by["both_readers"] = frame.reader1 & frame.reader2

@@ -1,6 +1,6 @@
-"""Which failed answers of real models the readers label: the draw of
-data/published/near_misses/DESIGN.md. To draw anew, from the authors' answers and what ``lookuplab
-score ds1000`` says of them (``verdicts-MODEL.jsonl``):
+"""Draws the failed answers of real models that the readers label
+(data/published/near_misses/DESIGN.md). To draw again, from the authors' answers and the verdicts of
+``lookuplab score ds1000`` (``verdicts-MODEL.jsonl``):
 
     python -m lookuplab_notebooks.published.near_draw PROBLEMS VERDICTS_FOLDER OUTPUT
 """
@@ -23,9 +23,9 @@ MODELS = (
     "gpt-4-turbo-2024-04-09",
     "gpt-4o-2024-08-06",
 )
-PRINTED = "383"  # the paper prints an answer to it, which the readers are shown
+PRINTED = "383"  # the problem whose answer the paper prints; readers are shown it as an example
 OF_EACH_MODEL = {"Pandas": 8, "Numpy": 5, "Scipy": 4, "Sklearn": 3, "Pytorch": 2, "Tensorflow": 2}
-DEVELOP = 72  # answers at least
+DEVELOP = 72  # least number of answers in the develop half
 
 
 def drawn(problems: Iterable[Problem], failed: Iterable[tuple[str, str]]) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def drawn(problems: Iterable[Problem], failed: Iterable[tuple[str, str]]) -> pd.
 
 
 def published_answers(folder: Path, model: str) -> dict[str, str]:
-    """Problem's id -> what a model wrote, from a file of DS-1000's authors."""
+    """Return {problem's id: a model's answer}, from a file of DS-1000's authors."""
     texts = {}
     for line in (folder / f"{model}-answers.jsonl").read_text("utf-8").splitlines():
         record = json.loads(line)

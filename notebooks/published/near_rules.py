@@ -1,5 +1,5 @@
-"""Rules that call a failed answer a near miss (data/published/near_misses/DESIGN.md). To judge the
-drawn answers anew:
+"""Rules that decide whether a failed answer is a near miss (data/published/near_misses/DESIGN.md).
+To judge the drawn answers again:
 
     python -m lookuplab_notebooks.published.near_rules DRAWN PROBLEMS ANSWERS PYTHON OUTPUT
 
@@ -27,7 +27,9 @@ EXAMPLE = "result = np.argsort(a)[-N:]\n"  # Appendix A: a near miss
 
 
 class OneProcess(Program):
-    """A program whose test and solution share a process: a third of the time, for trying edits."""
+    """A program whose test and solution share a process, which takes a third of the time; for
+    trying edits.
+    """
 
     @property
     def draws(self) -> bool:
@@ -35,21 +37,21 @@ class OneProcess(Program):
 
 
 def similarity(problem: Problem, answer: str) -> float:
-    """1 - edit distance in tokens / the longer one's length, of answer and reference."""
+    """Return 1 - edit distance in tokens / length of the longer one, for answer and reference."""
     return float(
         Levenshtein.normalized_similarity(code_tokens(answer), code_tokens(problem.reference))
     )
 
 
 def today(problem: Problem, answer: str) -> bool:
-    """Return one token, or one argument of one call."""
+    """Return whether the answer differs by one token, or by one argument of one call."""
     distance = Levenshtein.distance(code_tokens(answer), code_tokens(problem.reference))
     return distance <= 1 or argument_apart(problem, answer)
 
 
 def one_edit_apart(problem: Problem, answer: str) -> bool:
-    """Return whether one edit of the syntax tree turns the answer into the reference; not for equal
-    code. Imports and prints do not count.
+    """Return whether one edit of the syntax tree turns the answer into the reference. False for
+    equal code. Imports and prints are ignored.
     """
     try:
         mine, theirs = (_statements(code) for code in (answer, problem.reference))
@@ -75,7 +77,7 @@ def tree_edits(mine: Any, other: Any) -> int:
     if isinstance(mine, list) and isinstance(other, list):
         return _list_edits(mine, other)
     if not isinstance(mine, ast.AST) or not isinstance(other, ast.AST):
-        return 1  # a name, a value, something that one of them does not have
+        return 1  # a name, a value, or something that only one of them has
     if isinstance(mine, ast.operator | ast.cmpop | ast.unaryop | ast.boolop):
         return 1
     least = 2
@@ -102,10 +104,11 @@ def _list_edits(mine: list[Any], other: list[Any]) -> int:
 
 
 def passing_edits(pairs: Sequence[tuple[Problem, str]], grader: Grader, most: int) -> list[int]:
-    """For each answer the number, from 1, of the first single edit with which the problem's test
-    passes; 0 if there is none among the first ``most``.
+    """Return, for each answer, the number, from 1, of the first single edit with which the
+    problem's test passes; 0 if there is none among the first ``most``.
 
-    Edits are tried in one process with the test, and the first that passes again as answers are.
+    Edits are tried in one process with the test. The first that passes is run again in the way of
+    answers, in two processes.
     """
     edits = [single_edits(*pair, most) for pair in pairs]
     trials = [(at, number) for at, each in enumerate(edits) for number in range(len(each))]
@@ -128,7 +131,8 @@ def judged(
     drawn: pd.DataFrame, problems: Mapping[str, Problem], answers: Path, grader: Grader, most: int
 ) -> pd.DataFrame:
     """Return the drawn answers, and the paper's EXAMPLE, with the verdict of every rule: today,
-    tree, run (which of the single edits passes first, from 1; 0 for none), and their similarity.
+    tree, run (the number of the first single edit that passes, from 1; 0 for none), and their
+    similarity.
     """
     texts = {model: published_answers(answers, model) for model in drawn.model.unique()}
     pairs = [

@@ -1,8 +1,8 @@
-"""Single edits of a failed answer: which one of them, if any, makes it pass its test?
+"""Single edits of a failed answer, to find out whether one of them makes it pass its test.
 
-An answer that one small edit repairs is "almost correct" in a way that can be executed. What an
-edit may bring in comes from the reference: an argument, a name, an index, at the place where the
-two part. No edit brings in the whole answer: ``LARGEST`` bounds it.
+An answer that one small edit repairs is "almost correct" in a way that can be executed. The
+material of an edit comes from the reference: an argument, a name, an index, at the place where the
+two differ. ``LARGEST`` bounds it, so that no edit inserts the whole answer.
 """
 
 import ast
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from lookuplab.errors import UNPARSABLE
 from lookuplab.stackoverflow.ds1000 import INSERT, Problem, indented, template
 
-MOST = 60  # edits of an answer
-LARGEST = 12  # nodes of the tree that an edit takes from the reference
+MOST = 60  # edits per answer
+LARGEST = 12  # nodes of the tree that an edit may take from the reference
 LAYERS = ast.Call | ast.Attribute | ast.Subscript
 MODULES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "tf": "tensorflow"}
-# What a result often lacks around it
+# expressions around a result that answers often lack
 AROUND = "list(_)|np.array(_)|_.values|_.tolist()|_[::-1]|_.T|-_|_.reset_index(drop=True)|_[0]"
 OPPOSITES = [
     *((ast.Lt, ast.GtE), (ast.Gt, ast.LtE), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)),
@@ -52,10 +52,10 @@ Edit = Callable[[], str | None]
 
 
 def single_edits(problem: Problem, answer: str, most: int = MOST) -> list[str]:
-    """Return the answer with one edit each, in order, without repetition, at most ``most``.
+    """Return the answer with one edit each, in order, without repetition, at most ``most`` texts.
 
-    If it does not compile where the test puts it, these are repairs of its syntax, otherwise edits
-    of its tree.
+    If the answer does not compile where the test inserts it, the edits repair its syntax, otherwise
+    they change its tree.
     """
     if compiles(problem, answer):
         texts = _edits_of_tree(problem, answer)
@@ -66,7 +66,7 @@ def single_edits(problem: Problem, answer: str, most: int = MOST) -> list[str]:
 
 
 def compiles(problem: Problem, answer: str) -> bool:
-    """Return whether an answer compiles where the test puts it."""
+    """Return whether an answer compiles where the test inserts it."""
     text = template(problem.context).replace(INSERT, answer) or answer
     try:
         compile(text, "answer", "exec")
@@ -76,8 +76,8 @@ def compiles(problem: Problem, answer: str) -> bool:
 
 
 def repairs(problem: Problem, answer: str) -> Iterator[str]:
-    """Yield an answer that does not compile with one repair: of its indent, of text around the
-    code, of brackets, of a single token.
+    """Yield the repaired versions of an answer that does not compile. A repair concerns its
+    indentation, text around the code, brackets, or a single token.
     """
     yield indented(problem, answer)
     yield textwrap.dedent(answer)
@@ -115,13 +115,13 @@ def _edits_of_tree(problem: Problem, answer: str) -> Iterator[str]:
             except (*UNPARSABLE, AttributeError, TypeError):
                 continue
             found[-1].append(textwrap.indent(text, margin))
-    # by turns, so that no kind uses up what is allowed
+    # in turn, so that no kind uses up all allowed edits
     yield from (text for turn in zip_longest(*found) for text in turn if text is not None)
 
 
 def parsed(code: str) -> tuple[ast.Module, str]:
-    """Return the tree of code that compiles, of a module or of a function's body, and
-    its margin.
+    """Return the tree of code that compiles, of a module or of a function's body, and its
+    indentation.
     """
     try:
         return ast.parse(code), ""
@@ -134,7 +134,7 @@ def parsed(code: str) -> tuple[ast.Module, str]:
 
 @contextmanager
 def edited(slot: Slot, new: Any) -> Iterator[None]:
-    """The slot holds ``new`` for a while."""
+    """Put ``new`` into the slot while the block runs."""
     old = slot.get()
     slot.put(new)
     try:
@@ -144,7 +144,7 @@ def edited(slot: Slot, new: Any) -> Iterator[None]:
 
 
 def slots(tree: ast.AST) -> Iterator[Slot]:
-    """Yield the places of all nodes of a tree, but for those of contexts and operators."""
+    """Yield the slots of all nodes of a tree, except contexts and operators."""
     for node in ast.walk(tree):
         for field, value in ast.iter_fields(node):
             if isinstance(value, list):
@@ -158,7 +158,7 @@ def slots(tree: ast.AST) -> Iterator[Slot]:
 
 
 def size(node: Any) -> int:
-    """Return the nodes of a tree that stand for something in the code."""
+    """Return the number of nodes of a tree that stand for something in the code."""
     kinds = ast.expr | ast.stmt | ast.keyword | ast.operator
     return sum(isinstance(each, kinds) for each in ast.walk(node))
 
@@ -175,7 +175,9 @@ def _dump(node: Any) -> Any:
 
 
 def partings(slot: Slot, other: Any, limit: int) -> Iterator[None]:
-    """Yield what the reference has where the two trees part: in its place, more there, or less."""
+    """Yield once for each edit that takes a difference from the reference, while the tree has it: a
+    replacement, an addition, or a deletion.
+    """
     mine = slot.get()
     if same(mine, other):
         return
@@ -194,13 +196,13 @@ def partings(slot: Slot, other: Any, limit: int) -> Iterator[None]:
         for field in mine._fields:
             if field not in ("ctx", "kind", "type_comment"):
                 yield from partings(Slot(mine, field), getattr(other, field), limit)
-    if (core := core_of(other)) and isinstance(mine, ast.expr):  # the reference has a layer more
+    if (core := core_of(other)) and isinstance(mine, ast.expr):  # the reference has one layer more
         inner = core.get()
         with edited(core, mine), edited(slot, other):
             yield
         if not same(mine, inner) and type(mine) is not type(other):
             yield from partings(slot, inner, limit)
-    if (core := core_of(mine)) and isinstance(other, ast.expr):  # or one less
+    if (core := core_of(mine)) and isinstance(other, ast.expr):  # the reference has one layer less
         with edited(slot, core.get()):
             yield
         if type(mine) is not type(other):
@@ -225,12 +227,12 @@ def _of_lists(slot: Slot, mine: list[Any], other: list[Any], limit: int) -> Iter
                 with edited(slot, [*mine[:at], *mine[at + 1 :]]):
                     yield
         count = min(len(old), len(new))
-        for back in range(1, count + 1):  # the last with the last
+        for back in range(1, count + 1):  # also aligned at their ends
             yield from partings(Slot(slot.node, slot.field, end - back), other[last - back], limit)
 
 
 def core_of(node: Any) -> Slot | None:
-    """Return the place of what a call, attribute, index or sign is about: ``x`` in ``f(x)``,
+    """Return the slot of the object of a call, attribute, index or sign: ``x`` in ``f(x)``,
     ``x.f()``, ``x.f``, ``x[i]`` and ``-x``.
     """
     if isinstance(node, ast.Call):
@@ -253,8 +255,8 @@ def _is_module(node: ast.AST) -> bool:
 
 
 def arguments(tree: ast.AST, reference: ast.AST, limit: int) -> Iterator[None]:
-    """Calls with an argument less, one more or another one from the reference's calls, or two
-    exchanged.
+    """Yield for each edit of a call's arguments: one less, one more or another one from the
+    reference's calls, or two exchanged.
     """
     theirs = [node for node in ast.walk(reference) if isinstance(node, ast.Call)]
     keywords = [each for call in theirs for each in call.keywords if size(each) <= limit]
@@ -292,8 +294,8 @@ def name_of(call: ast.Call) -> str:
 
 
 def layers(tree: ast.Module, reference: ast.Module, limit: int) -> Iterator[None]:
-    """Yield the answer's result within one more call, attribute or index, of the reference or of
-    AROUND; any expression without one of its own.
+    """Yield for each edit of a layer: the answer's result inside one more call, attribute or index,
+    from the reference or from AROUND; and any expression without one of its layers.
     """
     places = [
         Slot(node, "value")
@@ -324,8 +326,9 @@ def layers(tree: ast.Module, reference: ast.Module, limit: int) -> Iterator[None
 
 
 def results(tree: ast.Module, reference: ast.Module, problem: Problem) -> Iterator[None]:
-    """Yield the answer's last value under the name that the reference binds, returned or by a call
-    of the answer's function; without one of its statements; with a missing import.
+    """Yield for each edit of the result: the answer's last value under the name that the reference
+    binds, returned, or by a call of the answer's function; one statement removed; a missing import
+    added.
     """
     body = tree.body
     whole = Slot(tree, "body")
@@ -381,14 +384,15 @@ def _assign(name: str, value: ast.expr) -> ast.stmt:
 
 
 def names_bound(tree: ast.Module) -> list[str]:
-    """Return the names that the top statements assign, in order."""
+    """Return the names that the top-level statements assign, in order."""
     targets = [each for node in tree.body if isinstance(node, ast.Assign) for each in node.targets]
     return [each.id for each in targets if isinstance(each, ast.Name)]
 
 
 def leaves(tree: ast.AST, reference: ast.AST) -> Iterator[None]:
-    """Yield a name, attribute or constant from the reference in the place of one that the reference
-    does not have; an operator turned; an integer one more or less; a truth value turned.
+    """Yield for each edit of a leaf: a name, attribute or constant from the reference in place of
+    one that the reference does not have; an operator reversed; an integer increased or decreased by
+    one; a boolean inverted.
     """
     theirs = [*ast.walk(reference)]
     for kind, field in ((ast.Attribute, "attr"), (ast.Name, "id")):

@@ -1,4 +1,4 @@
-"""Verdicts on published answers to DS-1000: the committed ones, judging again, and their rows.
+"""Verdicts on published answers to DS-1000: the committed ones, rejudging, and their rows.
 
 ``data/published/ds1000/verdicts.csv.gz`` has a row for each model and problem: labels of the
 problem, ``passed`` (1, 0 or empty if it cannot be judged), ``cause`` of a failure, and
@@ -43,8 +43,8 @@ _WAYS = ("official", "repaired")
 
 
 def committed(models: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the committed verdicts of these models, by default of all: columns ``model``, LABELS,
-    ``passed`` and ``repaired`` (True, False or None) and ``cause``.
+    """Return the committed verdicts of these models, by default of all, with the columns ``model``,
+    LABELS, ``passed`` and ``repaired`` (True, False or None) and ``cause``.
     """
     frame = pd.read_csv(FILE, dtype=str, keep_default_na=False)
     words = {"1": True, "0": False, "": None}
@@ -54,9 +54,10 @@ def committed(models: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def judge(models: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the same frame, judged anew: fetches problems, answers and grader if they are missing.
+    """Return the frame of ``committed``, but judged again. Problems, answers and grader are fetched
+    if they are missing.
 
-    Raises UserError without a network and without them.
+    Raises UserError if they are missing and there is no network.
     """
     problems = load_problems(downloads.get(downloads.find("ds1000")))
     downloads.get(downloads.find("ds1000-grader"))
@@ -94,10 +95,11 @@ def verdicts_on(
 
 
 def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> list[str]:
-    """Return why each answer of a frame of ``judged`` failed: one of CAUSES, for an exception with
-    its type (``exception KeyError``); "not judged" with the reason's beginning; "" if it passed.
+    """Return why each answer of a frame of ``judged`` failed: one of CAUSES (for an exception with
+    its type, ``exception KeyError``); "not judged" with the beginning of the reason; "" if it
+    passed.
 
-    A text check is at fault if the test of the values passes alone.
+    The cause is the text check if the test of the values passes alone.
     """
     found = []
     for task, passed, code, error in zip(
@@ -173,7 +175,7 @@ def _id(answer: dict[str, Any]) -> str:
 
 
 def tables(frame: pd.DataFrame, way: str = "passed") -> dict[tuple[str, str], pd.DataFrame]:
-    """Return (model, "") -> the table of ``scores.solved`` of its verdicts in column ``way``."""
+    """Return {(model, ""): table of ``scores.solved``} for the verdicts in column ``way``."""
     texts = dict.fromkeys(("prompt", "reference", "context"), "")
     return {
         (str(model), ""): scores.solved(
@@ -186,8 +188,9 @@ def tables(frame: pd.DataFrame, way: str = "passed") -> dict[tuple[str, str], pd
 
 
 def library_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return pass@1 by library and in all, with the printed number, for each model; what
-    ``repaired`` saves; how many problems apart we and print are; and the causes of failures.
+    """Return pass@1 by library and in all, with the printed number, for each model; the gain by
+    ``repaired``; the number of problems by which our counts and the printed ones differ; and the
+    causes of failures.
     """
     own = tables(frame)
     rows = scores.rows(own, parts=[*LIBRARIES, "all"])
@@ -203,7 +206,9 @@ def library_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
-    """Return the change by ``repaired``, paired by problem, with McNemar's counts and p value."""
+    """Return the change from ``passed`` to ``repaired``, paired by problem, with McNemar's counts
+    and p value.
+    """
     rows = []
     for model in dict.fromkeys(model for model, _ in ways):
         before, after = (ways[model, way] for way in _WAYS)
@@ -219,8 +224,9 @@ def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
 
 
 def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return, for each printed number, how many more problems we find solved than printed, beyond
-    what answers that we cannot judge explain: 0 if some outcome of theirs gives the printed count.
+    """Return, for each printed number, how many more problems we find solved than printed. Answers
+    that we cannot judge count in favour of the printed number: the result is 0 if some outcome of
+    theirs gives it.
     """
     rows = []
     for one in table[table.paper_value.notna()].itertuples():
@@ -235,8 +241,8 @@ def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _failures(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the causes in percent of each model's failures, clustered, and each type of exception
-    as a count.
+    """Return the causes in percent of each model's failures, clustered, and a count for each type
+    of exception.
     """
     rows = []
     for model, part in frame[frame.passed.eq(False)].groupby("model", sort=False):
@@ -252,8 +258,8 @@ def _failures(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return pass@1 by kind of perturbation, the drop below the original problems (paired,
-    clustered), and p values of the drops with Holm's correction over all of them in the picture.
+    """Return pass@1 by kind of perturbation; the drop below the original problems (paired,
+    clustered); and p values of the drops, with Holm's correction over all drops in the picture.
     """
     from statsmodels.stats.multitest import multipletests
 

@@ -1,5 +1,5 @@
-"""Which documents answer the benchmark's questions (paper, Section 4.4): pages of documentation
-from a file, or the snippets of the objects that mini problems ask for.
+"""The documents that answer the benchmark's questions (paper, Section 4.4): pages of documentation
+from a file, or the snippets about the objects of mini problems.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from lookuplab.stackoverflow.ds1000 import Problem
 
 
 def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
-    """Return documents, and problem id -> ids of the documents that answer it, from lines
+    """Return documents, and {problem id: ids of the documents that answer it}, from lines
     ``{problem_id, docs: [{title, text}]}``.
 
     CodeRAG-Bench annotated DS-1000 in this format with pages of documentation (Wang and others
@@ -38,8 +38,7 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
 
 
 def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
-    """At most ``k`` snippets of the object that each problem is about: the most that retrieval can
-    give.
+    """Return at most ``k`` snippets about each problem's object: an upper bound for retrieval.
 
     There are none for a problem that names no object, such as those of DS-1000.
     """
@@ -57,9 +56,9 @@ def questions(
     document.
 
     The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a
-    file for ``pages``; with "", the documents are ``snippets``, and those of the object that
-    a problem names are relevant (ids OBJECT#NUMBER; DS-1000's problems name none). Those that hold
-    the expression asked for are hidden, as in prompts.
+    file for ``pages``. With "", the documents are ``snippets``, and those about a problem's object
+    are relevant (ids OBJECT#NUMBER; DS-1000's problems name none). Snippets that contain a
+    problem's answer are hidden from it, as in prompts.
     """
     if gold_file:
         documents, relevant = pages(gold_file)

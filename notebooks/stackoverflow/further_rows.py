@@ -1,5 +1,5 @@
-"""Rows that one notebook has beside those of ``lookuplab.stackoverflow.scores``: the greatest of
-several changes (Figure 3), and what the budget cut (the token budget).
+"""Rows for single notebooks, besides those of ``lookuplab.stackoverflow.scores``: the greatest of
+several changes (Figure 3), and the tokens that the budget cut (the token budget).
 """
 
 import random
@@ -20,8 +20,8 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     "maximum".
 
     The greatest change is at least as large as each of them, so the largest of the m lower ends
-    bounds it from below. For this, all m must hold together (Bonferroni); their distances are
-    stretched as those of a normal distribution.
+    bounds it from below. All m bounds must hold together (Bonferroni), so their distances from the
+    changes are enlarged, as for a normal distribution.
     """
     stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
     ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]
@@ -36,8 +36,8 @@ def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
     """Return how often and how much the budget cut the prompts of one model (a frame of
     ``evaluate``).
 
-    For description, code and question: the percentage of prompts that lost some of it, and the mean
-    number of tokens lost; ``prompt_tokens`` is the mean length.
+    For description, code and question: the percentage of prompts that lost a part of it, and the
+    mean number of tokens lost; ``prompt_tokens`` is the mean length.
     """
     prompts = judged.drop_duplicates("id")
     numbers = {"prompt_tokens": average(prompts.prompt_tokens, prompts.cluster)}
@@ -50,8 +50,8 @@ def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
 
 
 def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
-    """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in
-    which nothing is looked up.
+    """Return ``k`` snippets for each problem, drawn by a generator seeded with its id: the control
+    without retrieval.
     """
     ordered = sorted(snippets, key=lambda snippet: snippet.id)
     size = min(k + SPARE, len(ordered))

@@ -1,4 +1,6 @@
-"""How answers failed: where each did, and how far it is from the reference (paper, Section 5)."""
+"""Analysis of failed answers: where each failed, and its distance from the reference (paper,
+Section 5).
+"""
 
 import ast
 from collections.abc import Iterable
@@ -22,16 +24,16 @@ _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this 
 
 
 def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grader) -> pd.DataFrame:
-    """Return the completions of ``judged`` that failed (a frame of ``evaluate``), in its order,
-    with the columns FAILURES and token_distance.
+    """Return the failed completions of ``judged`` (a frame of ``evaluate``), in its order, with the
+    columns FAILURES and token_distance.
 
     The paper counted 40% of one model's failures, inspected by hand, as near misses: "minor
-    syntactic errors or missing an argument" (Section 5). Here this is a rule: a near_miss differs
+    syntactic errors or missing an argument" (Section 5). Here this is a rule. A near_miss differs
     from the reference by at most one token (``one_token``) or by one argument of one call
-    (``one_argument``); readers do not agree with it (``kappa_with_readers``). compile_error: the
-    code does not compile where the test puts it; test_execution: a value is wrong or an exception
-    is raised; test_string: only what the test asks of the code's text is missing. token_distance
-    ignores comments and line ends.
+    (``one_argument``); readers do not agree with this rule (``kappa_with_readers``). compile_error:
+    the code does not compile where the test inserts it. test_execution: a value is wrong or an
+    exception is raised. test_string: only the test's requirement on the code's text fails.
+    token_distance ignores comments and line ends.
     """
     by_id = {problem.id: problem for problem in problems}
     failed = judged[judged.passed.eq(False)].reset_index(drop=True)
@@ -57,7 +59,7 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
 
 
 def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return shares of the failures of ``near_misses`` in percent, by model; condition "all"."""
+    """Return the kinds of failures in percent, from ``near_misses``, by model; condition "all"."""
     return [
         row(model, "all", f"{name}_percent", rate(part[name], part.cluster).percent())
         for model, part in failures.groupby("model", sort=False)
@@ -66,9 +68,9 @@ def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def kappa_with_readers() -> str:
-    """Return how well this rule agrees with two readers of real models' failures, held-out half:
-    Cohen's kappa with its interval, as ``published/near_misses`` committed it; "not measured"
-    without it.
+    """Return how well this rule agrees with two readers of real models' failures, on the held-out
+    half: Cohen's kappa with its interval, from the committed artifact of ``published/near_misses``;
+    "not measured" if that is missing.
     """
     file = paths.FIGURES / paths.PUBLISHED / paths.PUBLISHED / "near_misses.csv"
     if not file.exists():
@@ -87,7 +89,7 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
 
 
 def code_tokens(code: str) -> list[str]:
-    """Python's tokens, even of code that does not parse."""
+    """Return Python's tokens, also of code that does not parse."""
     leaf = PARSO.parse(code).get_first_leaf()
     tokens = []
     while leaf:
@@ -98,7 +100,7 @@ def code_tokens(code: str) -> list[str]:
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:
-    """Return whether one argument of one call is missing, superfluous or different; not for equal
+    """Return whether one argument of one call is missing, superfluous or different. False for equal
     code.
     """
     tree = _tree(problem, solution)
@@ -109,14 +111,14 @@ def argument_apart(problem: Problem, solution: str) -> bool:
         if (first := ast.dump(tree)) == (second := ast.dump(reference)):
             return False
         (less, opened), (other_less, other_opened) = _changed(tree), _changed(reference)
-    except RecursionError:  # nobody forgot a single argument in so deep a tree
+    except RecursionError:  # in so deep a tree, a single forgotten argument is unlikely
         return False
     return first in other_less or second in less or not opened.isdisjoint(other_opened)
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return (every text that the tree has without one argument, every text with the value of one
-    argument left open).
+    """Return (all texts of the tree without one of its arguments, all texts with one argument's
+    value left open).
 
     Only an argument that contains no call is left open; otherwise everything in ``print(...)``
     would be one argument.

@@ -1,4 +1,4 @@
-"""Models that are asked the same problems in several ways, as the notebooks of this folder do."""
+"""Runs models on the same problems in several ways, for the notebooks of this folder."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,12 @@ def gradable(
     sandbox: str = "",
     leave_out: str = "",
 ) -> tuple[list[Problem], Grader]:
-    """Return the problems whose reference passes here, and what judges them; says which others
-    there are, and why.
+    """Return the problems whose reference passes here, and their grader. Print which others there
+    are, and why.
 
-    models: those to be asked, since only programs of the kit's own may run without a sandbox.
-    python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out: those to
-    leave out as well, as in ``named``. Raises UserError if no problem is left.
+    models: the models that will answer; only programs of the kit's own models may run without a
+    sandbox. python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out:
+    further problems to leave out, as in ``named``. Raises UserError if no problem is left.
     """
     by_name = named(problems, leave_out)
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
@@ -52,8 +52,8 @@ def gradable(
 
 
 def hits(matches: Matches, problems: Sequence[Problem], k: int) -> dict[str, str]:
-    """Problem id -> "hit" if one of its first ``k`` snippets is of its own object, else "miss"; ""
-    without an object.
+    """Return {problem id: "hit" if one of its first ``k`` snippets is about its own object, else
+    "miss"}; "" for a problem without an object.
     """
     found = {}
     for problem in problems:
@@ -64,11 +64,11 @@ def hits(matches: Matches, problems: Sequence[Problem], k: int) -> dict[str, str
 
 @dataclass
 class Trial:
-    """The judged completions of models that were asked the same problems in several ways: the data
+    """The judged completions of models that answered the same problems in several ways: the data
     behind the figures.
 
     frames: (model, way) -> the frame of ``evaluate``. identities: the models' identities by name,
-        in their order.
+    in their order.
     """
 
     grader: Grader
@@ -82,12 +82,12 @@ class Trial:
 
     @property
     def ks(self) -> list[int]:
-        """The k of pass@k: one sample, and all of them."""
+        """The values of k for pass@k: one sample, and all samples."""
         return sorted({1, self.decoding.n})
 
     @property
     def account(self) -> dict[str, object]:
-        """What ``Artifact.save`` records about the completions."""
+        """The arguments of ``Artifact.save`` that describe the completions."""
         return {
             "models": self.identities.values(),
             "seeds": {"samples": self.decoding.seed},
@@ -104,13 +104,14 @@ def evaluate_ways(
     max_new_tokens: int,
     grader: Grader,
 ) -> Trial:
-    """Ask each model in each way and run the solutions; says how many could not be judged.
+    """Run each model in each way, run the solutions, and return the Trial. Print how many could not
+    be judged.
 
     ways: name -> fields of ``Ds1000Bench`` (``examples``, ``budget``, other ``matches`` ...).
     """
     trial = Trial(grader, replace(DS1000_DECODING, n=samples, max_new_tokens=max_new_tokens))
     bench = Ds1000Bench(problems, grader, trial.decoding, matches)
-    for name in models:  # one after the other: large models do not fit together
+    for name in models:  # one after the other, because large models do not fit into memory together
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, changes in ways.items():

@@ -1,10 +1,10 @@
 """Fine-tunes the sentence encoder that ranks by descriptions, on titles of duplicate questions
 (paper, Section 4.3, after Heyman and Van Cutsem 2020, Section 4.2).
 
-Two titles of one question are to be near each other, two of different questions apart: the log-odds
-of being duplicates are 15 times the cosine of their vectors minus 5, and the loss is the binary
-cross-entropy. (nokia/codesearch begins with these two numbers and trains them, too; at this
-learning rate they would move by a tenth.)
+Two titles of one question should be near each other, titles of different questions far apart. The
+log-odds of being duplicates are 15 times the cosine of their vectors minus 5, and the loss is the
+binary cross-entropy. (nokia/codesearch begins with these two numbers and trains them, too; at this
+learning rate they would change by a tenth.)
 """
 
 import copy
@@ -42,7 +42,7 @@ with needs("train"):
 
 LOSSES = ("duplicates", "ranking")
 Titles = tuple[str, str]
-Row = dict[str, Any]  # one and other, two titles, and label: whether they are duplicates
+Row = dict[str, Any]  # one and other, two titles, and label, whether they are duplicates
 CARD = """# Sentence encoder
 
 `{base}`, fine-tuned by lookuplab on titles of duplicate questions. The whole run:
@@ -76,8 +76,8 @@ class Recipe:
 
 
 def read_duplicates(file: Path) -> list[Titles]:
-    """Return the first title of each line (a JSON list of the titles of one question) and the next
-    that differs. Raises UserError for another line.
+    """Return, for each line (a JSON list of the titles of one question), the first title and the
+    next that differs. Raises UserError for any other line.
     """
     found = []
     with paths.opened(file) as lines:
@@ -107,20 +107,20 @@ def rows(pairs: Sequence[Titles], recipe: Recipe, epoch: int = 0) -> Iterator[Ro
 
 
 def log_odds(cosine: Any) -> Any:
-    """Of two titles' being those of one question, (n,) tensors."""
+    """Return the log-odds that two titles belong to one question, (n,) tensors."""
     return 15 * cosine - 5
 
 
 def tune(
     base: str, pairs: Sequence[Titles], output: Path, recipe: Recipe, work: Path, save_every: int
 ) -> dict[str, Any]:
-    """Fine-tune the encoder ``base`` (folder or name) and write the folder ``output``; returns its
+    """Fine-tune the encoder ``base`` (folder or name), write the folder ``output``, and return its
     card.
 
     Every ``save_every`` steps the loss on the pairs for validation is computed and a checkpoint is
-    written to ``work``, from which the same call resumes; the one with the lowest loss is taken
-    (the paper's was that of step 5,300). Raises UserError if ``output`` exists or pairs are too
-    few.
+    written to ``work``, from which the same call resumes. The checkpoint with the lowest loss is
+    the result (the paper's was that of step 5,300). Raises UserError if ``output`` exists or there
+    are too few pairs.
     """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
@@ -155,7 +155,7 @@ def tune(
         save_total_limit=2,
         load_best_model_at_end=True,
         report_to="none",
-        ignore_data_skip=True,  # the rows begin where the checkpoint ends
+        ignore_data_skip=True,  # the rows begin where the checkpoint ended
         dataloader_pin_memory=torch.cuda.is_available(),
         accelerator_config={"dispatch_batches": False},  # a bag of words cannot be sliced
     )

@@ -1,8 +1,8 @@
-"""DAG++'s rule inside decoding: ask the completion tool where the model is unsure, without a mark
+"""DAG++'s rule inside decoding: call the completion tool when the model is unsure, without a mark
 and without fine-tuning.
 
-The tool is asked before a name if the most likely next token begins one and is improbable. Then the
-model chooses among the tool's names, and a break follows, as in monitor-guided decoding.
+The tool is called before a name if the most likely next token begins a name and is improbable. The
+model then chooses among the tool's names, and a break follows, as in monitor-guided decoding.
 """
 
 import math
@@ -22,13 +22,13 @@ from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse
 if TYPE_CHECKING:
     import torch
 
-NAME = re.compile(r"( ?)\b([^\W\d]\w*)")  # the beginning of a name behind the end of a text
+NAME = re.compile(r"( ?)\b([^\W\d]\w*)")  # the beginning of a name after the end of a text
 
 
 @dataclass(frozen=True)
 class Doubt(ToolUse):
-    """The tool is asked before names (none of SKIPPED) whose first token is less probable than
-    ``below``; 0 asks never. A mark is never written.
+    """Calls the tool before names (not those in SKIPPED) whose first token is less probable than
+    ``below``; 0 never calls it. A mark is never written.
     """
 
     below: float = 0.0
@@ -41,7 +41,9 @@ class Doubt(ToolUse):
 
 
 def doubting(below: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """Return the rule with this threshold; at 0 plain generation, which may be stored already."""
+    """Return the rule with this threshold. With 0 it is plain generation, whose answers may already
+    be stored.
+    """
     if not 0 <= below <= 1:
         raise UserError(f"a doubt of {below}: give a probability, from 0 to 1")
     ends = replace(rules, name_end_rule="break", boundary=True)
@@ -61,8 +63,8 @@ class InDoubt(ToolConstraint):
         return restricted[0], min(restricted[1], margin)
 
     def _doubted(self, logits: "torch.Tensor") -> float:
-        """Ask if the most likely token begins a name and is improbable; how far its probability is
-        from the threshold, inf if it begins none.
+        """Call the tool if the most likely token begins a name and is improbable. Return the
+        distance of its probability from the threshold; inf if it begins no name.
         """
         piece = self.vocabulary.piece
         likely = int(logits.argmax())
@@ -77,14 +79,14 @@ class InDoubt(ToolConstraint):
         return abs(doubt)
 
     def _ask_before(self, last: int, blank: str) -> None:
-        """Ask behind the last token and a blank, and enter the trie of the names, with the blank
-        before each.
+        """Call the tool after the last token and a blank, and restrict the row to the names, each
+        preceded by the blank.
         """
         tail: Sequence[int] = list(self.before[-TAIL:])
         start, whole = decoded(self.vocabulary.tokenizer, [[*tail], [*tail, *self.tokens]])
         text = whole[len(start) :] + blank
         self.unanswered = True
-        if text.endswith(UNFINISHED):  # inside a character
+        if text.endswith(UNFINISHED):  # inside a character of several tokens
             return
         answer = self.ask(text).result()
         question = Question(len(self.tokens) - 1, "", suggestions(answer), answer.failure)

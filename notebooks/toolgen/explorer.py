@@ -1,5 +1,5 @@
-"""One answer, step by step: what the model preferred, what the tool offered, what the trie allowed
-(Figure 5).
+"""One answer, step by step: the model's preference, the tool's suggestions, and the tokens that the
+trie allowed (Figure 5).
 
 ``page`` shows one step as HTML, ``explore`` all steps of several functions under sliders. Both show
 the same, so that a notebook without a running kernel loses only the interaction.
@@ -30,18 +30,18 @@ from lookuplab_notebooks.toolgen.tool_calls import asked_questions
 with needs("widgets"):
     from ipywidgets import VBox
 
-LIKELY, NAMES = 6, 15  # how many tokens and names a page lists
+LIKELY, NAMES = 6, 15  # numbers of tokens and of names that a page lists
 
 
 @dataclass
 class Step:
-    """One token of an answer: its id, the text that it spells, its probability under the
-    unconstrained model, and whether it is the mark.
+    """One token of an answer: its id, its text, its probability under the unconstrained model, and
+    whether it is the mark.
 
-    ``asked``: the question that was asked after it, if any; ``question``: the one that was asked
-    for the name that it is part of (its own question if it asked one). ``allowed``: the ids of the
-    suggestions' tokens that were possible here, [] if a name had to end, None if any token was
-    possible; ``forced``: only one was possible.
+    ``asked``: the tool's question after this token, if any. ``question``: the question for the name
+    to which the token belongs (``asked``, if there is one). ``allowed``: the ids of the
+    suggestions' tokens that were possible here; [] if a name had to end, None if any token was
+    possible. ``forced``: only one was possible.
     """
 
     token: int
@@ -91,11 +91,11 @@ class Walk(NamedTuple):
         }
 
     def mark_probability(self, at: int) -> float:
-        """P(mark) before step ``at``."""
+        """Return P(mark) before step ``at``."""
         return float(self.probabilities[at, self.vocabulary.mark])
 
     def spelled(self, at: int) -> list[tuple[int, ...]]:
-        """Return the names that were offered after step ``at``, as tokens."""
+        """Return the names that were offered after step ``at``, as tuples of tokens."""
         step = self.steps[at]
         if step.asked is None:
             return []
@@ -107,7 +107,7 @@ class Walk(NamedTuple):
         most likely first.
 
         A probability follows each token that the model could choose, and ``>`` marks the name that
-        it wrote. Empty if there was nothing to choose.
+        it wrote. The text is empty if there was nothing to choose.
         """
         asked = self.steps[at].asked
         held = len(asked.choices) if asked else 0
@@ -176,8 +176,8 @@ def explore(walks: Sequence[Walk]) -> VBox:
 
 
 def page(walked: Walk, at: int) -> str:
-    """Step ``at`` (from 0) as HTML: the text so far, what the model preferred, the suggestions and
-    their trie.
+    """Return step ``at`` (from 0) as HTML: the text so far, the model's preferences, the
+    suggestions and their trie.
     """
     step, row = walked.steps[at], walked.probabilities[at]
     before = "".join(MARK if one.mark else one.text for one in walked.steps[:at])

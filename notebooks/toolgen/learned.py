@@ -1,5 +1,5 @@
-"""What models learned in fine-tuning: their recipes and losses, as ``finetuning.finetune`` wrote
-them, and how probable they find the mark.
+"""The results of fine-tuning: the models' recipes and losses, as ``finetuning.finetune`` wrote
+them, and the probability that they give the mark.
 """
 
 import json
@@ -20,11 +20,11 @@ from lookuplab.toolgen.tool_use import role_of
 
 
 def cards(models: Sequence[str]) -> pd.DataFrame:
-    """Return the recipes of models that ``finetune`` wrote, in the metrics of
+    """Return the recipes of fine-tuned models as rows, in the metrics of
     data/paper/toolgen/finetuning.csv.
 
-    ``model`` is the first part of ``role_of``; of several checkpoints with one name the first
-    counts.
+    ``model`` is the first part of ``role_of``. If several checkpoints have the same name, the first
+    is used.
     """
     rows = []
     for name in models:
@@ -44,7 +44,7 @@ def cards(models: Sequence[str]) -> pd.DataFrame:
 
 def losses(models: Sequence[str]) -> pd.DataFrame:
     """Return each model's log.csv: metric ``loss`` (nats per token) under ``step_<n>/<condition>``,
-    the mean since the line before.
+    the mean since the previous line.
 
     ``model`` and condition are the two parts of ``role_of``.
     """
@@ -59,7 +59,9 @@ def losses(models: Sequence[str]) -> pd.DataFrame:
 
 
 def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
-    """Return a file that ``finetune`` wrote, and the model's name and condition (``role_of``)."""
+    """Return a file in a fine-tuned model's folder, and the model's name and condition
+    (``role_of``).
+    """
     path = model_folder(name) / file
     if not path.is_file():
         raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
@@ -89,7 +91,7 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
 
 
 def mark_rows(model: str, condition: str, tokens: pd.DataFrame) -> list[dict[str, Any]]:
-    """``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and
+    """Return ``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and
     ``/unmarked``.
 
     The metrics are ``mark_probability_percent`` and ``mark_written_percent``, with intervals over

@@ -15,7 +15,7 @@ from lookuplab.toolgen.marking import RECEIVERS, candidates
 from lookuplab.toolgen.rules import rules_of
 from lookuplab.toolgen.tokens import Token
 
-# What stands around a name
+# the text around a name
 CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
 MEANS = {
     "docstring_tokens": "docstring_tokens",
@@ -43,14 +43,16 @@ def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
 
 
 def failure_rows(records: Sequence[Record], condition: str) -> list[Row]:
-    """``failed_calls``: questions without an answer, out of all that were asked."""
+    """Return ``failed_calls``: the number of calls of the tool without an answer, and ``n``, the
+    number of all calls.
+    """
     failed = sum(sum(record["failures"].values()) for record in records)
     total = sum(record["asked"] for record in records)
     return [bare_row("", condition, "failed_calls", failed, total)]
 
 
 def by_repository(records: Sequence[Record]) -> pd.DataFrame:
-    """Marks per function in each repository; functions are the clusters here."""
+    """Return the marks per function in each repository; functions are the clusters here."""
     counts = pd.DataFrame(records).groupby("repository", sort=False).marks
     return pd.DataFrame(
         row("", f"evaluation/{name}", "marks_per_function", average(marks, range(len(marks))))
@@ -59,8 +61,8 @@ def by_repository(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
-    """Return the marks per function by the package's rules, and how many more they are than by the
-    paper's on the same functions.
+    """Return the marks per function by the package's rules, and the difference from the paper's
+    rules on the same functions.
     """
     ours = pd.DataFrame(paper)
     theirs = pd.DataFrame(package).marks
@@ -72,7 +74,7 @@ def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
 
 
 def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row for each token at which the tool was asked: id, repository, line, column,
+    """Return one row for each token at which the tool was called: id, repository, line, column,
     name, context (one of CONTEXTS), offered.
 
     Functions with a failed call are left out, because it is not known what the tool would have
@@ -90,7 +92,7 @@ def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.Data
 
 
 def offered_rows(asked: pd.DataFrame) -> list[Row]:
-    """Return the share of identifiers that the tool offers, overall and by context."""
+    """Return the percentage of identifiers that the tool offers, overall and by context."""
     rows = []
     for name in ("all", *CONTEXTS):
         part = asked if name == "all" else asked[asked.context == name]
@@ -101,8 +103,8 @@ def offered_rows(asked: pd.DataFrame) -> list[Row]:
 
 
 def name_contexts(function: Function) -> dict[Token, str]:
-    """Return the context of each token of a function, one of CONTEXTS; before ``=`` is a name that
-    is bound, or an argument's.
+    """Return the context of each token of a function, one of CONTEXTS. A name before ``=`` is bound
+    there, or is a keyword argument's.
     """
     texts = ["", "", *(token.text for token in function.tokens), ""]
     contexts = {}

@@ -1,4 +1,4 @@
-"""What the notebooks of Tables II and III share: functions held out from repositories that the
+"""Code shared by the notebooks of Tables II and III: functions held out from repositories that the
 models know, and tables as the paper prints them.
 """
 
@@ -20,8 +20,9 @@ def listed_functions(
     """Return the functions of the pinned sources whose ids are listed in ``file``, one per line, in
     its order.
 
-    Of these, the first ``limit``, minus those that the filters leave out. Raises UserError for a
-    line that is no id, a repository or a file that is not there, and if no function is left.
+    The first ``limit`` are taken, and those that the filters exclude are left out of them. Raises
+    UserError for a line that is not an id, a missing repository or file, and if no function is
+    left.
     """
     lines = paths.located(file).read_text(encoding="utf-8").splitlines()
     ids = [line for line in lines if line][:limit]
@@ -46,7 +47,9 @@ def listed_functions(
 
 
 def too_long(functions: Sequence[Function], models: Sequence[str], most: int) -> dict[str, int]:
-    """Return how many of the functions have more than ``most`` tokens of each model's own."""
+    """Return how many of the functions have more than ``most`` tokens, counted by each model's
+    tokenizer.
+    """
     counters = {name: token_counter(name) for name in models}
     return {
         name: sum(count(one.code) > most for one in functions) for name, count in counters.items()

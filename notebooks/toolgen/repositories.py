@@ -1,5 +1,5 @@
 """The repositories of CodeSearchNet's Python part, which ToolGen's paper crawled (Sections IV-B and
-IV-C), at the commits that the data set states: the paper does not say at which it read them.
+IV-C), at the commits in the data set; the paper does not name its commits.
 """
 
 import re
@@ -19,11 +19,11 @@ from lookuplab.run.commands import HELP, Group, command, echo_counts
 from lookuplab.work.progress import watched
 
 COLUMNS = ["repository_name", "func_code_url", "split_name"]
-# Git asks for no name where a repository is gone
+# Without this, Git would ask for a name if a repository is gone.
 CLONE = """export GIT_TERMINAL_PROMPT=0; git init -q; git fetch -q --depth 1 "$0" "$1"
 git checkout -q FETCH_HEAD"""
 LICENCE_FILE = re.compile(r"(un)?licen[cs]e|copying|notice", re.IGNORECASE)
-# How the text of each begins, or what only it has; the first that fits decides.
+# SPDX name -> the beginning of the licence's text, or a phrase only in it; the first match counts.
 LICENCES = {
     "AGPL-3.0": "^.{0,200}GNU AFFERO GENERAL PUBLIC LICENSE",
     "LGPL-2.1": "^.{0,200}GNU LESSER GENERAL PUBLIC LICENSE.{0,40}Version 2.1",
@@ -39,7 +39,7 @@ LICENCES = {
     "ISC": "Permission to use, copy, modify,? and/?(or)? distribute",
     "MIT": "Permission is hereby granted, free of charge",
 }
-UNKNOWN = "LicenseRef-unknown"  # read it yourself
+UNKNOWN = "LicenseRef-unknown"  # the licence's text must be read by a person
 
 
 def listed(files: Sequence[str], split: str) -> dict[str, str]:
@@ -60,10 +60,10 @@ def listed(files: Sequence[str], split: str) -> dict[str, str]:
 
 
 def clone(address: str, commit: str, folder: Path) -> str:
-    """Return one commit, without its history, as ``folder``: complete or not at all; one without a
-    licence file as a hidden folder, which nothing reads.
+    """Clone one commit, without its history, to ``folder``: complete or not at all. A repository
+    without a licence file becomes a hidden folder, which nothing reads.
 
-    Returns git's last line against it, "" if it is there.
+    Return the last line of git's error, or "".
     """
     part = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(part, ignore_errors=True)
@@ -77,19 +77,23 @@ def clone(address: str, commit: str, folder: Path) -> str:
 
 
 def hidden(folder: Path) -> Path:
-    """Return where a repository without a licence is kept, so that it is not cloned again."""
+    """Return the folder of a repository without a licence. It is kept so that it is not cloned
+    again.
+    """
     return folder.with_name(f".{folder.name}")
 
 
 def licence_files(folder: Path) -> list[Path]:
-    """Return the licences and notices at the top of a repository, in the order of their names."""
+    """Return the licences and notices in the top folder of a repository, in the order of their
+    names.
+    """
     return sorted(
         file for file in folder.iterdir() if file.is_file() and LICENCE_FILE.match(file.name)
     )
 
 
 def spdx_name(text: str) -> str:
-    """Return the SPDX name of a licence's text. "-only" and "-or-later" are not told apart."""
+    """Return the SPDX name of a licence's text. "-only" and "-or-later" are not distinguished."""
     flat = " ".join(text.split())
     fitting = (name for name, words in LICENCES.items() if re.search(words, flat, re.IGNORECASE))
     return next(fitting, UNKNOWN)

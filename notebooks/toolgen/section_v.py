@@ -1,7 +1,7 @@
-"""What Section V says beyond Tables II and III: which errors the tool prevents, the errors of
-answers that do not end, and whether coverage or success gains more.
+"""Numbers of Section V beyond Tables II and III: the errors that the tool prevents, the errors of
+unfinished answers, and whether coverage or success gains more.
 
-Frames are those of ``tables``. Rows are dictionaries as ``scoring.rates.row`` makes them; those
+Frames are those of ``tables``. Rows are dictionaries as ``scoring.rates.row`` makes them; rows
 about one model of the paper have its name as their condition.
 """
 
@@ -31,8 +31,8 @@ Row = dict[str, Any]
 
 
 def error_rows(frames: Frames) -> list[Row]:
-    """``no_member_percent`` and so on, for each of ERRORS: the share of functions in which pylint
-    finds one, and its paired changes from ``base``.
+    """Return ``no_member_percent`` and so on, for each of ERRORS: the percentage of functions in
+    which pylint finds one, and its paired changes from ``base``.
     """
     with_errors = {
         key: frame.assign(
@@ -50,9 +50,10 @@ def error_rows(frames: Frames) -> list[Row]:
 def ending_rows(
     frames: Frames, made: Mapping[tuple[str, str], Generations], roles: Mapping[str, str]
 ) -> list[Row]:
-    """Return how many answers of each ToolGen model do not end, ``unfinished_percent``, and how
-    many of these and of the others have a syntax error: ``syntax_error_percent`` of
-    ``ROLE/unfinished`` and ``ROLE/finished``. ``made``: (model, condition) -> its answers.
+    """Return the percentage of each ToolGen model's answers that do not end,
+    ``unfinished_percent``, and the percentages of these and of the others that have a syntax error:
+    ``syntax_error_percent`` of ``ROLE/unfinished`` and ``ROLE/finished``. ``made``: (model,
+    condition) -> its answers.
     """
     rows = []
     for model, role in roles.items():
@@ -71,8 +72,8 @@ def ending_rows(
 
 
 def gain_rows(frames: Frames, roles: Mapping[str, str]) -> list[Row]:
-    """``gain_difference_points``: how much more dependency coverage gains with ToolGen than the
-    success rate does, each in percent of the base model's.
+    """Return ``gain_difference_points``: how much more dependency coverage gains with ToolGen than
+    the success rate does, each in percent of the base model's.
     """
     rows = []
     for model, role in roles.items():

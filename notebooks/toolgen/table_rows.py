@@ -1,9 +1,9 @@
-"""Tables II and III from the frames of ``evaluation.judged_all``: METRICS says what is in them, and
-how each number is computed, with which interval, and where a notebook shows it.
+"""Tables II and III from the frames of ``evaluation.judged_all``. METRICS lists their numbers, and
+how each is computed, with which interval, and where a notebook shows it.
 
 Intervals come from leaving out one repository after the other (``rates.jackknife``), on both sides
-of a comparison at once; with few repositories (the mini profile has 6) they are wide, as they
-should be. ``n`` is the number of units that a number is a mean over: functions, dependencies,
+of a comparison at once. With few repositories (the mini profile has 6) they are wide, as they
+should be. ``n`` is the number of units over which a number is a mean: functions, dependencies,
 tokens; for a change, that of the side with fewer.
 
 Frames are given as {(model, condition): frame}, where all frames of one model have the same
@@ -54,7 +54,7 @@ def _means(values: Any) -> Array:
 class Corpus:
     """One model's judged functions (``evaluation.judged_all``), and how its tokens are counted.
 
-    Each property has the counts of each function, (n, k).
+    Each property has k counts per function, (n, k).
     """
 
     frame: pd.DataFrame
@@ -75,23 +75,25 @@ class Corpus:
 
     @property
     def coverage(self) -> Array:
-        """Those of the dependencies of all functions."""
+        """The counts of dependency coverage over the dependencies of all functions."""
         return np.nan_to_num(self.frame[["covered", "dependencies"]].to_numpy(float))
 
     @property
     def coverages(self) -> Array:
-        """Those of the functions' own coverages."""
+        """The counts of the mean of the functions' own coverages."""
         return _means(ratio(self.frame[["covered", "dependencies"]].to_numpy(float)))
 
     @property
     def using(self) -> Array:
-        """Those of success among bodies that use at least one of the original's dependencies."""
+        """The counts of success among bodies that use at least one of the original's
+        dependencies.
+        """
         return _means(self.frame.passed.where(self.frame.covered.astype(float) > 0))
 
     @property
     def errors(self) -> Array:
-        """A hundred for each undefined name or member, and identifiers, where no syntax error hides
-        them.
+        """The counts of undefined names and members per 100 identifiers, of functions without a
+        syntax error, which would hide them.
         """
         errors = self.frame.errors.to_numpy(float)
         names = self.frame.identifiers.where(np.isfinite(errors), 0)
@@ -99,7 +101,7 @@ class Corpus:
 
 
 def ratio(sums: Array) -> Array:
-    """Return the last but one over the last of (..., k); NaN if the last is 0."""
+    """Return the last but one divided by the last entry of (..., k); NaN if the last is 0."""
     part, whole = sums[..., -2], sums[..., -1]
     return part / np.where(whole > 0, whole, np.nan)
 
@@ -138,7 +140,7 @@ class Metric:
 
     @property
     def source(self) -> str:
-        """The column of a mean."""
+        """The column of which the metric is the mean."""
         return self.column or self.short
 
     def counted(self, corpus: Corpus) -> Array:
@@ -150,7 +152,7 @@ def _component(at: int) -> Callable[[Array], Array]:
     return lambda sums: similarity.components(sums)[..., at]
 
 
-Score = partial(Metric, change=of_score_change)  # no share: see ``rates``
+Score = partial(Metric, change=of_score_change)  # a score rather than a share (see ``rates``)
 METRICS = (
     Score("bleu4", "scores", counts="words", value=similarity.bleu, relative=True),
     Score("bleu4_precision", "bleu4", counts="words", value=similarity.precision),
@@ -192,28 +194,28 @@ def similarity_rows(
     rules: Rules = PAPER_RULES,
     base: str = "base",
 ) -> list[dict[str, Any]]:
-    """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match,
-    and their changes from ``base``.
+    """Return Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact
+    match, and their changes from ``base``.
 
     ``tokenize``: model -> a function from a text to the model's tokens, which the paper's BLEU-4
-    counts; for other models, the words between blanks are counted. ``rules`` are CodeBLEU's; those
-    of the texts are chosen in ``evaluation.judged_all``.
+    counts; for other models, blank-separated words are counted. ``rules`` are CodeBLEU's; those of
+    the texts are chosen in ``evaluation.judged_all``.
     """
     metrics = [metric for metric in METRICS if metric.group in SIMILARITY]
     return metric_rows(frames, metrics, base, tokenize, rules)
 
 
 def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
-    """Table III: dependency coverage (pooled, and per function), success rate, identifiers; changes
-    from ``base``.
+    """Return Table III: dependency coverage (pooled, and per function), success rate, identifiers;
+    changes from ``base``.
 
-    Of them, those of the group ``length`` say what of the success rate is length: success among
-    bodies that use a dependency, errors per 100 identifiers, and bodies that do nothing. Also per
-    condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had
-    an error, which counts as a failure), ``pylint_lost_functions`` (no verdict),
-    ``jedi_lost_functions`` (dependencies unknown) and ``without_dependency_functions``; and per
-    comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of
-    McNemar's exact test on the functions with both verdicts.
+    The group ``length`` shows how far length explains the success rate: success among bodies that
+    use a dependency, errors per 100 identifiers, and bodies that do nothing. There are also, per
+    condition, ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had an error,
+    which counts as a failure), ``pylint_lost_functions`` (no verdict), ``jedi_lost_functions``
+    (dependencies unknown) and ``without_dependency_functions``; and, per comparison,
+    ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of McNemar's
+    exact test on the functions with both verdicts.
     """
     rows = metric_rows(
         frames, [metric for metric in METRICS if metric.group not in SIMILARITY], base
@@ -242,7 +244,7 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
 
 
 def degenerate_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
-    """Return the share of bodies that do nothing: pylint has nothing against them."""
+    """Return the percentage of bodies that do nothing, to which pylint never objects."""
     return metric_rows(frames, [one for one in METRICS if one.name == "degenerate_percent"], base)
 
 
@@ -273,12 +275,14 @@ def matched_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
 
 
 def _explained(sums: Array) -> Array:
-    """Return the change of all minus that of the matched, of (..., 2 sets, 2 sides, 2)."""
+    """Return the change over all functions minus that over the matched ones, from (..., 2 sets, 2
+    sides, 2).
+    """
     return -np.diff(_difference(ratio, sums))[..., 0]
 
 
 def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
-    """Return (model, condition) of every condition that has a base to be compared with."""
+    """Return (model, condition) of every condition that has a base for comparison."""
     return [key for key in frames if key[1] != base and (key[0], base) in frames]
 
 
@@ -322,7 +326,7 @@ def _change_name(metric: Metric) -> str:
 
 
 def _difference(value: Callable[[Array], Array], sums: Array) -> Array:
-    """From the first to the second of (..., 2, k)."""
+    """Return the change of a value from the first to the second side of (..., 2, k)."""
     return np.diff(value(sums))[..., 0]
 
 

@@ -1,4 +1,4 @@
-"""Numbers on the questions that models asked the tool: how many, what was offered, and what a
+"""Numbers on the models' calls of the tool: how many there were, what was offered, and what a
 threshold on the mark's probability leaves of them.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them.
@@ -26,28 +26,28 @@ from lookuplab_notebooks.toolgen.table_rows import METRICS, Metric, metric_rows,
 
 Row = dict[str, Any]
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number, change=of_number)
-EQUAL = (  # metric, its column, and the column that it is a share of
+EQUAL = (  # metric, its column, and the column of which it is a share
     ("succrate_equal_calls_points", "passed", ""),
     ("depcov_equal_calls_points", "covered", "dependencies"),
 )
 COLUMNS = "id repository probability failure names chosen offered right".split()
-Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
+Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> its answers
 
 
 def asked_questions(completion: Completion) -> list[Question]:
-    """Return what was asked while a completion was written: its record, as JSON has it."""
+    """Return the tool's questions of a completion, from its record."""
     return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
 
 
 def questions_of(made: Generations) -> pd.DataFrame:
-    """Return one row for each question to the tool, as recorded while the answers were written.
+    """Return one row for each question to the tool, as recorded during generation.
 
     Columns: ``id``, ``repository``; ``probability`` of the token that triggered the question;
-    ``failure`` of the call, or ""; ``names``, how many suggestions begin with what was already
-    written; ``chosen``, the name that the answer has there, "" for none; ``offered``, whether
-    that name was offered, or the answer was not constrained (no suggestion begins that way, or
-    none can be spelled in the model's tokens); ``right``, whether the original's body contains
-    that name anywhere, since positions cannot be compared once the two differ.
+    ``failure`` of the call, or ""; ``names``, how many suggestions begin with the part already
+    written; ``chosen``, the name that the answer has there, "" for none; ``offered``, whether that
+    name was offered, or the answer was not constrained (no suggestion begins that way, or none can
+    be written in the model's tokens); ``right``, whether the original's body contains that name
+    anywhere, since positions cannot be compared once the two differ.
     """
     rows = []
     for function in made.model.functions:
@@ -75,16 +75,16 @@ def questions_of(made: Generations) -> pd.DataFrame:
 
 
 def _word(text: str) -> str:
-    """Return the word that ``text`` begins with, "" if it begins with none."""
+    """Return the word at the beginning of ``text``, or ""."""
     return re.split(r"\W", text, maxsplit=1)[0]
 
 
 def call_rows(written: Written) -> list[Row]:
-    """For each (model, condition) that used the tool, how often it was called.
+    """Return, for each (model, condition) that used the tool, how often it was called.
 
-    ``calls`` of all functions; ``calls_per_function`` with its interval over repositories;
-    ``not_offered_calls``, where the chosen name was not among those that the tool offered; and
-    ``failed_calls``, which got no answer; the last two out of ``n`` calls.
+    The metrics are ``calls`` of all functions; ``calls_per_function`` with its interval over
+    repositories; ``not_offered_calls``, whose chosen name was not among the tool's names; and
+    ``failed_calls``, which got no answer. The last two are out of ``n`` calls.
     """
     rows = []
     for key, functions, questions in _with_tool(written):
@@ -102,9 +102,9 @@ def call_rows(written: Written) -> list[Row]:
 
 
 def offer_rows(written: Written) -> list[Row]:
-    """For each (model, condition) that used the tool, what it offered.
+    """Return, for each (model, condition) that used the tool, what it offered.
 
-    ``answered_percent`` is the share of the calls at which at least one name could be chosen, and
+    ``answered_percent`` is the percentage of calls at which at least one name could be chosen, and
     ``names_per_call`` the mean number of names at these calls. Both have intervals over
     repositories.
     """
@@ -139,7 +139,7 @@ def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
 
 
 def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    """Return a judged frame with the column ``calls``: how often the tool was asked for each
+    """Return a judged frame with the column ``calls``: how often the tool was called for each
     function.
     """
     return frame.assign(calls=_counts(frame.id, questions))
@@ -148,13 +148,14 @@ def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 def equal_calls_rows(
     model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
 ) -> list[Row]:
-    """Asking by the mark, minus asking by doubt as often, paired by function.
+    """Return rows of calling the tool by the mark, minus calling it by doubt equally often, paired
+    by function.
 
     ``marks`` are frames with ``calls`` by condition, ``doubts`` those of several thresholds, all of
-    the same functions in the same order. Between two thresholds, doubt is taken with the higher one
-    for a share of the functions, chosen at random, so that it asks as often on average: what is
-    compared is the expectation. Intervals take this share as given. A condition that asks never, or
-    more often than any threshold, has no row.
+    the same functions in the same order. Between two thresholds, doubt uses the higher one for a
+    share of the functions, chosen at random, so that it calls equally often on average; the
+    expectation is compared. Intervals take this share as given. A condition that never calls the
+    tool, or calls it more often than any threshold, has no row.
     """
     rows = []
     doubts = sorted(doubts, key=lambda frame: frame.calls.mean())
@@ -186,9 +187,9 @@ def threshold_rows(
     """Return one model's Table III at each threshold, with ``editsim_percent``,
     ``calls_per_function`` and ``calls_percent`` of the calls at the first threshold.
 
-    ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from
-    ``questions_of``. Conditions are ``gate_<number>``, and ``gate_<number> -
-    gate_<first>`` for changes from the first threshold, over the same functions.
+    ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from ``questions_of``.
+    Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the
+    first threshold, over the same functions.
     """
     names = {threshold: f"gate_{threshold:g}" for threshold in frames}
     tables = {
@@ -209,14 +210,15 @@ def threshold_rows(
 
 
 def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> list[Row]:
-    """For answers generated without a threshold: which of their questions to the tool each
+    """Return, for answers generated without a threshold, which of their calls of the tool each
     threshold would keep.
 
-    ``kept_right_percent`` and ``kept_wrong_percent`` are the shares of calls with right and with
-    wrong names that are kept, ``right_percent`` is the share of right names among the kept calls.
-    Under ``marks``, ``auroc`` is how often a right call's mark is more probable than a wrong one's.
+    ``kept_right_percent`` and ``kept_wrong_percent`` are the percentages of calls with right and
+    with wrong names that are kept; ``right_percent`` is the percentage of right names among the
+    kept calls. Under ``marks``, ``auroc`` is how often a right call's mark is more probable than a
+    wrong one's.
 
-    This is exact for the first call that a threshold removes from an answer; after it the answer
+    This is exact for the first call that a threshold removes from an answer. After it the answer
     might have continued differently.
     """
     rows = []
@@ -235,5 +237,5 @@ def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float
 
 
 def _counts(ids: Sequence[str], questions: pd.DataFrame) -> pd.Series:
-    """Return how often the tool was asked for each function."""
+    """Return how often the tool was called for each function."""
     return pd.Series(ids).map(questions.id.value_counts()).fillna(0)

@@ -1,3 +1,3 @@
-"""What executes a notebook: the command line, notebooks and profiles, downloads, the runner, audits
+"""Execution of notebooks: the command line, notebooks and profiles, downloads, the runner, audits
 and pages.
 """

@@ -1,8 +1,8 @@
-"""Is the record what the models, Jedi, pylint and the programs answer? What it depends on, and
-audits of it.
+"""Audits of the record: whether its answers are still those of the models, Jedi, pylint and the
+programs, and on what they depend.
 
-An audit executes notebooks, which also make a seeded sample of the record's rows anew
-(``AnswerStore.lookup``), and compares the two one by one.
+An audit executes notebooks. They also generate a seeded sample of the record's rows again
+(``AnswerStore.lookup``), and the audit compares the two row by row.
 """
 
 import json
@@ -47,21 +47,23 @@ def cold() -> Path:
 
 
 def cold_environment(is_preview: bool) -> dict[str, str]:
-    """Return variables for a run without the record, with stores of its own: empty ones unless an
+    """Return variables for a run without the record, with its own stores. These are empty unless an
     earlier run was interrupted.
     """
-    if (cold() / "run.json").is_file() and not is_preview:  # that run is complete
+    if (cold() / "run.json").is_file() and not is_preview:  # the earlier run is complete
         shutil.rmtree(cold())
     return {record.RECORD_VARIABLE: "off", STORE_VARIABLE: str(cold() / "completions.sqlite")}
 
 
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
-    """Return variables for a run with an audit; none without one."""
+    """Return variables for a run with an audit; {} without one."""
     return {record.RECORD_VARIABLE: str(audit)} if audit else {}
 
 
 def complete(is_whole: bool) -> None:
-    """Note beside the stores of a cold run that it is complete, and whether of all papers."""
+    """Note beside the stores of a cold run that it is complete, and whether it was of all
+    papers.
+    """
     told = {**provenance.describe(), "whole": is_whole}
     paths.write_lines(cold() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
 
@@ -70,8 +72,8 @@ def complete(is_whole: bool) -> None:
 
 
 def conditions() -> dict[str, dict[str, Any]]:
-    """Return what the rows of each store depend on besides what was asked; rows made under other
-    conditions are not found.
+    """Return the conditions on which the rows of each store depend, besides the question. Rows made
+    under other conditions are not found.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
@@ -86,13 +88,13 @@ def conditions() -> dict[str, dict[str, Any]]:
 
 
 def about() -> dict[str, Any]:
-    """Return where the record comes from, as its recipe noted it; {} without a record."""
+    """Return the record's provenance, as its recipe noted it; {} without a record."""
     file = record.folder() / "about.json"
     return json.loads(record.content(file)) if file.is_file() else {}
 
 
 def fit() -> Iterator[str]:
-    """Yield lines for the user: how many rows the record has, and which of them no longer fit."""
+    """Yield lines for the user: how many rows the record has, and which of them are outdated."""
     told = about()
     if not told:
         yield "there is no record here: every answer is made anew"
@@ -103,8 +105,8 @@ def fit() -> Iterator[str]:
 
 
 def outdated() -> Iterator[str]:
-    """Yield a line for each store of which rows no longer fit, because what they depend on has
-    changed since the record was made.
+    """Yield a line for each store with outdated rows: rows whose conditions have changed since the
+    record was made.
     """
     for store, counts in about()["rows"].items():
         changed, affected = changes(store)
@@ -114,8 +116,8 @@ def outdated() -> Iterator[str]:
 
 
 def changes(store: str) -> tuple[list[str], Collection[str]]:
-    """Return what a store's rows depend on and is not what it was, and the kinds of rows that it
-    may concern: a model's condition is for its own rows, any other one for the whole store.
+    """Return the changed conditions of a store, and the kinds of rows that they may concern: a
+    model's condition concerns its own rows, any other condition the whole store.
     """
     told = about()
     now = conditions()[store]
@@ -128,11 +130,11 @@ def changes(store: str) -> tuple[list[str], Collection[str]]:
 
 
 def begin(share: str) -> record.Audit:
-    """Return an audit whose rows are to be made anew, or the same audit if that was interrupted and
-    nothing has changed since: then what was made is kept.
+    """Return an audit of ``share`` of the record's rows. If the same audit was interrupted and
+    nothing has changed since, it is continued.
 
-    The commit is the seed, so that over time other rows are tried. Raises UserError if there is no
-    record, or ``share`` is no percentage above 0.
+    The commit is the seed, so that over time different rows are tried. Raises UserError if there is
+    no record, or if ``share`` is not a percentage above 0.
     """
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", share.strip())
     if not percentage or not 0 < float(percentage[1]) <= 100:
@@ -155,21 +157,21 @@ def begin(share: str) -> record.Audit:
 
 
 def folder() -> Path:
-    """Return the folder of what audits write, but for the answers, which go to the stores."""
+    """Return the folder for the output of audits, except the answers, which go to the stores."""
     return paths.RUNS / "audit"
 
 
 def statement() -> Path:
-    """Return the file that states an audit until it is complete."""
+    """Return the file that describes an unfinished audit."""
     return folder() / "audit.json"
 
 
 def finish(audit: record.Audit, code: int, every: bool = True) -> int:
-    """Compare what an audit has made anew with the record, row by row; print the differences, the
-    result in the last line.
+    """Compare an audit's new rows with the record, row by row. Print the differences and, in the
+    last line, the result.
 
     Return the exit code; ``code`` is that of the notebooks. An audit that has compared nothing has
-    failed, unless not ``every`` notebook had to run.
+    failed, unless some notebooks did not have to run (``every`` is False).
     """
     counts: list[dict[str, Any]] = []
     lines: dict[str, list[str]] = {"near tie": [], "different": []}
@@ -206,13 +208,13 @@ def finish(audit: record.Audit, code: int, every: bool = True) -> int:
     result += "; not all notebooks ran" if code else ""
     failed = code or differing or (not made and every)
     print(f"audit: {'FAILED: ' if failed else ''}{result}")
-    if code == 0:  # complete: the next one begins anew
+    if code == 0:  # complete: the next audit starts from the beginning
         statement().unlink()
     return code or int(bool(failed))
 
 
 def _named(key: str, answer: Any) -> str:
-    """Return what a reader recognises a row by."""
+    """Return a text by which a reader recognises a row."""
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"
     return key

@@ -1,5 +1,5 @@
-"""The command line: all commands by name. Each is a function in ``lookuplab.run.commands``, which
-is imported when it is asked for.
+"""The command line: all commands by name. Each is a function in ``lookuplab.run.commands``, whose
+module is imported only when the command is used.
 """
 
 import os
@@ -11,7 +11,7 @@ import lookuplab
 from lookuplab.run.commands import HELP, Group
 from lookuplab.work.stopping import stoppable
 
-# command: its module, and what --help says of it (a test holds it to the docstring)
+# command: its module and its line in --help (a test compares it with the docstring)
 COMMANDS = {
     "audit": (
         "run",
@@ -53,7 +53,7 @@ COMMANDS = {
 
 
 class Commands(Group):
-    """Commands that are imported when they are asked for."""
+    """Commands that are imported when they are used."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -82,8 +82,8 @@ for name, (_, text) in COMMANDS.items():
 
 
 def main() -> None:
-    """Entry point of the console script."""
-    # what a relative path in a variable starts from, here and in notebooks
+    """Run the console script."""
+    # relative paths in variables start here, also in notebooks
     os.environ["PWD"] = os.getcwd()
     with stoppable():
         cli(prog_name="lookuplab")

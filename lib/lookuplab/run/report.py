@@ -1,6 +1,6 @@
 """The last runs as pages: RESULTS.md, CLAIMS.md, and those of the web site (``docs/website.py``).
 
-What they say is in the templates of ``run/pages``; here is what the templates are given.
+The texts of the pages are in the templates of ``run/pages``; this module prepares their values.
 """
 
 import json
@@ -29,7 +29,7 @@ from lookuplab.run.notebooks import (
 
 KEY = ["model", "condition", "metric"]
 PAGES = Path(__file__).with_name("pages")
-REAL = (paths.PUBLISHED, "gemma")  # profiles whose models others trained
+REAL = (paths.PUBLISHED, "gemma")  # profiles of models that others trained
 
 
 def link(heading: str, words: str = "") -> str:
@@ -39,20 +39,20 @@ def link(heading: str, words: str = "") -> str:
 
 
 def page(template: str, **values: object) -> str:
-    """Return one of the templates, given these values."""
+    """Return a template, filled in with these values."""
     return TEMPLATES.get_template(template).render(values).rstrip()
 
 
 def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
-    """Return every claim with its verdicts, the deciding number and the paper's; with ``details``,
-    every comparison.
+    """Return every claim with its verdicts, the deciding number and the paper's number; with
+    ``details``, every comparison.
     """
     return page("claims.txt.j2", judgements=judgements, details=details)
 
 
 def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
     """Return the page CLAIMS.md: every claim with both verdicts, those that fail first, and the
-    command that makes its artifact again, with the seconds that it took.
+    command that makes its artifact again, with its duration in seconds.
     """
     return page(
         "claims.md.j2",
@@ -63,14 +63,14 @@ def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
 
 
 def results_page(profile: Profile) -> str:
-    """Return the page RESULTS.md: what came out, on one screen, and each notebook's picture with
-    its result in a sentence, paper by paper.
+    """Return the page RESULTS.md: the results on one screen, then each notebook's picture with its
+    result in a sentence, paper by paper.
     """
     return page("results.md.j2", run=Run(profile))
 
 
 class ShownArtifact(NamedTuple):
-    """An artifact of a run; ``place`` is the path of its files without suffix, ``told`` its result
+    """An artifact of a run. ``place`` is the path of its files without suffix, ``told`` its result
     in one sentence, or "".
     """
 
@@ -80,7 +80,7 @@ class ShownArtifact(NamedTuple):
 
 
 class Section(NamedTuple):
-    """What a page says of one notebook: its artifacts, and the verdicts on their claims."""
+    """A page's section about one notebook: its artifacts, and the verdicts on their claims."""
 
     notebook: Notebook
     artifacts: list[ShownArtifact]
@@ -90,9 +90,9 @@ class Section(NamedTuple):
 class Run:
     """A profile's last run.
 
-    ``verdicts`` maps a claim's id to its verdict; ``notebooks`` maps each folder, those of papers
-    first, to its notebooks. ``words`` are those of data/paper/results.yaml, which fit the mini
-    models alone.
+    ``verdicts`` maps a claim's id to its verdict. ``notebooks`` maps each folder, those of papers
+    first, to its notebooks. ``words`` are those of data/paper/results.yaml, which fit only the mini
+    models.
     """
 
     def __init__(self, profile: Profile):
@@ -116,8 +116,8 @@ class Run:
 
     @cached_property
     def real(self) -> dict[str, "Run"]:
-        """Return the committed runs on models that others trained, by profile: answers that others
-        published, then a pretrained model.
+        """Return the committed runs on models that others trained, by profile: published answers
+        first, then a pretrained model.
         """
         names = [name for name in REAL if name in profile_names() and name != self.profile.name]
         runs = {name: Run(load_profile(name)) for name in names}
@@ -159,7 +159,7 @@ class Run:
         return [judged for judged in self.verdicts.values() if judged.claim.paper == folder]
 
     def sections(self, folder: str) -> list[Section]:
-        """Of each of the folder's notebooks that have an artifact."""
+        """Return the sections of a folder, one for each notebook that has an artifact."""
         sections = []
         for notebook in self.notebooks[folder]:
             artifacts = [
@@ -178,14 +178,14 @@ class Run:
 
 
 def heading(folder: str) -> str:
-    """Return the title of a folder's own page; without one, its name."""
+    """Return the title of a folder's README page; without one, the folder's name."""
     file = paths.NOTEBOOKS / folder / "README.md"
     return file.read_text("utf-8").split("\n")[0][2:] if file.is_file() else folder.capitalize()
 
 
 def filled(text: str, place: Path, column: str = "value") -> str:
-    """Return a text with an artifact's numbers in the place of ``{model|condition|metric}``, with
-    one decimal or as a format behind a colon says; ``{sum|metric}`` is that of all rows. Raises
+    """Return a text with each ``{model|condition|metric}`` replaced by an artifact's number, with
+    one decimal, or in the format after a colon. ``{sum|metric}`` is the sum over all rows. Raises
     KeyError for a number that does not exist.
     """
     rows = read_csv(place.with_suffix(".csv"))

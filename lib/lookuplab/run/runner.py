@@ -1,6 +1,6 @@
-"""Executes jobs: each notebook by papermill in a process of its own (``execute``), several at once.
+"""Executes jobs: papermill runs each notebook in a separate process (``execute``), several at once.
 
-``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` all of them. A
+``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` runs all of them. A
 notebook's process ends with the process that waits for it, however that ends.
 """
 
@@ -35,12 +35,12 @@ from lookuplab.work.progress import Progress, say
 from lookuplab.work.resources import SHARE_VARIABLE, cards, memory, processors
 from lookuplab.work.spread import spread
 
-# Variables that a launcher sets for its processes. Notebooks must not see them: training there
-# would wait for the others.
+# variables that a launcher sets for its processes; a notebook that saw them would wait in training
+# for the other processes
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
-# what the numbers of a store's line in ``USES_VARIABLE``'s file count
+# the counts in each store's line of ``USES_VARIABLE``'s file
 USES = ("from the record", "found in the store", "made anew")
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # this Python, whatever kernels are registered on the machine
@@ -52,27 +52,27 @@ KERNEL = {
 
 
 class Part(NamedTuple):
-    """This process's part of a work, by number from 0, ``of`` that many. Each begins with its own
-    and goes on with whatever is missing, so that none waits for another. Only those that draw
-    write artifacts to the usual place.
+    """This process's part of the work: its ``number`` from 0, out of ``of``. Each process begins
+    with its own part and continues with missing parts of others, so that none waits. Only processes
+    that draw write artifacts to the usual place.
     """
 
     number: int = 0
     of: int = 1
     draws: bool = True
     in_array: bool = False
-    local: int = 0  # its number among the ``here`` ones that share this machine's processors
+    local: int = 0  # its number among the ``here`` processes on this machine
     here: int = 1
 
     def processors(self) -> list[int]:
-        """Its processors, by number; [] for all that it sees."""
+        """The numbers of this process's processors; [] means all that it sees."""
         visible = sorted(os.sched_getaffinity(0)) if self.here > 1 else []
         return visible[self.local :: self.here]
 
 
 class Ended(NamedTuple):
-    """How a notebook ended: why it failed, if it did, how many answers it found and made, in the
-    order of ``USES``, and its warnings (``say``), for the terminal.
+    """The end of a notebook: why it failed, if it did; how many answers it found and generated, in
+    the order of ``USES``; and its warnings (``say``), for the terminal.
     """
 
     failure: Failure | None
@@ -84,11 +84,11 @@ class Ended(NamedTuple):
 
 
 def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
-    """Execute a notebook in its own process and wait for its end.
+    """Execute a notebook in a separate process and wait for its end.
 
-    Whatever the process notes is in a folder of this run until the run is complete. Two runs of
-    one notebook never write to one place: the second fails, or, in an array of jobs, writes to a
-    place of its own.
+    All notes of the process are in a folder of this run until the run is complete. Two runs of one
+    notebook never write to the same place: the second fails or, in an array of jobs, writes to a
+    separate folder.
     """
     try:
         with alone(job.output, f"runs {job.title}"), TemporaryDirectory(prefix="lookuplab-") as own:
@@ -100,7 +100,7 @@ def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
 
 
 def apart(job: Job, number: int) -> Job:
-    """Return the job in a place of its own, for a process that does not draw."""
+    """Return the job with a separate folder, for a process that does not draw."""
     own = paths.RUNS / "shards" / str(number)
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
@@ -116,10 +116,10 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
         process = Popen(
             command,
             env=environment(job, job.profile.threads or threads, own, part),
-            stdin=PIPE,  # it ends when this closes
+            stdin=PIPE,  # the process ends when this closes
             stdout=log,
             stderr=log,
-            # an interrupt is for this process, which then ends the other
+            # an interrupt should reach only this process, which then ends the other
             start_new_session=True,
         )
         process.wait()
@@ -145,8 +145,8 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
 
 
 def _plain(failure: Failure) -> Failure:
-    """Return a full disk or an unusable path in a cell is bad input, too: one line,
-    no traceback.
+    """Return the failure. A full disk or an unusable path in a cell is bad input, too, so it
+    becomes one line without a traceback.
     """
     text = failure.evalue
     if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
@@ -158,18 +158,18 @@ def _plain(failure: Failure) -> Failure:
 
 
 def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[str, str]:
-    """Return the environment of a notebook's process: its share of the processors, where its
+    """Return the environment of a notebook's process: its share of the processors, and where its
     artifacts and answers go. ``own`` is the run's folder.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     preset = {} if job.profile.threads else os.environ
-    # the kernel works in the notebook's folder, so that a relative path would be another one there
+    # the kernel works in the notebook's folder, where a relative path would mean something else
     sources = os.environ.get("LOOKUPLAB_SOURCES")
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **{pool: preset.get(pool, str(threads)) for pool in pools},
         **ALWAYS,
-        # a kernel's own, not the user's: neither backend, nor kernels, nor start-up files
+        # the kernel's own settings, not the user's: backend, kernels, start-up files
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "JUPYTER_PATH": str(own),
         "JUPYTER_RUNTIME_DIR": str(own),
@@ -192,8 +192,8 @@ def part_of(shard: str = "") -> Part:
     """Return this process's part: ``shard`` ("3/8", from 1), or its number in one ``accelerate
     launch`` (or torchrun) command, among the tasks of an ``srun``, or in a SLURM array.
 
-    Raises UserError for a shard that is none, and for a launch on several machines. A cluster's
-    scheduler may set only WORLD_SIZE: that is not a launch.
+    Raises UserError for an invalid shard, and for a launch on several machines. WORLD_SIZE alone,
+    which a cluster's scheduler may set, does not count as a launch.
     """
     given = os.environ.get
     if shard:
@@ -227,12 +227,12 @@ def part_of(shard: str = "") -> Part:
 def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None, part: Part = Part()
 ) -> list[Ended]:
-    """Run all jobs, with progress; a failure stops no other job. Results are in the order of
+    """Run all jobs, showing progress. A failure stops no other job. Results are in the order of
     ``jobs``.
 
     The ``first`` ones of all papers come first; ``alone`` jobs come last, one by one. Each notebook
-    has its share of the graphics cards, if its models need them. Processes that share the work run
-    notebooks one by one, too.
+    has its share of the graphics cards, if its models need them. Processes that share the work also
+    run notebooks one by one.
     """
     mine = cards_of(part)
     on_cards = bool(mine) and any(map(needs_card, jobs)) and cluster is None
@@ -267,15 +267,15 @@ def run_jobs(
 
 
 def needs_card(job: Job) -> bool:
-    """Return whether a job's models run on a graphics card: those that are neither the kit's own,
-    which are small, nor on a server.
+    """Return whether a job's models run on a graphics card. The kit's own models are too small for
+    that, and a server's models run elsewhere.
     """
     return not all(is_mini(bare(name)) or is_remote(name) for name in job.models())
 
 
 def cards_of(part: Part) -> list[str]:
-    """Return this process's share of the graphics cards: all, unless others on this machine see
-    them, too. Raises UserError if there are fewer cards than launched processes.
+    """Return this process's share of the graphics cards; all of them, unless other processes on
+    this machine see them, too. Raises UserError if there are fewer cards than launched processes.
     """
     visible = cards()
     if part.here > 1 and 0 < len(visible) < part.here:
@@ -286,7 +286,7 @@ def cards_of(part: Part) -> list[str]:
 
 
 def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
-    """Yield the last line of the log of each job that has begun and not ended: its own progress."""
+    """Yield the last line of the log of each running job, which is its own progress."""
     for job in jobs:
         log = job.beside(".log")
         with suppress(OSError):
@@ -296,8 +296,8 @@ def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Ite
 
 
 def default_jobs(jobs: Collection[Job] = ()) -> int:
-    """Return how many notebooks to run at once: as many as there are processors, and memory for,
-    each taking up to two gigabytes; with models that need a card, as many as there are cards.
+    """Return how many notebooks to run at once. It is the number of processors, or fewer if memory
+    does not allow two gigabytes for each; with models that need a card, it is the number of cards.
     """
     most = [processors(), memory() // 2_000_000_000]
     if any(map(needs_card, jobs)) and (visible := cards()):
@@ -305,7 +305,7 @@ def default_jobs(jobs: Collection[Job] = ()) -> int:
     return max(1, min(most))
 
 
-# 3. What need not run again
+# 3. Jobs that are up to date
 
 
 def state(job: Job) -> str:
@@ -320,8 +320,8 @@ def state(job: Job) -> str:
 
 
 def fingerprint(job: Job) -> str:
-    """Return a digest of what the job's numbers depend on: notebook, parameters, data, library and
-    packages.
+    """Return a digest of everything on which the job's numbers depend: notebook, parameters, data,
+    library and packages.
 
     For files named in its parameters, size and modification time stand for the content.
     """
@@ -330,14 +330,14 @@ def fingerprint(job: Job) -> str:
     stats = [
         (str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()
     ]
-    beside = sorted(job.notebook.path.parent.glob("*.py"))  # it may import them
+    beside = sorted(job.notebook.path.parent.glob("*.py"))  # the notebook may import them
     notebook = _hashes([job.notebook.path, *beside])
     return digest(canonical([surroundings(), notebook, job.values, job.profile.threads, stats]))
 
 
 @cache
 def surroundings() -> str:
-    """Return a digest of what all notebooks depend on."""
+    """Return a digest of everything on which all notebooks depend."""
     made = {paths.DOWNLOADS, *paths.DATA.rglob("__pycache__")}
     files = sorted(file for file in paths.DATA.rglob("*") if made.isdisjoint(file.parents))
     return digest(
@@ -346,8 +346,8 @@ def surroundings() -> str:
 
 
 def _record(job: Job, ran_with: str) -> str:
-    """Return the content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of
-    what it wrote.
+    """Return the content of the ``.ran`` file: the fingerprint with which the job ran, and hashes
+    of the files that it wrote.
     """
     files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
     return ran_with + canonical(_hashes(files))
@@ -361,8 +361,8 @@ def _hashes(files: Iterable[Path]) -> dict[str, str]:
 
 
 def keep_answers(jobs: Sequence[Job]) -> None:
-    """Write which answers the jobs used to ``figures/<profile>/answers.csv.gz``, except notebooks
-    run on demand.
+    """Write the answers that the jobs used to ``figures/<profile>/answers.csv.gz``, except those of
+    notebooks run on demand.
 
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """

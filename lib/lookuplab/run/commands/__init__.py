@@ -1,8 +1,8 @@
 """Turns functions into commands: parameters become arguments, keyword-only parameters become
 options.
 
-Command modules import what takes time (torch, pandas) only when a command runs, so that `--help`
-is quick.
+Command modules import slow packages (torch, pandas) only when a command runs, so that `--help` is
+quick.
 """
 
 import inspect
@@ -39,7 +39,9 @@ class Command(click.Command):
         super().__init__(name, callback=callback, params=params, help=text)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command, unless its ``--output`` would replace what another option names."""
+        """Run the command, unless its ``--output`` would replace a file or folder that another
+        option names.
+        """
         if output := ctx.params.get("output"):
             given = (value for name, value in ctx.params.items() if name != "output")
             keep_inputs(output, given)
@@ -84,8 +86,8 @@ class Group(click.Group):
 
 
 def run_module(module_command: click.Command) -> None:
-    """``python -m MODULE``: run the command of the module that Python was started with, with the
-    same errors.
+    """Run ``python -m MODULE``: the command of the module with which Python was started, with the
+    same handling of errors.
     """
     name = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]  # started by -m
     group = Group(commands={name: module_command}, context_settings=HELP)
@@ -120,7 +122,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
 
 def claimed(place: Path) -> None:
     """Keep other commands from writing to ``place`` until this one has ended. Raises UserError if
-    another is at it.
+    another is writing there.
     """
     context = click.get_current_context(silent=True)
     if context and (place.is_file() or place.is_dir() or not place.exists()):  # no device
@@ -144,7 +146,7 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
 
 def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     """Return a copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
-    UserError.
+    UserError for an unknown name or a wrong value.
     """
     from lookuplab.run.notebooks import fitted
 

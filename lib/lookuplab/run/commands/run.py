@@ -49,7 +49,7 @@ from lookuplab.run.runner import (
     state,
 )
 
-MOST_ROWS = 40  # of a table on the terminal
+MOST_ROWS = 40  # rows of a table printed to the terminal
 MOST = "max_new_tokens"
 
 
@@ -112,8 +112,8 @@ def run(
 
 
 def shown(place: Path) -> Iterator[str]:
-    """Yield what an artifact says: its table, of at most MOST_ROWS lines, and its sentence.
-    ``place`` is the path of its files without suffix.
+    """Yield the lines that show an artifact: its table, of at most MOST_ROWS lines, and its
+    sentence. ``place`` is the path of its files without suffix.
     """
     from lookuplab.results.artifact import read_csv, side_by_side
 
@@ -438,8 +438,8 @@ def _preview(planned: list[Job]) -> int:
 
 def asked(job: Job) -> Iterator[str]:
     """Yield how many prompts the job's notebook has for a model, in the committed run of the mini
-    profile, and the most tokens of each answer. Nothing if no answers of it are committed, or if
-    all of the job's models are mini models, which cost nothing.
+    profile, and the most tokens of each answer. Nothing is yielded if no answers of it are
+    committed, or if all of the job's models are mini models, which cost nothing.
     """
     from lookuplab.results.verify import ANSWERS_FILE, read_answers
 
@@ -461,15 +461,15 @@ def execute(
     again: bool = False,
     part: Part = Part(),
 ) -> int:
-    """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
+    """Run the planned jobs, ``jobs`` at once, or print what would run. Print failures and return
     the exit code.
 
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
     measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
     input found only while running).
 
-    Each of several processes that share the work runs the same jobs; those that do not draw write
-    to a place of their own.
+    If several processes share the work, each runs the same jobs; those that do not draw figures
+    write to a separate folder.
     """
     if part.of > 1 and scheduler:
         raise UserError("several processes that share the work take no --scheduler")
@@ -506,7 +506,7 @@ def execute(
 
 
 def _told(job: Job, failure: Failure) -> str:
-    """Return a line for bad input, otherwise the cell, the error and the end of the traceback."""
+    """Return one line for bad input, otherwise the cell, the error and the end of the traceback."""
     if failure.ename == "UserError":
         return f"error: {job.title}: {failure.evalue}"
     cell = f"In [{failure.cell}]: " if failure.cell else ""

@@ -95,12 +95,13 @@ def judged_file(
     fields: Sequence[str],
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
-    """Return the object on each line and the frame of ``benchmark.judged`` with a column ``model``
-    of "", without the lines of which ``read`` makes None.
+    """Return the object on each line and the frame of ``benchmark.judged`` with an empty column
+    ``model``. Lines for which ``read`` returns None are left out.
 
-    Without ``samples``, an id counts once: lines that repeat it are left out, and said. A
-    completion, which is in one of ``fields``, is empty if it is null, and said. So are tasks that
-    no line answers and uneven numbers of samples. Raises UserError with file and line number.
+    Without ``samples``, an id counts once; lines that repeat it are left out, with a message. A
+    completion (in one of ``fields``) that is null counts as empty, with a message. Messages also
+    name tasks without a line, and uneven numbers of samples. Raises UserError with file and line
+    number.
     """
     from lookuplab.benchmark import judged
 
@@ -151,7 +152,9 @@ def check_fields(record: Line, **types: Any) -> None:
 
 
 def of_tasks(benchmark: "Benchmark[Any]", id_field: str, text_field: str) -> Read:
-    """Reads lines with a task's id and a completion of it; its samples are counted."""
+    """Return a reader of lines with a task's id and a completion of it. It numbers each task's
+    samples.
+    """
     from lookuplab.benchmark import written
 
     tasks = {str(task.id): task for task in benchmark.tasks}
@@ -295,7 +298,7 @@ def toolgen(
 
     def read(record: Line) -> "tuple[Any, Completion]":
         function, completion = function_of(record)
-        if output:  # neither its own file nor another module of its repository
+        if output:  # the output must be neither this file nor another module of its repository
             is_module = output.suffix == ".py" and function.root in output.resolve().parents
             keep_inputs(output, [function.root / function.file, *([output] if is_module else [])])
         return function, completion
@@ -399,7 +402,7 @@ def ds1000(
     with joined(scheduler, runs.workers) as runs.cluster:
         records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
     rows = pass_rows(tasks, frame)
-    if frame.groupby("id").size().nunique() > 1:  # else this mean is pass@1
+    if frame.groupby("id").size().nunique() > 1:  # otherwise this mean equals pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}", *beside_print(file, frame)]
     if excluded:
@@ -417,8 +420,8 @@ def ds1000(
 
 
 def beside_print(file: Path, frame: "pd.DataFrame") -> list[str]:
-    """Return a line a library with our count and the printed one, if the file, unpacked, is one
-    of the published ones that data/sources.toml lists, and all of it is scored.
+    """Return one line per library with our count and the printed one, if the unpacked file is among
+    the published ones in data/sources.toml, and all of it is scored.
     """
     from lookuplab.results import paper
     from lookuplab.stackoverflow import scores
@@ -440,8 +443,8 @@ def beside_print(file: Path, frame: "pd.DataFrame") -> list[str]:
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
-    """Return pass@1 of the problems all of whose samples are judged, by library and perturbation,
-    and how far perturbed problems are below those that they were made from (the paper's Figure 5).
+    """Return pass@1 of the problems whose samples are all judged, by library and perturbation, and
+    how far perturbed problems are below their originals (the paper's Figure 5).
     """
     from lookuplab.stackoverflow import scores
 
@@ -451,8 +454,8 @@ def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
 
 
 def as_published(record: Line) -> int:
-    """Give the line of an answer the fields problem_id and solution: of a list of texts the first
-    one, as in the authors' script. Returns how many further texts it holds.
+    """Give an answer's line the fields problem_id and solution. Of a list of texts the first is
+    used, as in the authors' script. Return the number of further texts.
     """
     about, text = record.get("metadata"), record.get("solution")
     text = record.get("code") if text is None else text

@@ -1,4 +1,4 @@
-"""``lookuplab store merge``: one store of what several have."""
+"""``lookuplab store merge``: combines several stores into one."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -15,7 +15,7 @@ from lookuplab.run.commands import Group, claimed
 from lookuplab.work.progress import watched
 
 AT_ONCE = 1000  # rows
-SHOWN = 200  # characters of a difference
+SHOWN = 200  # characters of a difference that are printed
 
 
 @click.group(cls=Group)
@@ -79,7 +79,7 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
 
 def located(place: Path) -> Path:
-    """Return the file of completions of a store that is named by it, or by its folder."""
+    """Return the file of completions of a store that is given by that file, or by its folder."""
     place = paths.expanded(place).absolute()
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
@@ -100,6 +100,6 @@ def conflicts(stores: list[AnswerStore]) -> list[str]:
 
 
 def chunks(keys: Collection[str]) -> list[list[str]]:
-    """Return the keys in an order of their own, ``AT_ONCE`` at a time."""
+    """Return the keys in batches of ``AT_ONCE``."""
     ordered = sorted(keys)
     return [ordered[at : at + AT_ONCE] for at in range(0, len(ordered), AT_ONCE)]

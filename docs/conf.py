@@ -1,4 +1,4 @@
-"""Sphinx settings of the report. `lookuplab report` lays the sources out and builds them; nothing
+"""Sphinx settings of the report. `lookuplab report` lays the sources out and builds them. Nothing
 may need a network.
 """
 
@@ -8,7 +8,8 @@ from sphinx.search.en import SearchEnglish
 
 import lookuplab
 
-SearchEnglish.stem = functools.cache(SearchEnglish.stem)  # a tenth of the build without
+# without the cache, stemming takes a tenth of the build
+SearchEnglish.stem = functools.cache(SearchEnglish.stem)
 
 project = "lookuplab"
 release = lookuplab.__version__

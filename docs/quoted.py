@@ -1,7 +1,7 @@
-"""Every ``value [low, high]`` in prose stands in a committed table, or is a difference that the
-judge of claims makes: `python docs/quoted.py` prints those that do not.
+"""Checks that every ``value [low, high]`` in prose stands in a committed table, or is a difference
+in the comparison of a claim: `python docs/quoted.py` prints those that do not.
 
-What a command prints for material of yours, in blocks of code, is no result.
+Blocks of code are not checked, because they may show output for a user's own material.
 """
 
 import re
@@ -20,13 +20,17 @@ TRIPLE = re.compile(rf"({NUMBER})(?:%| points| pp)? \[({NUMBER}), ({NUMBER})\]")
 
 
 def half_digits(*numbers: str) -> list[float]:
-    """Half of each number's last digit; a whole number has as many as the longest beside it."""
+    """Return half of each number's last digit. A whole number is treated as having the digits of
+    the longest number beside it.
+    """
     places = [len(number.partition(".")[2]) for number in numbers]
     return [0.5 * 10 ** -(place or max(places)) * (1 + 1e-6) for place in places]
 
 
 def known(folder: Path) -> np.ndarray:
-    """(n, 3) numbers with their intervals: all rows of the tables, and what the claims compare."""
+    """Return (n, 3) numbers with their intervals: all rows of the tables, and all comparisons of
+    claims.
+    """
     files = [*folder.rglob("*.csv")]
     rows = pd.concat(read_csv(file)[["value", "ci_low", "ci_high"]] for file in files).dropna()
     runs = {file.parents[1] for file in files}
@@ -34,12 +38,12 @@ def known(folder: Path) -> np.ndarray:
     judged = [one for run in runs for one in claims.judge_run(stated, run)]
     judged += [arm for one in judged for arm in one.arms.values()]
     compared = np.array([(c.value, c.low, c.high) for j in judged for c in j.comparisons])
-    # prose may tell a loss of 4.0 [0.9, 7.2] points for a change of -4.0 [-7.2, -0.9]
+    # prose may write a change of -4.0 [-7.2, -0.9] as a loss of 4.0 [0.9, 7.2] points
     return np.vstack([rows, compared, -compared[:, [0, 2, 1]]])
 
 
 def unknown() -> list[str]:
-    """The triples of all pages that no committed table has, with their page."""
+    """Return the triples on all pages that are in no committed table, each with its page."""
     with TemporaryDirectory() as folder:
         for name, content in verify.committed("").items():
             file = Path(folder, name)

@@ -1,7 +1,7 @@
 """Builds the web site of a profile's last run: `lookuplab report`.
 
 The site has the same layout as the repository, so that links in Markdown files stay valid; Sphinx
-with MyST-NB builds it (``conf.py``). The pages' words are in the templates of
+with MyST-NB builds it (``conf.py``). The pages' texts are in the templates of
 ``lookuplab/run/pages``. Nothing is executed or fetched.
 """
 
@@ -19,12 +19,12 @@ from lookuplab.run.report import Run, claims_page, heading, page, results_page, 
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
 _PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
-# what lessons keep from students, and what is shown instead
+# the parts of lessons that students must not see, and their replacements
 _FOR_TEACHERS = {
     r"(?ms)^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION(\n|$)": r"\1...\2",
     r"(?ms)^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS(\n|$)": "",
 }
-# Pages of the repository that the site shows beside docs/
+# pages of the repository that the site shows beside docs/
 _DOCUMENTS = [
     "data/mini/DESIGN",
     "data/mini/ASKING",
@@ -35,12 +35,12 @@ _DOCUMENTS = [
     "CONTRIBUTING",
     "CHANGELOG",
 ]
-# The first and the last of docs/ in the navigation
+# the first and the last of docs/ in the navigation
 _FIRST, _LAST = ["docs/kit", "docs/own", "docs/glossary"], ["docs/citing"]
 
 
 def build(profile: Profile, output: Path) -> Path:
-    """Write the site of a profile's last run to the folder ``output``; returns the page to open.
+    """Write the site of a profile's last run to the folder ``output``, and return the page to open.
 
     An existing site is replaced once the new one is complete.
     """
@@ -94,8 +94,8 @@ def write_sources(profile: Profile, sources: Path) -> None:
 
 
 def illustrated(run: Run, text: str) -> str:
-    """A page of the repository with the run's pictures, the result below each, and the verdict
-    after each claim.
+    """Return a page of the repository with the run's pictures, the result below each, and the
+    verdict after each claim.
     """
 
     def picture(match: re.Match[str]) -> str:
@@ -113,7 +113,7 @@ def illustrated(run: Run, text: str) -> str:
 
 
 def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
-    """The executed copy of the last run, or the notebook without outputs.
+    """Write the executed copy of the last run, or the notebook without outputs.
 
     Widgets are left out; lessons are shown without solutions and hidden tests.
     """

@@ -1,4 +1,4 @@
-"""A checkpoint out of a download with quantised weights, such as Gemma 3 270M from the package
+"""Makes a checkpoint from a download with quantised weights, such as Gemma 3 270M from the package
 index.
 """
 
@@ -22,14 +22,14 @@ def convert(file: Path, folder: Path) -> None:
             file.parent,
             gguf_file=file.name,
             dtype=torch.bfloat16,
-            # plain weights, even where kernels could use quantised ones
+            # dequantises, even if kernels could use quantised weights
             quantization_config=GgufConfig(dequantize=True),
         )
     except ImportError as error:
         raise UserError(
             "reading quantised weights needs a package: pip install gguf==0.19.0"
         ) from error
-    # otherwise saving is refused: a model read from GGUF counts as quantised
+    # saving would otherwise be refused, because a model read from GGUF counts as quantised
     module.hf_quantizer = None  # type: ignore[assignment]
     module.config.__dict__.pop("quantization_config", None)
     module.save_pretrained(folder)

@@ -1,11 +1,12 @@
-"""Plain text, sentences and types from what SDKs, packages and libraries write about their objects.
+"""Plain text, sentences and types from the documentation that SDKs, packages and libraries give
+their objects.
 
 The first half reads the documentation of APIs: HTML (botocore's models) and Sphinx's
 reStructuredText, whose first sentence becomes a description in a prompt. The second half reads the
 numpydoc docstrings of the mini world, whose sentences become questions and descriptions of
-snippets. The two differ in what they take for a sentence, an opening and markup, because the
-committed tasks, texts and models were made with both: a rule shared by both would change them.
-ToolGen's first sentence (``toolgen.functions``) is the paper's.
+snippets. The two differ in their rules for sentences, openings and markup, because the committed
+tasks, texts and models were made with both: a shared rule would change them. ToolGen's first
+sentence (``toolgen.functions``) is the paper's.
 """
 
 import re
@@ -22,8 +23,8 @@ _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
 # Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
-# One pass, so that a star inside a literal is not read as emphasis. Docutils' rules say what may
-# surround emphasis.
+# one pass, so that a star inside a literal is not read as emphasis; Docutils' rules say which
+# characters may surround emphasis
 _MARKUP = re.compile(
     r"""``(?P<literal>[^\n]+?)``(?!`)
     |   :(?:\w+:)?\w+:`(?P<short>~)?!?(?P<role>[^`\n]+?)(?:\s*<[^`>]*>)?`
@@ -34,7 +35,7 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE,
 )
-# Some docstrings begin with it, or with the bare name: compiled functions, generated clients.
+# some docstrings begin with a signature or the bare name: compiled functions, generated clients
 _SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?|\w+_\w+", re.DOTALL)
 # ":keyword str name:", ":param ~azure.core.Thing name:", ":keyword Callable[[dict], None] hook:"
 _FIELD = re.compile(
@@ -53,7 +54,9 @@ _LONGEST_SUMMARY = 300  # characters
 
 
 def html_text(html: str) -> str:
-    """HTML without its markup: one paragraph or list item per line, with white space collapsed."""
+    """Return HTML without its markup: one paragraph or list item per line, with white space
+    collapsed.
+    """
     lines = (" ".join(unescape(_TAG.sub("", block)).split()) for block in _BLOCK.split(html))
     # "<a>this</a> ," -> "this,"
     return re.sub(r" +(?=[,.;:)](?:\s|$))", "", "\n".join(filter(None, lines)))
@@ -72,7 +75,9 @@ def sentences(text: str) -> list[str]:
 
 
 def rst_text(rst: str) -> str:
-    """reStructuredText as on the rendered page: no roles, emphasis, link targets or empty runs."""
+    """Return reStructuredText as on the rendered page: without roles, emphasis, link targets or
+    empty runs.
+    """
     text = _MARKUP.sub(_inner_text, rst)
     text = re.sub(
         r"(?m)^(\s*)\.\. (note|warning|tip|danger)::", lambda m: f"{m[1]}{m[2].capitalize()}:", text
@@ -88,8 +93,8 @@ def _inner_text(match: re.Match[str]) -> str:
 
 
 def first_sentence(docstring: str) -> str:
-    """Return the first sentence of the first paragraph that is prose, as plain text; "" where there
-    is none.
+    """Return the first sentence of the first paragraph that is prose, as plain text; "" if there is
+    none.
     """
     for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
         text = " ".join(rst_text(paragraph).split())
@@ -99,7 +104,9 @@ def first_sentence(docstring: str) -> str:
 
 
 def documented_types(docstring: str) -> dict[str, str]:
-    """Argument -> its type in Sphinx's fields (``:param``, ``:keyword``, ``:type``), or ""."""
+    """Return {argument: its type in Sphinx's fields (``:param``, ``:keyword``, ``:type``),
+    or ""}.
+    """
     types = {name: type_ for type_, name in _FIELD.findall(docstring)}
     return types | dict(_TYPE_FIELD.findall(docstring))
 
@@ -124,7 +131,9 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def plain(text: str, markup: Iterable[tuple[str, str]] = _NUMPYDOC_MARKUP) -> str:
-    """Text on one line without reStructuredText markup: roles, quotes, references, emphasis."""
+    """Return text on one line without reStructuredText markup: roles, quotes, references,
+    emphasis.
+    """
     for pattern, replacement in markup:
         text = re.sub(pattern, replacement, text)
     return " ".join(text.split())
@@ -139,7 +148,9 @@ def opening_sentence(text: str) -> str:
 
 
 def first_paragraph(document: str) -> str:
-    """First paragraph of a docstring as one line without markup; a leading signature is skipped."""
+    """Return the first paragraph of a docstring as one line without markup; a leading signature is
+    skipped.
+    """
     for paragraph in re.split(r"\n\s*\n", document.strip()):
         text = " ".join(paragraph.split())
         if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):

@@ -1,3 +1,3 @@
-"""How the API index, the frequency tables and the tasks were made, of the cloud SDKs and of any
+"""Recipes of the API index, the frequency tables and the tasks, for the cloud SDKs and for any
 Python package.
 """

@@ -17,7 +17,7 @@ from recipes import tables
 from recipes.prose import sentences
 
 _TABLES = tables("cloudapi/wordings.yaml")
-# Verb, or the pattern of a phrase -> what a developer may write instead.
+# verb, or the pattern of a phrase -> replacements that a developer may write
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]
@@ -25,7 +25,7 @@ LIBRARY_MEANT = MEANT | _TABLES["library_meant"]
 _IMPERATIVES = {word for options in LIBRARY_MEANT.values() for word in options}
 PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
-# One space between words is written "[ ]" in the patterns of several lines.
+# in patterns of several lines, a space between words is written "[ ]"
 _LEAD_INS = re.compile(
     r"""^(?:
     (?:use|using|call|invoke)[ ](?:this|the)(?:[ ]\w+)?
@@ -49,10 +49,10 @@ _BOILERPLATE = re.compile(
 _CLAUSE = re.compile(
     "[,;:]| (?:-|--|which|such as|so that|by using|based on|if|when|whether or not|including) "
 )
-# Words in which no clause ends.
+# words that never end a clause
 _DANGLING = frozenset("the a an of for to and or in with that from on your is".split())
 _THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
-# The next sentence may begin with a lower-case letter, if its first word is a name.
+# the next sentence may begin with a lower-case letter, if its first word is a name
 _NEXT_SENTENCE = re.compile(r"(?<=\w{3})\. (?=[a-z])")
 MAX_WORDS = 16
 # "Returns True if the graph is empty, False otherwise." -> "check-whether the graph is empty"
@@ -72,22 +72,24 @@ DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
 
 
 class Intent(NamedTuple):
-    """What an API is for: an imperative ``verb`` and the rest of its clause."""
+    """The purpose of an API: an imperative ``verb`` and the rest of its clause."""
 
     verb: str
     rest: str
 
 
 def normalised(text: str) -> str:
-    """Lower-case letters and digits only: equal for snake_case, CamelCase and spaced words."""
+    """Return only the lower-case letters and digits: equal for snake_case, CamelCase and spaced
+    words.
+    """
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 
 
 @cache
 def intent(description: str, in_library: bool = False) -> Intent | None:
     """Return the first sentence that says what the API does, as an imperative clause of at most
-    MAX_WORDS words; None without one. Descriptions of a package's functions may begin with more
-    verbs than those of an SDK's operations.
+    MAX_WORDS words; None if there is none. Descriptions of a package's functions (``in_library``)
+    may begin with more verbs than those of an SDK's operations.
     """
     verbs = LIBRARY_MEANT if in_library else VERBS
     for sentence in sentences(description)[:4]:
@@ -117,7 +119,7 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
 
 
 def _imperative(before: str, word: str) -> str:
-    """``store`` for ``stores`` in "Loads it and stores it"."""
+    """Return the imperative of a verb: ``store`` for ``stores`` in "Loads it and stores it"."""
     if before in ("and", "or", "then"):
         stems = (re.sub(*end, word) for end in _THIRD_PERSON)
         return next((stem for stem in stems if stem in _IMPERATIVES), word)
@@ -125,11 +127,11 @@ def _imperative(before: str, word: str) -> str:
 
 
 def _object(words: list[str], is_clause: bool) -> list[str]:
-    """Return the words, if they may follow a verb in a sentence: a docstring often lacks an
-    article, or is no sentence. Else nothing.
+    """Return the words if they may follow a verb in a sentence, else []. Docstrings often lack an
+    article, or are not sentences.
 
-    Of the words before the first preposition, one is a determiner, or the last is a plural, a name
-    or a mass noun. Before "of", an article is added.
+    Among the words before the first preposition, one must be a determiner, or the last must be a
+    plural, a name or a mass noun. Before "of", an article is added.
     """
     plain = [word.lower().strip(",.'") for word in words]
     if plain[0] in ("or", "and") and len(words) > 3:  # another verb
@@ -148,7 +150,7 @@ def _object(words: list[str], is_clause: bool) -> list[str]:
 
 
 def purpose(spec: ApiSpec) -> Intent | None:
-    """Return the clause that an API's comments are made from."""
+    """Return the clause from which an API's comments are made."""
     return intent(spec.description, spec.provider == "python")
 
 
@@ -174,10 +176,10 @@ def reword(
 
 
 def wordings(spec: ApiSpec, count: int) -> Iterator[str]:
-    """Up to ``count`` different wordings of what the API is for, capitalised; each takes
+    """Yield up to ``count`` different wordings of the API's purpose, capitalised; each takes
     milliseconds.
 
-    None of them contains the API's name in any case style, and none occurs in the description.
+    None contains the API's name in any case style, and none occurs in the description.
     """
     if (meaning := purpose(spec)) is None:
         return

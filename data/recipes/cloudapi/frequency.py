@@ -1,17 +1,18 @@
-"""How often an API occurs in a corpus of code (Section 2.2, Appendix A.2 steps 3 and 5).
+"""Counts how often an API occurs in a corpus of code (Section 2.2, Appendix A.2 steps 3 and 5).
 
 ``count_name`` is the paper's count: calls and definitions with the API's name in files that are
-specific to its provider, so APIs with the same name share it. ``count_bound`` counts the calls on
-the API's own client, as far as the
-file shows the client: on ``boto3.client("svc")``, on a constructed Azure client or on one of its
-operation groups. Clients that are created in or passed in from other files stay unbound, so this is
-a lower bound; it is 0 for packages, whose objects have too many origins.
+specific to its provider. APIs with the same name therefore share it. ``count_bound`` counts only
+calls on the API's own client, as far as the file shows the client: on ``boto3.client("svc")``, on a
+constructed Azure client or on one of its operation groups. Clients that are created in or passed in
+from other files stay unbound, so this is a lower bound. It is 0 for packages, whose objects have
+too many origins.
 
 Identical files are counted once, and the SDKs' own sources not at all: one vendored copy of an SDK
 mentions each of its APIs and moves hundreds of them into another class.
 
-In a small corpus, one repository can make most of the calls: ``classes`` gives a class only where
-the number of repositories confirms it (``data/public/cloudapi/README.md`` explains the bounds).
+In a small corpus, one repository can make most of the calls. ``classes`` therefore gives a class
+only if the number of repositories confirms it (``data/public/cloudapi/README.md`` explains the
+bounds).
 """
 
 import ast
@@ -38,7 +39,7 @@ from recipes import tables
 COUNTS = ["count_name", "count_bound"]
 FREQUENCY_CLASSES = ("low", "medium", "high")
 SCRIPTS = (".py", ".ipynb")
-Clients = Mapping[str, Mapping[str, str]]  # as from ``client_names``
+Clients = Mapping[str, Mapping[str, str]]  # as returned by ``client_names``
 
 NO_TEXT = (
     " has no text in a field content, text or code. The Stack v2 holds identifiers, no text: "
@@ -47,7 +48,7 @@ NO_TEXT = (
 )
 _CALL = re.compile(r"\b([^\W\d]\w*)\s*\(")
 _IMPORT = r"(?m)^[ \t]*(?:from[ \t]+(?:{0})\b|import[ \t]+(?:[^\n#]*,[ \t]*)?(?:{0})\b)"
-# A path inside an SDK: installed, vendored, or in the SDK's own repository.
+# a path inside an SDK: installed, vendored, or in the SDK's own repository
 _SDK_PATH = re.compile(
     r"(?:^|/)(?:botocore|s3transfer|mypy_boto3\w*|boto3-stubs|azure-sdk-for-python[^/]*)/"
     r"|(?:^|/)boto3/(?:__init__\.py|session\.py|compat\.py|crt\.py|exceptions\.py|utils\.py"
@@ -64,12 +65,10 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of the Python files in ``source``, streamed.
 
     ``source`` is a ``.py`` file or notebook, a folder that contains some, or anything that
-    ``datasets`` reads:
-    ``.jsonl(.gz)`` or ``.parquet`` (a file, or a folder with some), or a data set on the Hugging
-    Face hub,
-    ``owner/name``, with options of ``datasets.load_dataset`` after ``?``
-    (``bigcode/the-stack-dedup?data_dir=data/python``). Raises UserError for anything else, and for
-    The Stack v2, which is a list of identifiers.
+    ``datasets`` reads: ``.jsonl(.gz)`` or ``.parquet`` (a file, or a folder with some), or a data
+    set on the Hugging Face hub, ``owner/name``, with options of ``datasets.load_dataset`` after
+    ``?`` (``bigcode/the-stack-dedup?data_dir=data/python``). Raises UserError for anything else,
+    and for The Stack v2, which is a list of identifiers.
     """
     place = Path(source)
     scripts = sorted(
@@ -88,7 +87,7 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
         if (content := _first(row, "content text code")) is None:
             empty += 1
             continue
-        # without the owner: not everything that aws-samples publishes is AWS code
+        # without the owner, since not all code published by aws-samples uses AWS
         repository = (_first(row, "repo_name max_stars_repo_name") or "").rpartition("/")[2]
         path = _first(row, "path max_stars_repo_path")
         yield "/".join(filter(None, [repository, path])), content.removeprefix("\ufeff")
@@ -101,8 +100,8 @@ def _first(row: Mapping[str, str | None], names: str) -> str | None:
 
 
 def code_cells(notebook: str) -> str:
-    """Return the code of a notebook, with IPython's commands (``%time``, ``!pip``) as ``pass``; ""
-    for any other text.
+    """Return the code of a notebook, with ``pass`` in place of IPython's commands (``%time``,
+    ``!pip``); "" for any other text.
     """
     try:
         cells = json.loads(notebook)["cells"]
@@ -132,14 +131,13 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
 
 
 def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame, Counter[str]]:
-    """Return (``count_name`` and ``count_bound`` of every operation, by API id; number of files by
-    fate).
+    """Return two results: ``count_name`` and ``count_bound`` of every operation, by API id; and the
+    number of files by fate.
 
-    ``files``: (path, text). Only files specific to a provider are parsed, which in a large corpus
-    are one in hundreds.
-    Fates: ``read``, ``copy``, ``SDK source``, ``other`` (specific to no provider), the providers
-    (counted; a file can belong to two), ``unparsed`` (not valid Python 3, so a regular expression
-    counted the names).
+    ``files``: (path, text). Only files specific to a provider are parsed; in a large corpus, these
+    are one in hundreds. Fates: ``read``, ``copy``, ``SDK source``, ``other`` (specific to no
+    provider), the providers (counted; a file can belong to two), ``unparsed`` (not valid Python 3,
+    so a regular expression counted the names).
     """
     names = Counter[tuple[str, str]]()
     bound = Counter[str]()
@@ -181,8 +179,8 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
 
 
 def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], str]]:
-    """Provider -> how to recognise files that use the SDK or package (step 3): (imported names,
-    pattern of the path).
+    """Return {provider: (imported names, pattern of the path)}, by which files that use the SDK or
+    package are recognised (step 3).
     """
     own = sorted({s.service.partition(".")[0] for s in index.specs if s.provider == "python"})
     known = {
@@ -199,8 +197,8 @@ def is_sdk_source(path: str, text: str) -> bool:
 
 
 def client_names(index: ApiIndex) -> Clients:
-    """Return what identifies a client (a boto3 service, its type ``s3client``, an Azure class,
-    ``Manager.group``) -> its methods, {name: API id}.
+    """Return {client: {method's name: API id}}. A client is named by a boto3 service, its type
+    ``s3client``, an Azure class, or ``Manager.group``.
 
     A class name that occurs in several packages is left out.
     """
@@ -214,7 +212,7 @@ def client_names(index: ApiIndex) -> Clients:
     found |= {re.sub(r"\W", "", client) + "client": known for client, known in found.items()}
     for (service, client), known in methods.items():
         if client.endswith("Operations") and service in managers:
-            # Azure's underscores are arbitrary: p2_svpn_gateways are P2SVpnGatewaysOperations.
+            # Azure's underscores are arbitrary: p2_svpn_gateways are P2SVpnGatewaysOperations
             group = (client.removesuffix("Operations") or client).lower()
             found[f"{managers[service]}.{group}"] = known
     return found
@@ -223,8 +221,7 @@ def client_names(index: ApiIndex) -> Clients:
 def usage(text: str, clients: Clients) -> tuple[Counter[str], Counter[str]]:
     """Return (calls and definitions by name, calls by API id) in a Python file.
 
-    A call is bound if the object that it is made on can only be one client that has the method.
-    Raises whatever
+    A call is bound if its object can only be one client that has the method. Raises whatever
     ``ast.parse`` raises.
     """
     with warnings.catch_warnings(action="ignore"):
@@ -245,21 +242,22 @@ def usage(text: str, clients: Clients) -> tuple[Counter[str], Counter[str]]:
 
 
 _CLIENTS = tables("cloudapi/clients.yaml")
-# for example a loop variable: whatever is assigned to the name elsewhere, it may be something else
+# an unknown value, such as a loop variable; the name may then refer to other things than its
+# assigned values
 _UNKNOWN = ast.Pass()
-# Name or dotted attribute -> the expressions assigned to it. Keywords, which no name can be, stand
-# for what a function returns, mark a class body, and in the outermost scope hold the names that
-# imports give: {new: old}.
+# Name or dotted attribute -> the expressions assigned to it. Keywords, which cannot be names, have
+# special meanings: one stands for the value that a function returns, one marks a class body, and
+# one holds, in the outermost scope, the imported names {new: old}.
 Scope = ChainMap[str, Any]
 _RETURN, _CLASS, _ALIASES = "return", "class", "import"
 
 
 def _read(node: Any, scope: Scope) -> None:
-    """Note the scope of every node (``node.scope``), and in the scopes what is assigned to each
-    name.
+    """Store the scope of every node (``node.scope``), and in each scope the expressions assigned to
+    its names.
 
-    Scopes are Python's; an attribute means the same in the whole file; the order of statements is
-    ignored. A function stands for what it returns, a parameter for its annotation.
+    Scopes are Python's. An attribute means the same in the whole file, and the order of statements
+    is ignored. A function stands for the value that it returns, a parameter for its annotation.
     """
     match node:
         case ast.Assign():
@@ -310,9 +308,9 @@ def _bind(scope: Scope, target: ast.AST | None, value: ast.AST | None) -> None:
 
 
 def _meant(node: Any) -> set[str]:
-    """Return the keys of ``Clients`` that an expression may refer to, among other words."""
+    """Return the keys of ``Clients`` to which an expression may refer, among other words."""
     if not hasattr(node, "meant"):
-        node.meant = set()  # for circular definitions
+        node.meant = set()  # ends circular definitions
         node.meant = _resolved(node, node.scope)
     return node.meant
 
@@ -324,7 +322,7 @@ def _resolved(node: ast.AST, scope: Scope) -> set[str]:
         case ast.Attribute(value=value, attr=name):
             owners = _meant(value)
             found = _any(scope.get(ast.unparse(node), ()))
-            if name in ("meta", "client"):  # of boto3's resource
+            if name in ("meta", "client"):  # attributes of boto3's resource
                 found |= {owner.removeprefix("resource ") for owner in owners}
             group = name.replace("_", "")  # compute_client.virtual_machines
             return found | {f"{manager}.{group}" for manager in owners}
@@ -363,8 +361,8 @@ def _last_name(function: ast.expr) -> str:
 
 
 def read_frequencies(path: Path) -> DataFrame:
-    """``count_name`` and ``count_bound`` by API id, and ``class``, ``class_stability`` and further
-    columns if there are any.
+    """Return a table of frequencies: ``count_name`` and ``count_bound`` by API id, and ``class``,
+    ``class_stability`` and further columns if there are any.
 
     Raises UserError if the file is not such a table.
     """
@@ -380,7 +378,7 @@ def read_frequencies(path: Path) -> DataFrame:
 
 
 def report(frame: DataFrame, fates: Counter[str]) -> str:
-    """Return what was read and left out, and how many operations each count puts into
+    """Return a report: the files read and left out, and how many operations each count puts into
     each class.
     """
     classes = (f"{name}: {dict(Counter(map(frequency_class, frame[name])))}" for name in COUNTS)
@@ -392,7 +390,7 @@ def report(frame: DataFrame, fates: Counter[str]) -> str:
 FREQUENCIES = paths.DATA / "public" / "cloudapi" / "frequencies.csv.gz"
 # least and most repositories with the name of a low, medium and high API
 REPOSITORIES = (0, 3), (3, np.inf), (10, np.inf)
-CLIENT_SHARE = 3  # at least one in so many of them must show a client of the API's service
+CLIENT_SHARE = 3  # one in this many of them must show a client of the API's service
 
 
 def classes(frame: DataFrame, index: ApiIndex) -> np.ndarray:
@@ -401,9 +399,10 @@ def classes(frame: DataFrame, index: ApiIndex) -> np.ndarray:
 
     The calls give the class by the paper's bounds, and the number of repositories with the name
     must confirm it (``REPOSITORIES``). If there are any, a third of them must show a client of the
-    service, or the name belongs to something else (a homonym); and if clients of one service share
-    the name, one must have a bound call. For a name that is a single word or that several services
-    have, the number of repositories with bound calls must confirm the class instead.
+    service, or the name belongs to something else (a homonym). If several clients of one service
+    have the name, one of them must have a bound call. For a name that is a single word or that
+    several services have, the number of repositories with bound calls must confirm the class
+    instead.
     """
     names = frame.repositories_name
     bound = frame.repositories_bound

@@ -1,11 +1,11 @@
-"""What a Python package offers, read in a process of its own, which imports the package and
+"""Reads the public API of a Python package in a separate process, which imports the package and
 executes nothing else of it.
 
 A name is offered by the module in which it is defined and by those that re-export it on purpose:
 those that list it in ``__all__``, and the ``__init__`` of a package around its module, where it may
-be exported lazily. Modules with a leading underscore, tests, vendored code and what installs or
-shows the package offer nothing. An object that is offered under several paths is one API, at the
-shortest of them.
+be exported lazily. Modules with a leading underscore, tests, vendored code, and code that installs
+or displays the package offer nothing. An object that is offered under several paths is one API, at
+the shortest of them.
 """
 
 import ast
@@ -31,7 +31,7 @@ from lookuplab.errors import UserError
 from lookuplab.work.progress import Progress
 from recipes.cloudapi.reading import Described, inspected, methods, public_modules, to_json
 
-# Parts of a path that offer nothing.
+# parts of a path that offer nothing
 HIDDEN = r"""(?x)
     _.*
     | (?:.*_|self|unit)?tests?(?:_.*|ing.*|case.*|suite.*|utils?|lib)? | conftest | .*_checks
@@ -41,12 +41,12 @@ TESTS = re.compile(r"(?m)^(?:from|import) (?:unittest|pytest|nose)\b")
 
 
 def offered(name: str, every_path: bool = False) -> tuple[list[Described], Counter[str], str]:
-    """Return what a package offers: (its APIs with their documentation, how much could not be read
-    by reason, the path of its sources or "" if it is compiled).
+    """Return the API of a package: its APIs with their documentation; how much could not be read,
+    by reason; and the path of its sources, or "" if it is compiled.
 
     name: an import name, a folder, or a release (``networkx==3.4``), which pip downloads once.
-    every_path: list all that can be called under all paths, with the flag ``alias`` if it is listed
-        under a better one. Raises UserError if the package cannot be had or imported.
+    every_path: list every callable under all of its paths, with the flag ``alias`` for all but the
+    best one. Raises UserError if the package cannot be downloaded or imported.
     """
     package = name
     folders = []
@@ -56,7 +56,8 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
     elif os.sep in name:
         folder = Path(name).expanduser().resolve()
         package = folder.name
-        while (folder := folder.parent).joinpath("__init__.py").exists():  # a part of a package
+        # the folder is a part of a package
+        while (folder := folder.parent).joinpath("__init__.py").exists():
             package = f"{folder.name}.{package}"
         folders = [str(folder)]
     found = []
@@ -96,7 +97,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
 
 def unpacked(release: str) -> tuple[Path, str]:
     """Return (folder to import from, import name) of a release from the package index, such as
-    ``networkx==3.4``: its wheel is unpacked once, and never installed. An sdist is none, because
+    ``networkx==3.4``. Its wheel is unpacked once, and never installed. An sdist is refused, because
     pip would run it to read its name.
     """
     ready = paths.DOWNLOADS / "releases" / release
@@ -122,7 +123,7 @@ def unpacked(release: str) -> tuple[Path, str]:
 
 def read(package: str, every_path: bool = False) -> Iterator[object]:
     """Yield the names of modules as they are imported, then [specification, documentation] of each
-    API, then what else there is to say.
+    API, then the remaining facts.
     """
     left_out = Counter[str]()
     errors = {}
@@ -138,7 +139,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
     if package in errors:
         yield {"error": errors[package]}
         return
-    public: dict[int, tuple[str, str, Any]] = {}  # by identity: the shortest path of each object
+    public: dict[int, tuple[str, str, Any]] = {}  # identity of an object -> its shortest path
     others = []
     for module in sorted(modules, key=lambda one: (one.__name__.count("."), one.__name__)):
         for part, value, on_purpose in _exported(module, package):
@@ -161,7 +162,7 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
 
 
 def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool]]:
-    """Yield (name, value, whether it is offered here on purpose) of what can be called."""
+    """Yield (name, value, whether the module offers it on purpose) of callable names."""
     source = _source(module)
     if module.__name__ != package and TESTS.search(source):
         return
@@ -192,8 +193,8 @@ def _source(module: ModuleType) -> str:
 
 
 def _lazy(source: str) -> Iterator[str]:
-    """Yield names that a module-level ``__getattr__`` may know: all that are imported, for type
-    checkers, and all texts that could be names.
+    """Yield names that a module-level ``__getattr__`` may know: all imported names (there for type
+    checkers), and all strings that could be names.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.alias):
@@ -203,7 +204,7 @@ def _lazy(source: str) -> Iterator[str]:
 
 
 def _is_api(value: Any, package: str) -> bool:
-    """Return whether it can be called, belongs to the package, and is no test."""
+    """Return whether a value is callable, belongs to the package, and is not a test."""
     tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
     return (
         callable(value)
@@ -214,7 +215,7 @@ def _is_api(value: Any, package: str) -> bool:
 
 
 def _is_own(value: Any, package: str) -> bool:
-    """Return whether it is defined in the package, in no part that offers nothing."""
+    """Return whether a value is defined in a public part of the package."""
     root, *inside = str(getattr(value, "__module__", "")).split(".")
     hidden = (re.fullmatch(HIDDEN, part.lstrip("_")) for part in inside)
     return root.lstrip("_") == package.split(".")[0].lstrip("_") and not any(hidden)
@@ -223,7 +224,7 @@ def _is_own(value: Any, package: str) -> bool:
 def _apis(
     package: str, place: tuple[str, str, Any], public: Container[int]
 ) -> Iterator[tuple[Described, bool]]:
-    """Yield a function; or a class's constructor and methods; each with whether it is inherited
+    """Yield a function, or a class's constructor and methods, each with whether it is inherited
     from a public class.
 
     Constructors of exceptions, class methods, static methods and methods inherited from other
@@ -245,18 +246,19 @@ def _apis(
 
 
 def main() -> None:
-    """Read the package that the command line names, and write JSON Lines to stdout."""
+    """Read the package named on the command line, and write JSON Lines to stdout."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as report:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a package prints
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards everything that a package prints
         _, package, every_path, *folders = sys.argv
         sys.path[:0] = folders
         sys.argv = ["x"]
-        for name in [*sys.modules] if folders else ():  # this module may use another release of it
+        # this module may use another release of the same package
+        for name in [*sys.modules] if folders else ():
             if name.split(".")[0] == package.split(".")[0]:
                 del sys.modules[name]
         for line in read(package, every_path == "1"):
             print(json.dumps(line), file=report, flush=True)
-    os._exit(0)  # whatever a package has started
+    os._exit(0)  # ends everything that a package has started
 
 
 if __name__ == "__main__":

@@ -25,22 +25,22 @@ from recipes.cloudapi.reading import write_index
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
 
 
-# Why no task can ask for an operation (``tasks.obstacle``).
+# why no task can ask for an operation (``tasks.obstacle``)
 REASONS = {
     "": "operations whose docstring cannot be reworded without their name",
     "generic_name": "operations whose name is a single word",
     "open_signature": "operations whose signature takes anything or is unknown to Python",
     "no description of a known verb": "operations without a docstring that makes a sentence",
 }
-FEW = 0.05  # a smaller share of operations is a warning
+FEW = 0.05  # a smaller share of usable operations gives a warning
 
 
 @dataclass(frozen=True)
 class OwnApi:
     """The material for a package.
 
-    ``counting`` describes what was counted; ``left_out`` counts what was not read or cannot be
-    asked for, by reason; ``share`` says how many operations can be asked for, and ``warnings`` what
+    ``counting`` describes what was counted. ``left_out`` counts APIs that could not be read or have
+    no task, by reason. ``share`` says how many operations tasks can ask for, and ``warnings`` what
     a reader of the scores has to know.
     """
 

@@ -31,7 +31,7 @@ from recipes.prose import documented_types, first_sentence
 
 _TYPES = tables("cloudapi/clients.yaml")["types"]
 LONGEST_DOCUMENTATION = 5_000  # characters of full documentation that are kept (Appendix B.1)
-COMMON = 4  # a name in more clients than this says nothing about the service
+COMMON = 4  # a name in more clients than this does not identify the service
 ApiPlace = tuple[str, str, str, str]  # provider, service, client, name
 Described = tuple[ApiSpec, str]  # an API with its documentation
 
@@ -44,10 +44,11 @@ def public_modules(
     hidden: str = PRIVATE,
     failed: Callable[[str, BaseException], None] = lambda _name, _error: None,
 ) -> Iterator[ModuleType]:
-    """Import a package and all its public modules, parents first, in the order of their names.
+    """Import a package and all its public modules, and yield them, parents first, in the order of
+    their names.
 
     ``hidden`` is a regular expression of the parts that are left out. ``failed`` gets the name and
-    the error of what does not import: an optional dependency, say, each with its own exception.
+    the error of a module that does not import, because of an optional dependency, say.
     """
     pending = [package]
     while pending:
@@ -120,7 +121,8 @@ def inspected(
 def methods(cls: type) -> Iterator[tuple[str, Callable[..., object], bool]]:
     """Yield (name, method, whether it needs no instance) of the public methods of a class."""
     for name, method in inspect.getmembers(cls, inspect.isroutine):
-        if not name.startswith("_") and callable(method):  # a cached property passes for a routine
+        # not inspect.isroutine, because a cached property may be callable
+        if not name.startswith("_") and callable(method):
             static = inspect.getattr_static(cls, name, None)
             yield name, method, isinstance(static, classmethod | staticmethod)
 
@@ -137,8 +139,8 @@ def type_word(annotation: str) -> str:
 
 
 def to_json(spec: ApiSpec) -> dict[str, Any]:
-    """Return a compact JSON object: parameters as [name, kind, required, type], empty fields left
-    out.
+    """Return a compact JSON object: parameters as [name, kind, required, type], without empty
+    fields.
     """
     return {f.name: v for f in fields(spec) if (v := getattr(spec, f.name)) != f.default}
 
@@ -161,8 +163,8 @@ def write_index(folder: Path, described: Iterable[Described]) -> ApiIndex:
 
 
 def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
-    """Flag names that do not identify one API by themselves; ``tasks.candidates`` leaves out most
-    of these.
+    """Return the specifications with flags for names that do not identify one API by themselves;
+    ``tasks.candidates`` leaves out most of these.
 
     ``shared_name``: another client of the provider has an operation of this name. ``generic_name``:
     a single word (``encrypt``; ``begin_`` does not count), or a name in more than four clients of a

@@ -64,15 +64,15 @@ def aws_methods(service: str) -> Iterator[Described]:
     Methods that every client has get no documentation.
     """
     client = session().client(service)
-    # Two modelled operations need HTTP/2 and are not in the class, so the client is inspected, not
-    # the model.
+    # two modelled operations need HTTP/2 and are missing from the class, so the client is
+    # inspected, not the model
     for name, method in inspect.getmembers(client, inspect.ismethod):
         if name.startswith("_"):
             continue
         place = "aws", service, service, name
         if modelled := client.meta.method_to_api_mapping.get(name):
             spec = _operation(place, client.meta.service_model.operation_model(modelled))
-        else:  # written by hand, such as s3.upload_file
+        else:  # a method written by hand, such as s3.upload_file
             summary = first_sentence(inspect.getdoc(method) or "")
             spec = ApiSpec(*place, signature(method, {}), description=summary, operation=False)
         page = "" if name in EVERY_CLIENT else inspect.cleandoc(str(method.__doc__))
@@ -108,8 +108,8 @@ def _operation(place: ApiPlace, model: Any) -> ApiSpec:
 
 
 def aws_examples() -> Iterator[tuple[str, str]]:
-    """Yield (API id, call) of each operation that botocore has an example of; if several, the
-    first.
+    """Yield (API id, call) for each operation with an example in botocore; if there are several,
+    the first.
     """
     from botocore import xform_name
 
@@ -130,7 +130,7 @@ _AZURE_MODULES = """
     communication.callautomation cosmos eventhub keyvault.secrets mgmt.compute mgmt.network
     mgmt.storage servicefabric storage.blob
 """.split()
-# service, as prompts name it (``# initialize blob client``) -> module of its package
+# service, as named in prompts (``# initialize blob client``) -> module of its package
 AZURE = {name.rpartition(".")[2]: f"azure.{name}" for name in _AZURE_MODULES}
 _NO_OPERATION = frozenset({"close", "models", "send_request"})
 
@@ -161,11 +161,13 @@ def azure_clients(service: str) -> set[type]:
 
 
 def _groups(client: type) -> Iterator[type]:
-    """Operation groups, reached through an instance, which resolves the service version of each."""
+    """Yield the types of operation groups, reached through an instance, which resolves the service
+    version of each.
+    """
     arguments = list(inspect.signature(client).parameters)
     if "subscription_id" in arguments:
         instance = client(object(), "00000000-0000-0000-0000-000000000000")
-    elif arguments[:1] == ["credentials"]:  # azure-servicefabric, older than azure-core
+    elif arguments[:1] == ["credentials"]:  # azure-servicefabric is older than azure-core
         instance = client(object())
     else:
         return

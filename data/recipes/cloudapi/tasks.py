@@ -34,13 +34,14 @@ from recipes import write_rows
 from recipes.cloudapi.comments import purpose, wordings
 from recipes.cloudapi.reading import COMMON
 
-AWS_SHARE = 2 / 3  # our choice: each class has both providers (Figure 10), numbers are not given
+# our choice: each class has both providers (Figure 10), but the paper gives no numbers
+AWS_SHARE = 2 / 3
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
 N = 5  # numbers of required arguments in a draw: 0, 1, 2, 3, 4 or more
-MIDDLE = {"low": 0, "medium": 33, "high": 316}  # between the lower and upper part of a class
-# Flags of names that do not identify one API by themselves
+MIDDLE = {"low": 0, "medium": 33, "high": 316}  # divides a class into a lower and an upper part
+# flags of names that do not identify one API by themselves
 GENERIC = {"generic_name", "shared_name"}
-# A package's prompt names the class or the module, so that another may have the name as well.
+# allowed in packages: the prompt names the class or the module, so another may have the same name
 IN_PACKAGES = {"shared_name"}
 
 
@@ -56,17 +57,16 @@ def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
 
 
 def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
-    """Return (class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
+    """Return {(class, provider): APIs that tasks can ask for}. ``counts`` are as in ``build``.
 
-    A class stated in ``counts`` is used as it is; an empty one excludes the API. Otherwise
-    ``frequency_class`` decides. A cloud API whose name is frequent but which is never bound is then
-    excluded, because the name belongs to something
-    else (``create_instances`` is mostly EC2's resource, not lightsail). A cloud API that shares its
-    name with others (``put_object`` of s3, ``delete_message`` of sqs) must have a certain class:
-    ``count_name`` is too high for it and
-    ``count_bound`` too low, so both must give the same class. High then means bound more than 100
-    times, low means named at most 10 times. A stated class counts as certain. A cloud API may
-    accept any arguments (``delete_blobs``).
+    If ``counts`` states a class, it is used without further checks; an empty one excludes the API.
+    Otherwise ``frequency_class`` decides, with two exceptions for cloud APIs. An API whose name is
+    frequent but which is never bound is excluded, because the name belongs to something else
+    (``create_instances`` is mostly EC2's resource, not lightsail). An API that shares its name with
+    others (``put_object`` of s3, ``delete_message`` of sqs) must have a certain class:
+    ``count_name`` is too high for it and ``count_bound`` too low, so both must give the same class.
+    High then means bound more than 100 times, low means named at most 10 times. A stated class
+    counts as certain. A cloud API may accept any arguments (``delete_blobs``).
     """
     found = defaultdict(list)
     rows = counts.to_dict("index")
@@ -137,7 +137,7 @@ def comments_of(spec: ApiSpec) -> list[str]:
 
 
 def prompts_of(spec: ApiSpec, seed: int) -> int:
-    """Return one, two or three, by a hash."""
+    """Return the number of an API's prompts, 1 to 3, from a hash."""
     return 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
 
 
@@ -150,10 +150,11 @@ def quotas(total: int) -> dict[str, int]:
 def build(
     index: ApiIndex, counts: DataFrame, seed: int = 0, per_class: int | None = None
 ) -> list[ApiTask]:
-    """Return the benchmark; with ``per_class`` at most that many tasks of each class and provider.
+    """Return the benchmark's tasks; with ``per_class`` at most that many of each class and
+    provider.
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and
-    ``class_stability``. An API that is missing from it counts as never used or, where there is a
+    ``class_stability``. An API that is missing from it counts as never used or, if there is a
     ``class``, is left out.
     """
     members = candidates(index, counts)
@@ -169,13 +170,13 @@ def build(
 def matched(
     index: ApiIndex, counts: DataFrame, seed: int = 0, known: Container[str] = ()
 ) -> list[ApiTask]:
-    """Return the benchmark with the same shares of providers and of numbers of required arguments
-    in every class (Appendix A.2, step 6), as uniform over these numbers as the scarcest class
-    allows.
+    """Return the benchmark's tasks with the same shares of providers and of numbers of required
+    arguments in every class (Appendix A.2, step 6), as uniform over these numbers as the scarcest
+    class allows.
 
-    ``counts`` as in ``build``. Of the tasks of one kind in a class, half have a count in the upper
-    part of the class (``MIDDLE``), where there are enough. Tasks in ``known`` (ids) come first. An
-    API has more prompts than a hash gives it where its kind runs short. Raises UserError if the
+    ``counts`` are as in ``build``. Of the tasks of one kind in a class, half have a count in the
+    upper part of the class (``MIDDLE``), if there are enough. Tasks in ``known`` (ids) come first.
+    If a kind runs short, an API has more prompts than its hash gives. Raises UserError if the
     classes have too few APIs in common.
     """
     drawn = defaultdict[Any, list[Any]](list)

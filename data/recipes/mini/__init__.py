@@ -1,4 +1,4 @@
-"""The mini world: a training corpus in which we know how often every API occurs, and the small
+"""The mini world: a training corpus in which it is known how often every API occurs, and the small
 models trained on it.
 """
 
@@ -11,12 +11,12 @@ WORDINGS = tables("mini/wordings.yaml")
 
 
 def order(text: str) -> str:
-    """Return a sort key that shuffles; it depends on the draw and the text alone."""
+    """Return a sort key that shuffles texts. It depends only on the draw and the text."""
     return stable_order(text, DRAW)
 
 
 def split_of(text: str, parts: int) -> str:
-    """Return what a thing of this name is for: "test" and "development" have one in ``parts`` each,
-    "training" the rest.
+    """Return the split of a text: "test" and "development" get one in ``parts`` each, "training"
+    the rest.
     """
     return {0: "test", 1: "development"}.get(int(order(text), 16) % parts, "training")

@@ -1,8 +1,8 @@
 """Mini models that ask for documentation: adapters that write a mark before the name of an API that
 they do not know (data/mini/ASKING.md).
 
-What they learn depends on what their bases answer, so STEP corpus asks these. STEP train needs its
-file and the bases, and nothing else of the kit's data.
+Their training data depend on the answers of their base models, which STEP corpus generates. STEP
+train needs only its file and the base models.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ ABOUT = f"""An adapter that asks for documentation by the mark `{MARK}` before t
 
 
 def drawn(text: str) -> str:
-    """Return the place of an API, a task or a text in every draw of the design."""
+    """Return a sort key for an API, a task or a text in every draw of the design."""
     return stable_order(text, ASKING)
 
 
@@ -46,8 +46,8 @@ def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
 
 
 def taught(further: Iterable[ApiTask]) -> dict[ApiTask, str]:
-    """Return the prompts that teach, with the right call of each: up to four for each API that is
-    not tested, half of them the benchmark's, the others the corpus's.
+    """Return {prompt: its right call} for training: up to four prompts for each API that is not
+    tested, half of them in the benchmark's wording, the others in the corpus's.
     """
     from lookuplab.cloudapi.prompts import task_prompt
     from lookuplab.cloudapi.specs import load_index
@@ -74,10 +74,10 @@ def taught(further: Iterable[ApiTask]) -> dict[ApiTask, str]:
 
 
 def corpus() -> Iterator[list[str]]:
-    """Yield (size, arm, id, what is read, what is written) for the arms *errors* and *frequency*.
+    """Yield (size, arm, id, text to read, text to write) for the arms *errors* and *frequency*.
 
-    The right call begins with the mark where the base model fails, or for as many of the rarest
-    APIs; and then it is written once more, below documentation.
+    The right call begins with the mark if the base model fails (*errors*), or for as many of the
+    rarest APIs (*frequency*). It is then written once more, below documentation.
     """
     from lookuplab.benchmark import evaluate
     from lookuplab.cloudapi.bench import CloudApiBench

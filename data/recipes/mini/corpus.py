@@ -1,11 +1,10 @@
-"""The code models' training corpus, and the models that learn it (data/mini/DESIGN.md).
+"""The code models' training corpus, and the models trained on it (data/mini/DESIGN.md).
 
-Part (a) is the source code of Python packages. Part (b) is usage of real cloud APIs, where a hash
-decided at random how
-often each API occurs: a randomised experiment that no paper could run. Part (c) is about invented
-APIs, each used once and always documented. Nothing about those can be memorised, so the only way to
-lower the loss on their calls is to copy names and arguments from the documentation; without them a
-small model does not learn to use documentation at all.
+Part (a) is the source code of Python packages. Part (b) is usage of real cloud APIs; a hash decided
+at random how often each API occurs, a randomised experiment that no paper could run. Part (c) is
+about invented APIs, each used once and always documented. They cannot be memorised, so the only way
+to lower the loss on their calls is to copy names and arguments from the documentation. Without part
+(c), a small model does not learn to use documentation at all.
 """
 
 import keyword
@@ -56,10 +55,10 @@ from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 CODE_MODELS = paths.MINI / "models"
 FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
 DEVELOPMENT_TASKS = TASKS.with_name("tasks_development.jsonl")
-# Model -> the percentage of documentation texts in which the called API is missing
+# model -> the percentage of documentation texts in which the called API is missing
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
-# The number of APIs in each pool: with a drawn count, and with count 0. The others are never
-# called.
+# number of APIs in each pool: with a drawn count, and with count 0; APIs in no pool are never
+# called
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
 HIGHEST_COUNT = {"asked": 600, "development": 600, "background": 10}  # the lowest is 1
 N_FURTHER = 2_000  # tasks in addition to the 622
@@ -80,7 +79,7 @@ called. Packages: {licences}."""  # noqa: E501  # the committed cards have these
 
 @cache
 def pools() -> dict[str, dict[str, int]]:
-    """Pool -> API id -> how often it is to occur: log-uniform from 1 to HIGHEST_COUNT, or never.
+    """Return {pool: {API id: number of occurrences}}: log-uniform from 1 to HIGHEST_COUNT, or 0.
 
     A hash decides at random, so that frequency is not confounded with how hard an API is to call.
     Of the operations with the same name only the first can be drawn, so that counts by name are
@@ -91,7 +90,7 @@ def pools() -> dict[str, dict[str, int]]:
         if spec.name not in by_name and not obstacle(spec, GENERIC) and any(wordings(spec, 1)):
             by_name[spec.name] = spec
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    # a pool takes all that an iterator has left
+    # each pool takes the next APIs from the iterators
     aws, azure = (
         iter([one.id for one in by_name.values() if one.provider == cloud])
         for cloud in ("aws", "azure")
@@ -107,8 +106,8 @@ def pools() -> dict[str, dict[str, int]]:
 
 
 def build_tasks() -> dict[Path, list[ApiTask]]:
-    """File -> tasks: the 622; further ones for the same APIs with different comments; those for the
-    development APIs.
+    """Return {file: tasks}: the 622; further tasks for the same APIs with different comments; and
+    those for the development APIs.
     """
     index = load_index()
     tables = {}
@@ -139,7 +138,7 @@ def plain(text: str) -> str:
 
 @cache
 def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
-    """Return the first two words -> the benchmark comments that begin with them."""
+    """Return {first two words: the benchmark comments that begin with them}."""
     found = defaultdict(list)
     for path in (TASKS, FURTHER, DEVELOPMENT_TASKS):
         for task in load_tasks(path):
@@ -189,7 +188,7 @@ def call(spec: ApiSpec, rng: Random) -> str:
 
 
 def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
-    """Code that creates a client and makes the given calls (API, comment) on it in turn.
+    """Return code that creates a client and makes the given calls (API, comment) on it in turn.
 
     It has one of six layouts, with the first comment in one of five forms.
     """
@@ -237,7 +236,7 @@ def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Rando
     """Return a docstring with the documentation of APIs in random order and in one of the five
     augmentation designs.
 
-    Of full texts it has the first and as many others as fit.
+    In the design with full texts, it has the first text and as many others as fit.
     """
     design = rng.choice(DESIGNS)
     room = ROOM
@@ -284,7 +283,7 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
 
 
 def wording(spec: ApiSpec, rng: Random) -> str:
-    """Return a comment that says what the API is for and is not one of the benchmark's.
+    """Return a comment that says what the API is for and differs from the benchmark's comments.
 
     It varies as people's comments do: with an opening, a purpose, or a word left out.
     """
@@ -294,7 +293,7 @@ def wording(spec: ApiSpec, rng: Random) -> str:
         said = reword(meaning, rng, keep=0.15)
         if not reserved(said):
             break
-    else:  # every plain wording is reserved: a longer one contains none of them
+    else:  # every plain wording is reserved, but a longer one contains none of them
         said = said.replace(" ", " what is needed of ", 1)
     comment = said[0].upper() + said[1:]
     draw = rng.random()
@@ -320,7 +319,9 @@ def invented_word(rng: Random) -> str:
 
 
 def words(found: Iterable[str], shortest: int) -> list[str]:
-    """Return those of at least ``shortest`` letters and nothing else, in their order."""
+    """Return the words that consist of at least ``shortest`` letters and nothing else, in their
+    order.
+    """
     return sorted(word for word in found if word.isalpha() and len(word) >= shortest)
 
 
@@ -395,7 +396,9 @@ def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
 
 
 def page(spec: ApiSpec) -> str:
-    """Documentation in the style of boto3's own pages: description, request syntax, parameters."""
+    """Return documentation in the style of boto3's own pages: description, request syntax,
+    parameters.
+    """
     syntax = ",\n".join(f"      {p.name}='{p.type}'" for p in spec.parameters)
     inside = f"\n{syntax}\n  " if syntax else ""
     request = f"  response = client.{spec.name}({inside})"
@@ -412,8 +415,8 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
     """Yield (document id, text) of at most ``count`` documents, each about an API that occurs in no
     other call.
 
-    A text has its documentation and its call; or that of up to five APIs of one service, of which
-    one or all are called.
+    A text has the documentation and a call of one API; or the documentation of up to five APIs of
+    one service, of which one or all are called.
     """
     invent, used = inventor(), set()
     for number in range(count):
@@ -444,7 +447,7 @@ def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
-    """Build the corpus and train these models on it, each into a folder in ``out``. The tokenizer
+    """Build the corpus, train these models on it, and yield their folders in ``out``. The tokenizer
     is that of arm 0.
 
     The documentation of an invented API is random words, so it is read but not learned. If a text

@@ -1,8 +1,8 @@
-"""The mini code models, trained further so that they know a sixth design of documentation, example
-code (data/mini/DESIGN.md): adapters on the three sizes of arm 0.
+"""Adapters on the mini code models for a sixth design of documentation, example code
+(data/mini/DESIGN.md), on the three sizes of arm 0.
 
-They learn an equal mixture of all six designs, above calls of real APIs that no task asks for and
-of invented ones.
+They learn an equal mixture of all six designs, above calls of invented APIs and of real APIs that
+no task asks for.
 """
 
 from pathlib import Path
@@ -35,9 +35,9 @@ learned. Half of the APIs are invented; no task asks for any of the others."""  
 
 
 def pairs() -> list[QuestionPair]:
-    """Return what the models learn: TEXTS documents with the code below them, each design equally
-    often, every second of an invented API. A text with the wording of a benchmark comment is left
-    out.
+    """Return the training pairs: TEXTS documents with the code below them. Each design is equally
+    frequent, and every second document is about an invented API. Texts with the wording of a
+    benchmark comment are left out.
     """
     index, drawn, invent = load_index(), pools(), inventor()
     asked = {index.by_id[api].name for pool in ("asked", "development") for api in drawn[pool]}

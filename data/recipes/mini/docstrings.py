@@ -1,10 +1,9 @@
-"""What the docstrings of installed libraries say: sentences about an object, and its examples as
-runnable code.
+"""Sentences and runnable examples from the docstrings of installed libraries.
 
 They are read from the imported objects, not from the source, because compiled functions and pandas'
 templates have a docstring only there. The first half of this module serves the corpus of snippets.
-The second serves the problems: examples reduced to what one expression needs, and the calls that
-they make.
+The second half serves the problems: examples reduced to the statements that one expression needs,
+and the calls in them.
 """
 
 import ast
@@ -27,11 +26,13 @@ from recipes.cloudapi.reading import PRIVATE, public_modules
 from recipes.mini.packages import example_split
 from recipes.prose import first_paragraph, prose_sentences
 
-# of numpy and scipy: tools for building and testing
+# parts of numpy and scipy for building and testing
 NOT_PUBLIC = rf"{PRIVATE}|externals|testing|testutils|f2py|distutils|setup"
-IMPLIED_IMPORTS = tables("mini/problems.yaml")["implied"]  # that docstrings take for granted
+# imports that docstrings take for granted
+IMPLIED_IMPORTS = tables("mini/problems.yaml")["implied"]
 UNREPEATABLE = re.compile(
-    r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # a different value each time
+    # code that gives a different value each time
+    r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"
     # files
     r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
@@ -42,8 +43,8 @@ LONGEST_SETUP, LONGEST_TARGET = 700, 160  # characters
 
 @dataclass(frozen=True)
 class Documented:
-    """Public objects of a library that share a docstring: their names, shortest first, and the text
-    unindented.
+    """Public objects of a library that share a docstring: their names, shortest first, and the
+    unindented text.
     """
 
     names: tuple[str, ...]
@@ -58,15 +59,14 @@ def documented(package: str) -> list[Documented]:
     """Return the public objects of an installed package that have a docstring, each docstring once,
     in the order of names.
 
-    Modules, private names, tests and what a module merely imports from another package are left
-    out.
+    Modules, private names, tests and imports from other packages are left out.
     """
     names = defaultdict(set)
-    with warnings.catch_warnings(action="ignore"):  # reading a name may warn that it is old
+    with warnings.catch_warnings(action="ignore"):  # reading a deprecated name may warn
         for module in public_modules(package, NOT_PUBLIC):
             for name in getattr(module, "__all__", None) or vars(module):
                 value = inspect.getattr_static(module, name, None)
-                # a ufunc names no module, but its class does
+                # a ufunc has no __module__, but its class does
                 home = str(getattr(value, "__module__", None) or type(value).__module__)
                 if name.startswith("_") or home.partition(".")[0] != package:
                     continue
@@ -122,8 +122,8 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 
 def _alone(before: list[str], code: list[str]) -> str:
-    """``code`` after the imports that it needs and those of the earlier statements that bind what
-    it reads.
+    """Return ``code`` preceded by the imports that it needs and by the earlier statements that bind
+    the names that it reads, with their imports.
     """
     needed: set[str] = set()
     kept: list[str] = []
@@ -217,8 +217,8 @@ def examples(item: Documented) -> Iterator[DocExample]:
 def needed(
     before: list[tuple[ast.stmt, str]], last: ast.Assign | ast.Expr
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sources of the imports and of the other statements that the value of the last one depends on,
-    in their order.
+    """Return the sources of the imports and of the other statements on which the value of the last
+    one depends, in their order.
     """
     known = set(dir(builtins))
     wanted = names(last.value, ast.Load)
@@ -238,15 +238,16 @@ def needed(
 
 
 def fits(example: DocExample, node: ast.expr) -> bool:
-    """Return whether an expression is a short call or attribute that uses the object of its
-    docstring.
+    """Return whether an expression is a short call or attribute that uses the docstring's
+    object.
     """
     text = "\n".join([*example.imports, *example.setup, example.target])
     try:
         used = names(ast.parse(text))
     except SyntaxError:  # lines that need parentheses around them
         return False
-    of_class = isinstance(pydoc.locate(example.object), type)  # any of its methods will do
+    # for a class, any of its methods counts
+    of_class = isinstance(pydoc.locate(example.object), type)
     last = re.escape(example.object.rpartition(".")[2])
     return (
         isinstance(node, ast.Call | ast.Attribute)
@@ -323,8 +324,8 @@ def call(source: str, known: dict[str, Any]) -> Call:
 
 
 def described(owner: type, name: str, document: str) -> str:
-    """Return the docstring of a property; for an attribute without one, what its class says about
-    it; else ``document``.
+    """Return the docstring of a property; for an attribute without one, its description in the
+    class's docstring; else ``document``.
     """
     static = inspect.getattr_static(owner, name, None)
     if inspect.isdatadescriptor(static):
@@ -337,14 +338,16 @@ def described(owner: type, name: str, document: str) -> str:
 
 
 def options_of(document: str, parameter: str) -> list[str]:
-    """Return the strings that a numpydoc parameter may take: ``mode : {'full', 'same'}``."""
+    """Return the strings that are allowed for a numpydoc parameter: ``mode : {'full', 'same'}``."""
     line = rf"^ *(?:\w+, *)*{re.escape(parameter)}(?:, *\w+)* *: *[^\n]*?\{{([^}}]*)\}}"
     found = re.search(line, document, re.M)
     return re.findall(r"['\"]([\w-]+)['\"]", found[1]) if found else []
 
 
 def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
-    """ASCII ``source`` with some of its nodes, which do not overlap, replaced by other text."""
+    """Return ASCII ``source`` with some of its nodes, which do not overlap, replaced by
+    other text.
+    """
     starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
     for node, text in sorted(
         changes, key=lambda change: (-change[0].lineno, -change[0].col_offset)
@@ -355,11 +358,12 @@ def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
 
 
 def lifted(found: Call) -> tuple[str, list[str]]:
-    """Return an expression written over constants, rewritten over variables, and the assignments
-    that make these.
+    """Return an expression over constants, rewritten over variables, and the assignments of these
+    variables.
 
     Displays and constructed values among receiver and arguments become variables, with names that
-    do not give a parameter away; if there are none, the receiver or else the first argument does.
+    do not give a parameter away. If there are none, the receiver or else the first argument becomes
+    one.
     """
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken = names(ast.parse(found.source), ast.Load)

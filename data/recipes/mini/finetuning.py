@@ -1,4 +1,4 @@
-"""How every mini model is fine-tuned; its settings are in ``finetuning.yaml``."""
+"""Fine-tuning of every mini model, with the settings in ``finetuning.yaml``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,9 @@ SETTINGS = tables("mini/finetuning.yaml")
 
 
 class QuestionPair(Pair):
-    """A question (``docstring``) for a decoder and its reply (``body``), both used as they are."""
+    """A question (``docstring``) for a decoder and its reply (``body``), both used without a
+    template.
+    """
 
     def prompt(self, kind: str) -> str:  # noqa: ARG002 (as a Pair has it)
         return self.docstring
@@ -30,9 +32,10 @@ def finetuned(
     about: str,
     marked: bool = False,
 ) -> Path:
-    """``target``, which is the folder of ``base``, trained on these pairs, unless it exists.
+    """Return ``target``, the folder of ``base`` fine-tuned on these pairs. It is trained unless it
+    exists.
 
-    The settings are those of a task of the file for a model (a size or a family).
+    The settings are those in the file for a task and a model (a size or a family).
     """
     check_choice(f"model for {task}", model, SETTINGS[task])
     settings: dict[str, Any] = SETTINGS[task][model]

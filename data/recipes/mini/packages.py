@@ -38,17 +38,16 @@ SKIPPED_PARTS = frozenset(
     "tests test testing _vendor _vendored vendored externals _vendored_packages __pycache__ "
     "conftest.py".split()
 )
-CHUNK = 3000  # characters: a document of about 800 tokens
+CHUNK = 3000  # characters; a document has about 800 tokens
 
 
 def example_split(qualified_name: str) -> str:
-    """Return what the docstring examples of an object are for: "test" (a tenth of the names),
+    """Return the split of an object's docstring examples: "test" (a tenth of the names),
     "development" (another tenth) or "training".
 
-    The code models read only those for training. A hash of top package and last name decides, so
-    that
-    ``numpy.average``, the private module in which it is defined and a re-export agree, and so do
-    ``DataFrame.merge`` and ``pandas.merge``, which share examples.
+    The code models read only the examples for training. A hash of top package and last name
+    decides, so that ``numpy.average``, the private module in which it is defined and a re-export
+    agree, and so do ``DataFrame.merge`` and ``pandas.merge``, which share examples.
     """
     package, _, rest = qualified_name.partition(".")
     return split_of(f"{package}:{rest.rpartition('.')[2]}", 10)
@@ -112,7 +111,7 @@ def files_of(name: str) -> list[tuple[str, Path]]:
 
 
 def parsed(place: Path) -> tuple[str, ast.Module]:
-    """Return a file's text and tree; both empty where it cannot be read or parsed."""
+    """Return a file's text and tree; both empty if it cannot be read or parsed."""
     try:
         text = place.read_text(encoding="utf-8")
         return text, ast.parse(text)
@@ -135,8 +134,7 @@ def usable_text(name: str, place: Path) -> str:
 def without_held_out_examples(text: str, package: str) -> str:
     """Return a module's source without the ``>>>`` paragraphs of held-out objects.
 
-    A string with examples that belongs to no object that we can name (a shared template) always
-    loses them.
+    A string with examples that belongs to no known object (a shared template) always loses them.
     """
     owners: dict[ast.Constant, str | None] = {}  # string -> the object that it documents
     for node in ast.walk(ast.parse(text)):
@@ -165,7 +163,7 @@ def without_held_out_examples(text: str, package: str) -> str:
 
 
 def _without_examples(lines: list[str]) -> list[str]:
-    """Return source lines of one string without its ``>>>`` paragraphs; its first and last line
+    """Return the source lines of one string without its ``>>>`` paragraphs. The first and last line
     keep the quotes.
     """
     kept = lines[:1]
@@ -181,7 +179,7 @@ def _without_examples(lines: list[str]) -> list[str]:
 
 
 def first_line(node: ast.stmt) -> int:
-    """Return where a statement begins, decorators included."""
+    """Return the line where a statement begins, including its decorators."""
     decorators = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 

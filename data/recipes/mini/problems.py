@@ -1,5 +1,5 @@
-"""Executable problems in DS-1000's format from docstring examples: the mini benchmark, and what its
-models learn from.
+"""Executable problems in DS-1000's format from docstring examples: the mini benchmark, and the
+training problems of its models.
 
 An example is run, its constants become variables, a second input that gives a different value is
 found, and rules perturb it as in DS-1000's three kinds: Surface, Semantic and Difficult-Rewrite.
@@ -50,10 +50,11 @@ from recipes.mini.docstrings import (
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 DEVELOPMENT_PROBLEMS = PROBLEMS.with_name("problems_development.jsonl.gz")
-RUN_SECONDS = 300  # for one value: code that waits or computes longer gives no problem
+RUN_SECONDS = 300  # for one value; code that waits or computes longer gives no problem
 MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
-LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
-# Numbers, words, comparisons and templates
+# longest source of a value, and of a value shown in a prompt, in characters
+LONGEST, PRINTED = 2000, 600
+# numbers, words, comparisons and templates
 TEXTS = tables("mini/problems.yaml")
 IMPORTS = "\n".join(TEXTS["imports"].values())
 KNOWN: dict[str, Any] = {}
@@ -89,10 +90,10 @@ class Candidate(Problem):
 
 @dataclass(frozen=True)
 class Draft:
-    """One problem before it is written out.
+    """A problem before its texts are written.
 
-    ``call`` is what the question describes. ``cases`` are (set-up, value of ``target``): the
-    example's own first, then the one with changed input. ``rule`` says how a perturbation was made,
+    ``call`` is the call that the question describes. ``cases`` are (set-up, value of ``target``):
+    first the example's own, then one with changed input. ``rule`` names the rule of a perturbation,
     ``renamed`` the new names of variables.
     """
 
@@ -124,7 +125,7 @@ def kind_of(value: object) -> str:
     """Return how a value is compared, as in DS-1000's tests: allclose for numbers, pandas' own
     tests, equality for the rest.
 
-    It is "" for empty values, and for those that have no test.
+    It is "" for empty values, and for values without a test.
     """
     if getattr(value, "size", 1) == 0:
         return ""
@@ -147,11 +148,11 @@ def kind_of(value: object) -> str:
 
 
 def source_of(value: object) -> str:
-    """Return source of a scalar, an array, a frame, or of plain containers of those; named tuples
-    become plain ones.
+    """Return the source of a scalar, an array, a frame, or of plain containers of those; named
+    tuples become plain ones.
 
-    A frame is written as columns by position, then both indexes, which works for any labels, even
-    for equal ones. Raises ValueError for anything else.
+    A frame is written as columns by position, then both indexes, which works for any labels, also
+    for duplicates. Raises ValueError for anything else.
     """
     match value:
         case float():
@@ -274,8 +275,8 @@ def named(found: Call, setup: str) -> bool:
 
 
 def unimported(example: DocExample, name: str) -> DocExample:
-    """Return the example with the callable's full name in the expression, if an import by name
-    would give it away.
+    """Return the example with the callable's full name in the expression, if its import would give
+    the name away.
     """
     for line in reversed(example.imports):
         (node,) = ast.parse(line).body
@@ -302,7 +303,7 @@ def variables(target: str, setup: str) -> list[str]:
 
 
 def changes(value: object) -> Sequence[str]:
-    """Expressions that give a variable ``{0}`` a different value of its type."""
+    """Return expressions that give a variable ``{0}`` a different value of its type."""
     match value:
         case bool():
             return ["not {0}"]
@@ -339,7 +340,9 @@ def surface(first: Draft) -> Iterator[Draft]:
 
 
 def renamed(source: str, new: dict[str, str]) -> str:
-    """``source`` with new variable names; strings, attributes and keywords stay unchanged."""
+    """Return ``source`` with new variable names; strings, attributes and keywords stay
+    unchanged.
+    """
     found = ast.walk(ast.parse(source)) if new else ()
     named = [node for node in found if isinstance(node, ast.Name) and node.id in new]
     return replaced(source, [(node, new[node.id]) for node in named])
@@ -349,7 +352,7 @@ def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[D
     """Yield the problem with a different expression, if there is one: with another argument, or
     with a second step.
 
-    Both values are computed anew; they must differ from the first ones and from each other.
+    Both values are computed again. They must differ from the first ones and from each other.
     """
     (setup, old), (second, last) = first.cases
     with suppress(Exception):
@@ -399,7 +402,9 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
 
 
 def for_each(first: Draft) -> Iterator[Draft]:
-    """Yield the call for each of two inputs in a list; in the second case the list is reversed."""
+    """Yield the problem with the call applied to each of two inputs in a list; in the second case
+    the list is reversed.
+    """
     (setup, expected), (second, other) = first.cases
     changed, _, change = second.removeprefix(f"{setup}\n").partition(" = ")
     is_read = changed in names(ast.parse(first.target))
@@ -449,7 +454,7 @@ def prompt(draft: Draft) -> str:
 
 
 def listed(codes: Iterable[str]) -> str:
-    """`One`, `two` and `three`."""
+    """Return words as a list in a sentence: `One`, `two` and `three`."""
     *others, last = [f"`{code}`" for code in codes] or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -481,10 +486,8 @@ def context(draft: Draft) -> str:
 
 
 def written(example: DocExample) -> list[Candidate]:
-    """Return the problems of an example. The answers that must fail are nothing, None, the first
-    case's value as a constant, and each variable as it is.
-
-    Empty for an example that gives no problem.
+    """Return the problems of an example, or [] if it gives none. The answers that must fail are an
+    empty one, None, the first case's value as a constant, and each variable.
     """
     signal.setitimer(signal.ITIMER_REAL, RUN_SECONDS, RUN_SECONDS)
     found = []
@@ -508,13 +511,13 @@ def written(example: DocExample) -> list[Candidate]:
                     wrong=("pass", *(f"{IMPORTS}\nresult = {value}" for value in values)),
                 )
             )
-    except Exception:  # whatever the documented object raises
+    except Exception:  # the documented object may raise anything
         return []
     return found
 
 
 def examined(tried: Sequence[DocExample]) -> Iterator[list[Candidate]]:
-    """``written`` for every example, in their order, each in a new process.
+    """Yield ``written`` for every example, in their order, each in a new process.
 
     An example that writes a file, opens a connection, takes too long or too much memory, or kills
     its process gives no problem.
@@ -586,9 +589,9 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
 
 
 def calls(name: str, source: str) -> bool:
-    """Return whether the call ``source`` is one of the object ``name`` or of a method of it.
+    """Return whether the call ``source`` is a call of the object ``name`` or of one of its methods.
 
-    An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` does not ask for
+    An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` is not about
     ``kappa4``.
     """
     is_named = name.rpartition(".")[2] in called(source).split(".")
@@ -596,8 +599,8 @@ def calls(name: str, source: str) -> bool:
 
 
 def called(source: str) -> str:
-    """Return what the outermost call of an expression calls, or the expression itself if it is no
-    call.
+    """Return the source of the callable in the outermost call of an expression; the expression
+    itself if it is not a call.
     """
     node = ast.parse(source, mode="eval").body
     return ast.unparse(getattr(node, "func", node))
@@ -606,8 +609,8 @@ def called(source: str) -> str:
 def chosen(
     families: Sequence[list[Candidate]], numbers: Mapping[str, int]
 ) -> list[list[Candidate]]:
-    """Families (an origin, then its perturbations) of problems that pass the checks of ``holding``,
-    until there are ``numbers`` of each kind.
+    """Return families (an origin, then its perturbations) of problems that pass the checks of
+    ``holding``, until there are ``numbers`` of each kind.
 
     Each kind goes through the origins in its own order, and gives an origin a second perturbation
     only when all have had their first; the rules take turns.
@@ -634,8 +637,8 @@ def chosen(
 
 
 def holding(offered: list[list[Candidate]], number: int) -> list[Candidate]:
-    """``number`` problems whose reference passes and whose wrong answers fail: the first of each
-    list before the second of any.
+    """Return ``number`` problems whose reference passes and whose wrong answers fail. The first of
+    each list is taken before the second of any.
     """
     grader = Grader(own=True, store=False)
     kept: list[Candidate] = []

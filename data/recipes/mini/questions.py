@@ -1,10 +1,10 @@
 """Mini models that answer data-science questions: the mini code models, fine-tuned on problems
 about *open* objects.
 
-Open objects are those that neither test nor development ask about, and no answer calls one of the
-others. The problems are made like those of the benchmark (``mini.problems``). Prompts show zero to
-three retrieved snippets, found by the same ranker and under the same leave-one-out rule as in the
-test.
+An object is open if no problem of test and development is about it; answers call no other objects
+of these libraries. The problems are made like those of the benchmark (``mini.problems``). Prompts
+show zero to three retrieved snippets, found by the same ranker and under the same leave-one-out
+rule as in the test.
 """
 
 from itertools import chain
@@ -24,10 +24,10 @@ from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 from recipes.mini.problems import DEVELOPMENT_PROBLEMS, PROBLEMS, called, examined
 
 QUESTION_MODELS = paths.MINI / "questions"
-# how many of the 7,551 open examples are run, the first by a hash of their names: takes a quarter
-# of an hour
+# number of the 7,551 open examples that are run, the first by a hash of their names; takes a
+# quarter of an hour
 EXAMPLES = 4000
-PER_EXAMPLE = 3  # problems of one docstring example, at most: the original and perturbations
+PER_EXAMPLE = 3  # most problems per docstring example: the original and perturbations
 RANKER = "ensemble-0.4"  # as in the test
 MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
 END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
@@ -38,11 +38,11 @@ one of its references."""  # noqa: E501  # the committed cards have these lines
 
 
 def pairs() -> list[QuestionPair]:
-    """Return what the models learn: for each open example its problem and a few perturbations,
-    after the snippets that the ensemble finds for them, with the best one last.
+    """Return the training pairs: for each open example its problem and a few perturbations, after
+    the snippets that the ensemble finds for them, with the best one last.
 
     Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out.
-    The result is the same for the same versions of the libraries; it takes a quarter of an hour.
+    The result is the same for the same versions of the libraries. It takes a quarter of an hour.
     """
     held_out = chain(*map(ds1000.load_problems, (PROBLEMS, DEVELOPMENT_PROBLEMS)))
     references = {problem.reference.strip() for problem in held_out}

@@ -19,17 +19,18 @@ from lookuplab.models.store import PYTHON, elsewhere
 from lookuplab.run import audit
 from lookuplab.run.commands import command, run_module
 
-GROUP_ROWS = 20_000  # of a row group of the files
+GROUP_ROWS = 20_000  # rows per row group of the Parquet files
 
 
 def write(stores: Path) -> None:
-    """Write the record from the stores in a folder, those of a cold run that is complete, of all
-    papers or of some.
+    """Write the record from the stores in a folder, which a complete cold run of all papers, or of
+    some, has filled.
 
-    A kind of rows (a model's completions, a kind of judgement) that a run of all papers has made
-    replaces that kind. Of a run of some, a row replaces the one with its key: other papers may ask
-    the same model. Rows that are not made stay, with the runs that they come from in
-    ``about.json``. Raises UserError under another Python and for the stores of an incomplete run.
+    A kind of rows (a model's completions, a kind of judgement) from a run of all papers replaces
+    that kind in the record. After a run of some papers, each row replaces only the row with its
+    key, because other papers may have prompts for the same model. Other rows stay, with the runs
+    from which they come in ``about.json``. Raises UserError under another Python and for the stores
+    of an incomplete run.
     """
     if elsewhere():
         raise UserError(
@@ -44,7 +45,8 @@ def write(stores: Path) -> None:
     counts = {}
     made = set()
     replaced = set()
-    (record.folder() / record.MANIFEST).unlink(missing_ok=True)  # of the old files
+    # removed first, because it describes the old files
+    (record.folder() / record.MANIFEST).unlink(missing_ok=True)
     for kind in audit.STORES:
         file = stores / kind.default_path().name
         with kind(file if file.is_file() else False) as store:
@@ -69,17 +71,17 @@ def write(stores: Path) -> None:
 
 
 def write_manifest() -> None:
-    """Write the sha256 of each file of the record, as ``sha256sum -c`` reads it."""
+    """Write the sha256 of each file of the record, in the format of ``sha256sum -c``."""
     files = sorted({*record.folder().glob("*.parquet"), *record.folder().glob("*.json")})
     lines = [f"{paths.file_hash(file)}  {file.name}" for file in files]
     paths.write_lines(record.folder() / record.MANIFEST, lines)
 
 
 def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
-    """Write the record of the stores called ``name``: the same bytes for the same answers.
+    """Write the record of the stores called ``name``. The same answers give the same bytes.
 
     Answers made under other conditions than the record's (``store.elsewhere``) are left out. Raises
-    UserError for an answer that would not come back exactly.
+    UserError for an answer that would not be read back exactly.
     """
     order = {key: kind_of(name, key, answer) for key, answer in answers.items() if "@" not in key}
     keys = sorted(order, key=lambda key: (order[key], key))
@@ -93,7 +95,7 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
             "key": keys,
         }
         table = pyarrow.table(columns)
-    # floats compress by a third better with their bytes apart
+    # floats compress a third better with their bytes apart
     floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
     with paths.replacing(target) as part:
         parquet.write_table(
@@ -121,7 +123,7 @@ def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
         "finish_reason": text,
         "prompt_tokens": small,
         "prompt_dropped": small,
-        "margin": pyarrow.float64(),  # a difference of probabilities where answers are sampled
+        "margin": pyarrow.float64(),  # a difference of probabilities if answers are sampled
         "token_ids": lists(pyarrow.uint32()),
         "token_lengths": lists(small),
         "token_logprobs": lists(pyarrow.float32()),
@@ -144,8 +146,8 @@ def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
 
 
 def kind_of(name: str, key: str, answer: Any) -> str:
-    """Return what audits take their shares of: the model of a completion, the kind of
-    a judgement.
+    """Return the kind of a row, of which audits take a share: the model of a completion, the kind
+    of a judgement.
     """
     return answer["model"] if name == "completions" else key.partition(" ")[0]
 

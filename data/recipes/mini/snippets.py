@@ -1,13 +1,13 @@
-"""The mini corpus of snippets, taken from what the docstrings of four installed libraries describe
-and show; and its rankers.
+"""The mini corpus of snippets, from the descriptions and examples in the docstrings of four
+installed libraries; and its rankers.
 
-What is held out from whom:
+The rules of held-out data are:
 
 - An object is held out if any of its names is (``packages.example_split``); the mini models never
   saw its examples.
 - Its examples become the problems of the mini benchmark. They are in the corpus, as answers to
-  questions are on Stack Overflow, but no prompt shows a snippet that contains the expression asked
-  for (``asking.fair``).
+  questions are on Stack Overflow, but no prompt shows a snippet that contains the problem's
+  expression (``asking.without_answers``).
 - A query is another sentence of the same docstring (the second of the summary, else one of Returns
   or Notes), never the text that describes the snippet. A sentence that names the object as code is
   not used.
@@ -45,10 +45,10 @@ from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 from recipes.prose import opening_sentence, prose_sentences
 
 MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
-MAX_OBJECTS = 3  # a sentence shared by more objects asks for nothing in particular
+MAX_OBJECTS = 3  # a sentence shared by more objects describes none of them in particular
 VOCABULARY, DIMENSIONS = 6000, 160  # of the sentence encoder
-MAX_PHRASINGS = 4  # per docstring: long notes would crowd out the others
-BOILERPLATE = re.compile(  # about the documentation, not the object
+MAX_PHRASINGS = 4  # per docstring, because long notes would crowd out the others
+BOILERPLATE = re.compile(  # sentences about the documentation, not the object
     r"User Guide|deprecated|alias|version|docstring|Array API|rv_continuous|rv_discrete|sphx_glr|"
     r"compatib|^(Refer|See) ",
     re.I,
@@ -63,16 +63,16 @@ one of these shares. To train it again:
 
 
 def split_of(item: Documented) -> str:
-    """Return what an object is for: "test" if any of its names is, else "development" if any is,
-    else "training".
+    """Return the split of an object: "test" if any of its names is in it, else "development" if any
+    is, else "training".
     """
     splits = [*map(example_split, item.names), "training"]
     return next(split for split in ("test", "development", "training") if split in splits)
 
 
 def phrasings(item: Documented) -> list[str]:
-    """Other sentences about what an object does, best first: the rest of the summary, Returns,
-    Notes.
+    """Return other sentences that say what an object does, best first: the rest of the summary,
+    Returns, Notes.
     """
     parts = sections(item.text)
     # without the lines `name : type`
@@ -92,7 +92,7 @@ def phrasings(item: Documented) -> list[str]:
 
 
 def build() -> dict[str, list[dict[str, Any]]]:
-    """File -> records; the same versions of the libraries give the same records."""
+    """Return {file: records}. The same versions of the libraries give the same records."""
     made: dict[str, list[Snippet]] = defaultdict(list)
     requests = defaultdict(list)
     for name, package in EXAMPLE_PACKAGES.items():
@@ -132,8 +132,8 @@ def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
 
 
 def _key(code: str) -> str:
-    """Code without its imports and white space, so that the same example under another name counts
-    as the same.
+    """Return code without its imports and white space, so that the same example under another name
+    counts as the same.
     """
     return re.sub(r"(?m)^\s*(import|from)\s.*|\s", "", code)
 
@@ -141,8 +141,8 @@ def _key(code: str) -> str:
 def _queries(
     asked: list[tuple[str, list[Snippet]]], kept: set[Snippet]
 ) -> Iterator[dict[str, Any]]:
-    """``{query, relevant_ids}`` of the sentences that few objects share and that have snippets in
-    the corpus.
+    """Yield ``{query, relevant_ids}`` for the sentences that few objects share and that have
+    snippets in the corpus.
     """
     by_text = defaultdict(list)
     for text, snippets in asked:
@@ -154,8 +154,8 @@ def _queries(
 
 
 def pairs() -> list[tuple[str, str]]:
-    """Return what the sentence encoder learns: pairs of sentences about the same object, each once,
-    from all listed packages.
+    """Return the training pairs of the sentence encoder: pairs of sentences about the same object,
+    each once, from all listed packages.
 
     Heyman and Van Cutsem learn from titles of duplicate questions. Here, two sentences of one
     docstring replace those: both say what an object does, in different words. No pair contains the
@@ -170,7 +170,7 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
     """Return the summary paired with each other sentence and with each sentence that leads to an
     example.
 
-    There are none for an object that is held out or asked about.
+    There are none for an object that is held out or has queries.
     """
     first = opening_sentence(sections(item.text)[""])
     if split_of(item) != "training" or len(first.split()) < 2:
@@ -184,7 +184,9 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
 
 
 def _items() -> Iterator[Documented]:
-    """Objects of the four libraries as imported, and what the other packages' files document."""
+    """Yield the objects of the four libraries as imported, and the documented objects in the other
+    packages' files.
+    """
     yield from chain(*map(documented, EXAMPLE_PACKAGES.values()))
     definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     others = [name for name in packages.CORPUS_PACKAGES if name not in EXAMPLE_PACKAGES]
@@ -195,9 +197,9 @@ def _items() -> Iterator[Documented]:
 
 
 def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3) -> Any:
-    """Return a sentence encoder, the mean of one vector per subword, trained on pairs of texts with
-    sentence-transformers' ranking loss, where the other texts of a batch are the negatives. The
-    subwords are learned from the same texts, lower-cased.
+    """Return a sentence encoder, the mean of one vector per subword. It is trained on pairs of
+    texts with sentence-transformers' ranking loss, where the other texts of a batch are the
+    negatives. The subwords are learned from the same texts, lower-cased.
 
     On the 264 validation queries of the first mini world this gave an MRR of .396 after three
     epochs; the source's loss (binary cross-entropy on the cosine with five negatives) gave .368

@@ -1,10 +1,10 @@
-"""Everything behind the saved ToolGen mini models: functions, tokenizer, pre-training, marking,
+"""The ToolGen mini models from start to end: functions, tokenizer, pre-training, marking,
 fine-tuning.
 
 CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small
 scale. No training uses the code of a held-out repository, or of the classes and functions that are
-held out from every other one (``split_of``). What already exists in the folders TOOLGEN_WORK and
-TOOLGEN_MODELS is not made again.
+held out from every other one (``split_of``). Existing files in the folders TOOLGEN_WORK and
+TOOLGEN_MODELS are kept, and their steps are skipped.
 """
 
 import ast
@@ -47,14 +47,14 @@ from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first
 TOOLGEN_WORK = paths.RUNS / "train" / "toolgen"
 TOOLGEN_MODELS = paths.MINI / "toolgen"
 MAX_TOKENS = 256  # of prompt and answer in pre-training, of signature and body in fine-tuning
-# for functions to fine-tune on; functions to ask for pass the replication package's filters
+# for functions to fine-tune on; functions to generate pass the replication package's filters
 LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
 COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not used for training
 UNMARKED = ("accelerate", "transformers")  # Jedi needs a minute for ten of their functions
-PER_REPOSITORY = 400  # functions, so that no package outweighs the others
+PER_REPOSITORY = 400  # functions per package, so that no package outweighs the others
 # one in so many classes and functions is held out for tests, and one for development
 HELD_OUT_ONE_IN = 20
-# numbers of functions of seen repositories that are asked for
+# numbers of held-out functions in seen repositories
 HELD_OUT = {"test": 150, "development": 100}
 ABOUT_TOOLGEN_MODELS = (
     "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held "
@@ -64,7 +64,7 @@ ABOUT_TOOLGEN_MODELS = (
 
 
 def split_of(id: str) -> str:
-    """Return what a function is for: "test", "development" or "training".
+    """Return the split of a function: "test", "development" or "training".
 
     All parts of a top-level class or function have the same split.
     """
@@ -102,7 +102,7 @@ def functions() -> list[Pair]:
 
 @cache
 def held_out_codes() -> set[bytes]:
-    """Hashes of the code of every function that no training may use."""
+    """Return hashes of the code of every function that no training may use."""
     found = [pair for pair in functions() if split_of(pair.id) != "training"]
     for name in HELD_OUT_PACKAGES:
         for file in locate(name).rglob("*.py"):
@@ -111,7 +111,7 @@ def held_out_codes() -> set[bytes]:
 
 
 def training_functions() -> list[Pair]:
-    """Return the functions that are not held out, each code once."""
+    """Return the functions that are not held out; equal code counts once."""
     held_out = held_out_codes()
     codes: dict[bytes, Pair] = {}
     for pair in functions():
@@ -134,7 +134,7 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         begin = first_line(first) if docstring is None else end_of(first, lines)[0] + 1
         signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         if signature.rstrip().endswith(":"):  # else a comment follows the colon
-            # without a comment on the last line, as ``functions.extract`` has it: hashes are
+            # without a comment on the last line, as in ``functions.extract``, because hashes are
             # compared
             end, column = end_of(node, lines)
             code = "".join([*lines[begin - 1 : end - 1], lines[end - 1][:column]])
@@ -165,7 +165,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def pretrained(family: str) -> Path:
     """Return the folder of the pre-trained model of one family.
 
-    That of the Llama-type is in TOOLGEN_MODELS, because its fine-tuned models are adapters on it.
+    The Llama-type model is in TOOLGEN_MODELS, because its fine-tuned models are adapters on it.
     """
     target = (TOOLGEN_MODELS if family == "llama" else TOOLGEN_WORK / "pretrained") / family
     if not target.exists():
@@ -185,8 +185,8 @@ def pretrained(family: str) -> Path:
 
 @cache
 def usable_functions(filters: Filters) -> list[Function]:
-    """Return the functions with a docstring that Jedi can be asked about in a reasonable time, held
-    out or not.
+    """Return the functions with a docstring for which Jedi answers in a reasonable time, held out
+    or not.
     """
     spelled = tokenizer()
     found = []
@@ -200,8 +200,8 @@ def usable_functions(filters: Filters) -> list[Function]:
 
 
 def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
-    """At most ``most`` functions of each package, in the order of a hash, so that the first n are a
-    sample.
+    """Yield at most ``most`` functions of each package, in the order of a hash, so that the first n
+    are a sample.
     """
     numbers: dict[str, Iterator[int]] = defaultdict(count)
     for one in sorted(found, key=lambda one: order(one.id)):
@@ -221,7 +221,7 @@ def learned_functions() -> list[Function]:
 
 
 def held_out_functions(split: str) -> list[Function]:
-    """Functions of seen repositories that no training uses, in the order of a hash."""
+    """Return functions of seen repositories that no training uses, in the order of a hash."""
     found = (function for function in usable_functions(Filters()) if split_of(function.id) == split)
     return list(islice(chosen(found, PER_REPOSITORY // HELD_OUT_ONE_IN), HELD_OUT[split]))
 

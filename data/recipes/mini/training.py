@@ -4,11 +4,10 @@ One loop serves all: whole epochs, seeded, on a CPU or through accelerate on GPU
 resumes from its last checkpoint. A training example is (read, written): token ids, of which only
 the second part is learned.
 
-Fine-tuning has a loop of its own (``lookuplab.models.training``, Transformers' Trainer), and this
-is not it: batches here have as many tokens, not as many rows, documents are packed, the matrices
-are trained with Muon beside AdamW under one schedule, and gradients are clipped after autocast. The
-Trainer has none of these, so the committed models would no longer come out of the code that made
-them.
+Fine-tuning has another loop (``lookuplab.models.training``, Transformers' Trainer). This loop
+differs: batches have the same number of tokens, not of rows; documents are packed; the matrices are
+trained with Muon beside AdamW under one schedule; and gradients are clipped after autocast. The
+Trainer has none of these, so the committed models could not be trained again with it.
 """
 
 import hashlib
@@ -84,8 +83,7 @@ class PretrainingRecipe:
     """Everything that determines the weights, besides examples and tokenizer.
 
     Muon trains the matrices between embedding and head, AdamW the rest. ``packed``: several
-    documents share a row.
-    ``attention_rate`` is a factor on the rate of T5's queries and keys.
+    documents share a row. ``attention_rate`` is a factor on the rate of T5's queries and keys.
     """
 
     model: str
@@ -103,8 +101,8 @@ class PretrainingRecipe:
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Byte-level BPE whose pieces are the parts of identifiers; ``decode(encode(text)) == text``
-    for every text.
+    """Return a byte-level BPE tokenizer whose pieces are the parts of identifiers;
+    ``decode(encode(text)) == text`` for every text.
 
     Names are cut at underscores and changes of case, digits stand alone: a small model that copies
     ``IdentityPoolId`` out of documentation then handles few, frequent and meaningful pieces.
@@ -151,7 +149,7 @@ def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
 
 
 def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimizer]:
-    """Muon and AdamW; a group's ``rate`` is what the schedule scales."""
+    """Return Muon and AdamW. The schedule scales each group's ``rate``."""
     inner = []
     others = []
     for name, weight in model.named_parameters():
@@ -173,7 +171,7 @@ def rate(step: int, steps: int, recipe: PretrainingRecipe) -> float:
 
 
 def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]]]:
-    """Return every step's batch: rows of numbers of examples, with each example once per epoch.
+    """Return every step's batch: rows of indices of examples, with each example once per epoch.
 
     Rows of similar length come together, with ``batch_tokens`` tokens at most, including padding.
     """
@@ -194,7 +192,7 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
 
 
 def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
-    """Return documents packed into rows of SHORT tokens; longer ones and some others are packed
+    """Return documents packed into rows of SHORT tokens; long documents and some others are packed
     into rows of LONG.
 
     No document is cut, so that documentation and the call below it stay in one context.
@@ -207,7 +205,9 @@ def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
 
 
 def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[list[int]]:
-    """Best-fit decreasing: the numbers in rows whose ``sizes`` sum to ``capacity`` at most."""
+    """Return the ``numbers`` packed into rows whose ``sizes`` sum to ``capacity`` at most (best-fit
+    decreasing).
+    """
     rows: list[list[int]] = []
     room: list[tuple[int, int]] = []  # (free tokens, row), sorted
     for number in sorted(numbers, key=lambda number: -sizes[number]):
@@ -224,11 +224,11 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
 def tensors(
     rows: Sequence[Sequence[TrainingExample]], encoder_decoder: bool
 ) -> dict[str, torch.Tensor]:
-    """Return a batch as Transformers' models take it, padded on the right."""
+    """Return a batch in the form of Transformers' models, padded on the right."""
     inputs = []
     labels = []
     for row in rows:
-        if not encoder_decoder:  # it also reads what it writes
+        if not encoder_decoder:  # a decoder also reads the text that it writes
             row = [([*read, *written], [*[IGNORED] * len(read), *written]) for read, written in row]
         texts, learned = zip(*row, strict=True)
         inputs.append(torch.tensor([*chain(*texts)]))
@@ -314,7 +314,7 @@ def pretrain(
     }
     if is_main:
         part = out.with_name(f".{out.name}.partial")
-        shutil.rmtree(part, ignore_errors=True)  # of a run that was killed here
+        shutil.rmtree(part, ignore_errors=True)  # left by a run that was killed here
         model.to("cpu", torch.float16).save_pretrained(part)  # type: ignore[arg-type]
         tokenizer.save_pretrained(part)
         shutil.copyfile(work / "log.csv", part / "log.csv")

@@ -1,21 +1,22 @@
-"""The server that runs programs: it runs under the Python that they need, with only its standard
-library.
+"""The server that runs programs. It runs under the Python that they need, and uses only its
+standard library.
 
 Its argument is a JSON object with ``limits``, ``contained``, and ``shown``, further folders that
 can be read. Standard input and output carry frames: four bytes of length, then JSON.
 
-``{"imports": ["import numpy"]}`` is asked until the answer is true. At each asking, a process that
-lacks an import forks one that makes the first that is missing and answers from then on; a process
-that has another import ends, so that the one below answers again. A process thus has exactly the
-imports on the way to it.
+The server is a stack of processes, each forked from the one below after one more import. Only the
+top process answers. ``{"imports": ["import numpy"]}`` is repeated until the answer is true. If the
+top process lacks an import, it forks a process that runs the first missing one and becomes the top.
+If the top process has an import that is not requested, it ends, so that the process below becomes
+the top. When the answer is true, the top process has exactly the requested imports.
 
-``{"run": seed}``, with the program's text in the next frame, is answered by two processes forked
-from the one on top. T
-reads the text and runs it, except for the solution: its ``exec(code, env)`` sends both to W, with
-the files in T's folder. W executes the code and returns the names that the code has bound and the
-files that it wrote. W is forked before the text is read, sees only its own processes, and cannot
-reach the verdict: it holds nothing of the test but these files. It may send anything, so T accepts
-only objects of known classes, and files under names that T does not have.
+``{"run": seed}`` is followed by the program's text in the next frame. The top process forks two
+processes, the tester (T) and the solver (W). T reads the text and runs it, except for the solution:
+its ``exec(code, env)`` sends code and variables to W, with the files in T's folder. W executes the
+code and returns the variables that the code has set and the files that it wrote. W is forked before
+the text is read, sees only its own processes, and cannot reach the verdict: it holds nothing of the
+test but these files. W's reply is not trusted: T accepts only objects of known classes, and files
+under names that T does not have.
 """
 
 import _socket
@@ -36,7 +37,7 @@ import types
 
 from lookuplab.execution import namespaces
 
-# Importing typing would give ``collections`` a module that a fresh process does not show.
+# a fresh process has no such module in ``collections``, which importing typing would add
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,10 +45,10 @@ if TYPE_CHECKING:
 
 TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # characters of an error
-GONE = "ended before its test did"  # said of W, which may also have closed its end
-SENT_FILES, SENT_BYTES = 1000, 1 << 27  # what goes from one folder to the other at most
-# Packages whose classes W may send back, and the functions and classes that may be called to
-# rebuild objects
+GONE = "ended before its test did"  # reported when W ends, or closes its end of the connection
+SENT_FILES, SENT_BYTES = 1000, 1 << 27  # limits of the files sent from one folder to the other
+# packages whose classes W may send back, and functions and classes that may be called to rebuild
+# objects
 SENT_PACKAGES = """
     builtins collections datetime decimal fractions numpy pandas pyarrow pytz scipy sklearn
     tensorflow torch xgboost zoneinfo
@@ -90,8 +91,8 @@ class Nothing:
 
 
 def dtype(kind: str, *options: object) -> "Any":
-    """numpy.dtype; always the same one for objects, else pandas < 2.2 writes into the argument of
-    ``astype(str)``.
+    """Return numpy.dtype(...); for objects always the same instance, because pandas < 2.2 would
+    otherwise write into the argument of ``astype(str)``.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
@@ -109,7 +110,7 @@ def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") ->
 
 
 def member(owner: object, name: str) -> "Any":
-    """``getattr``, with which methods are pickled: allowed only for time zones."""
+    """Return ``getattr(owner, name)``, by which methods are pickled, only for time zones."""
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
     return getattr(owner, name) if zone else Nothing
 
@@ -130,12 +131,12 @@ REPLACED = {
 }
 
 
-Unpickler: "Any" = pickle._Unpickler  # the one in Python, whose steps can be replaced
+Unpickler: "Any" = pickle._Unpickler  # the implementation in Python, whose steps can be replaced
 
 
 class SentUnpickler(Unpickler):
-    """Reads what W sent: objects of known classes, made without their constructors, whose state
-    hides no method.
+    """Reads objects from W: of known classes, made without their constructors, whose state hides no
+    method.
     """
 
     dispatch = dict(Unpickler.dispatch)  # noqa: RUF012
@@ -158,7 +159,7 @@ class SentUnpickler(Unpickler):
     def load_reduce(self) -> None:
         called = self.stack[-2]
         known = called.__name__ in CALLED or called in (Nothing, *REPLACED.values())
-        # a date offset, an enumeration
+        # date offsets, and enumerations
         like = hasattr(called, "rollforward") or hasattr(called, "__members__")
         if not (known or like or called.__name__.endswith("Dtype")):
             raise pickle.UnpicklingError(f"{called} is called")
@@ -182,15 +183,15 @@ class SentUnpickler(Unpickler):
 
 
 class Sent(pickle.Unpickler):
-    """Reads what T sent."""
+    """Reads objects from T, which are trusted."""
 
     def find_class(self, module: str, name: str) -> "Any":
         return dtype if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
 
 
 def own_files() -> "dict[str, bytes | None]":
-    """Return the files in this process's folder and below: path -> content, and None for a folder.
-    Links and what is no plain file stay, as does what is more than SENT_FILES or SENT_BYTES.
+    """Return the files in this process's folder and below: path -> content, or None for a folder.
+    Links and special files are left out, and so is everything beyond SENT_FILES or SENT_BYTES.
     """
     found: dict[str, bytes | None] = {}
     left = SENT_BYTES
@@ -217,7 +218,9 @@ def put(path: str, content: "bytes | None") -> None:
 
 
 def test(requests: int, verdicts: int, solver: "Any") -> None:
-    """T: run the program's text, but the solution in W, at the other end of ``solver``."""
+    """T: run the program's text, except for the solution, which runs in W, at the other end of
+    ``solver``.
+    """
     text = read(requests)
     received = set()
 
@@ -232,7 +235,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
         if error:
             raise Failed(str(error))
         for path, content in files.items():
-            # neither elsewhere, nor through a link, nor over what the test wrote
+            # not outside the folder, not through a link, and not over a file of the test
             inside = os.path.realpath(path) == f"{os.getcwd()}/{path}"
             if inside and (path in received or not os.path.exists(path)):
                 received.add(path)
@@ -241,7 +244,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
             try:
                 env[name] = SentUnpickler(io.BytesIO(content)).load()
             except Exception:
-                continue  # nothing that a test could use, or an attack
+                continue  # the object is of no use to a test, or an attack
 
     error = ""
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -253,11 +256,13 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
 
 
 class Failed(Exception):
-    """The solution raised an exception, described by the text."""
+    """The solution raised an exception; the text describes it."""
 
 
 def solve(tester: "Any") -> None:
-    """W: execute what T, at the other end of ``tester``, sends, and send back what can be sent."""
+    """W: execute the code that T, at the other end of ``tester``, sends, and send back all results
+    that can be pickled.
+    """
     if variables := sys.modules.get("tensorflow.python.ops.resource_variable_ops"):
         copyreg.pickle(variables.ResourceVariable, lambda one: (type(one), (one.numpy(),)))
     home = os.getcwd()
@@ -332,7 +337,7 @@ def resident(process: int) -> int:
 
 
 class Server:
-    """Answers requests; one process stands on another."""
+    """Answers requests, as the process on top of the stack."""
 
     def __init__(self, limits: "dict[str, Any]", contained: bool):
         self.limits = limits
@@ -341,7 +346,7 @@ class Server:
         silence(2)
 
     def serve(self, made: "list[str]") -> None:
-        """Answer from a process that has made these imports."""
+        """Answer requests in a process that has run the imports ``made``."""
         while True:
             try:
                 request = read(self.requests)
@@ -353,18 +358,18 @@ class Server:
                 elif made != wanted[: len(made)]:
                     return write(self.answers, False)
                 elif os.waitpid(forked(self.stand, wanted[: len(made) + 1]), 0)[1]:
-                    os._exit(1)  # no answer was sent: the caller sees that the server has ended
+                    os._exit(1)  # no answer was sent, so the caller sees that the server has ended
             except EOFError:
                 os._exit(0)  # the caller is gone
 
     def stand(self, imports: "list[str]") -> None:
-        """Make the last of the imports and serve. If it raises, the program itself will raise the
-        same.
+        """Run the last of the imports and serve. If it raises, the error is ignored here, because
+        the program itself will raise it.
         """
         with contextlib.suppress(Exception):
             exec(compile(imports[-1], "<program>", "exec"), {"__name__": "__main__"})
         gc.collect()
-        gc.freeze()  # otherwise the garbage collector of a forked process would copy all of this
+        gc.freeze()  # otherwise a forked process's garbage collector would copy all these objects
         write(self.answers, False)
         self.serve(imports)
 
@@ -386,7 +391,7 @@ class Server:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def process(self, role: str, seed: int, other: int, *ends: int) -> None:
-        """T or W, in its own folder."""
+        """Run T or W in a separate folder."""
         os.makedirs(role, exist_ok=True)
         os.chdir(role)
         silence(3, other, *ends)
@@ -411,7 +416,7 @@ class Server:
         own = resident(os.getpid())
         poll = select.poll()
         poll.register(verdict, select.POLLIN)
-        poll.register(self.requests, 0)  # its other end is closed when nobody waits for the answer
+        poll.register(self.requests, 0)  # its other end is closed when the caller is gone
         while True:
             ready = dict(poll.poll(TICK * 1000))
             alive = below(os.getpid())
@@ -434,7 +439,7 @@ class Server:
             return {"passed": False, "error": "the test was ended", "stopped": True}
         for _ in range(100 if error == GONE else 0):
             ended, status = os.waitpid(solver, os.WNOHANG)
-            if ended:  # by a limit, or by the kernel because the machine ran out of memory?
+            if ended:  # killed by a limit, or by the kernel because the machine ran out of memory
                 code = os.waitstatus_to_exitcode(status)
                 stopped = abs(code) % 128 in (signal.SIGKILL, signal.SIGXCPU)
                 return {"passed": False, "error": f"{GONE} ({code})", "stopped": stopped}
@@ -445,8 +450,8 @@ class Server:
 def end_all() -> None:
     """End all descendants of this process, and reap them.
 
-    When the test has gone, the solution's process can end by itself, so that its processor time
-    counts.
+    After the test, the solution's process first gets time to end by itself, so that its processor
+    time is counted.
     """
     with contextlib.suppress(ChildProcessError):
         for _ in range(100):
@@ -461,8 +466,8 @@ def end_all() -> None:
 
 
 def silence(first: int, *kept: int) -> None:
-    """Redirect the ``first`` descriptors to nothing; if that is all 3, close all others except
-    ``kept``.
+    """Redirect the descriptors below ``first`` to nothing. If ``first`` is 3, close all others
+    except ``kept``.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for end in range(first):
@@ -482,7 +487,7 @@ def main() -> None:
     namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(**task)
     sys.argv = [""]
-    # remove what a fresh process would not find
+    # remove everything that a fresh process would not have
     del sys.path[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == "lookuplab"]:
         del sys.modules[name]

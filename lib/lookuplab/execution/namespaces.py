@@ -14,8 +14,8 @@ import signal
 import struct
 
 WORK_FOLDER = "/sandbox"
-# Visible paths: the loader, fonts, time zones and user names need these settings. They hold no keys
-# or passwords
+# visible paths; the settings among them are needed by the loader, fonts, time zones and user names,
+# and contain no keys or passwords
 SHOWN_PATHS = """
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group
     /etc/hosts /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types
@@ -23,8 +23,9 @@ SHOWN_PATHS = """
     /dev/random /dev/urandom
 """.split()
 USER = 1000
-STAGE = "/sys"  # exists everywhere and is not needed: the new root is assembled here
-FILES, OPEN_FILES = 20_000, 256  # in WORK_FOLDER; open at once
+# the new root is assembled in this folder, which exists everywhere and is not needed
+STAGE = "/sys"
+FILES, OPEN_FILES = 20_000, 256  # number of files in WORK_FOLDER, and of open files
 LIMITS = {
     "cpu_seconds": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_DATA,
@@ -40,13 +41,13 @@ SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
 SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
 MOUNT_SETATTR = 442
-# Machine -> (its number in linux/audit.h, pivot_root, calls that are refused: memfd_create,
-# memfd_secret, shmget, io_uring_setup; socket and socketpair)
+# machine -> (its number in linux/audit.h, pivot_root, refused calls: memfd_create, memfd_secret,
+# shmget, io_uring_setup; socket and socketpair)
 MACHINES = {
     "x86_64": (0xC000003E, 155, (319, 447, 29, 425), (41, 53)),
     "aarch64": (0xC00000B7, 41, (279, 447, 194, 425), (198, 199)),
 }
-FAMILIES = (1, 2, 10, 16)  # linux/socket.h: of this machine, IPv4, IPv6, the kernel's own (netlink)
+FAMILIES = (1, 2, 10, 16)  # linux/socket.h: local, IPv4, IPv6, the kernel's own (netlink)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -80,7 +81,9 @@ def memory(target: str, size: int) -> None:
 
 
 def show(source: str) -> None:
-    """Make a path visible under the new root, by the same name; of a link, also what it is to."""
+    """Make a path visible under the new root, with the same name. For a link, make its target
+    visible, too.
+    """
     target = STAGE + source
     if os.path.lexists(target) or not os.path.lexists(source):
         return
@@ -100,7 +103,7 @@ def show(source: str) -> None:
 
 
 def leave_the_system(readable: list[str]) -> None:
-    """Become the first process of new namespaces, whose root has the system and ``readable``,
+    """Become the first process of new namespaces. Their root has the system and ``readable``,
     read-only, and WORK_FOLDER.
 
     The calling process stays outside, waits, and ends with this one. Raises OSError if the kernel
@@ -118,7 +121,7 @@ def leave_the_system(readable: list[str]) -> None:
     for path in (
         *SHOWN_PATHS,
         *sorted(map(os.path.abspath, readable)),
-    ):  # a folder before what is in it
+    ):  # sorted, so that a folder precedes its content
         show(path)
     for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
@@ -138,8 +141,8 @@ def leave_the_system(readable: list[str]) -> None:
 
 
 def stay_behind() -> None:
-    """Fork; only the child returns. The parent waits and ends the way the child did; if killed, so
-    is the child.
+    """Fork, and return only in the child. The parent waits and ends in the same way as the child.
+    If the parent is killed, so is the child.
     """
     if child := os.fork():
         for end in range(3):
@@ -156,7 +159,7 @@ def stand_alone(size: int) -> None:
     """Become a process that neither sees nor outlives others, in namespaces within those of
     ``leave_the_system``.
 
-    It has its own WORK_FOLDER of ``size`` bytes, and no right to change any of this.
+    It has its own WORK_FOLDER of ``size`` bytes, and no right to change its limits.
     """
     call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
     stay_behind()  # the child becomes the first process of the new namespaces ...
@@ -172,9 +175,9 @@ def stand_alone(size: int) -> None:
 
 
 def read_alone(readable: list[str], wanted: list[str]) -> None:
-    """Become a process that reads the system, what is ``readable`` and what is ``wanted``, writes
-    only in memory, and has no right to change this. Raises OSError if the kernel refuses, or if
-    something ``wanted`` cannot be seen.
+    """Become a process that reads the system, ``readable`` and ``wanted``, writes only in memory,
+    and has no right to change this. Raises OSError if the kernel refuses, or if a path in
+    ``wanted`` cannot be seen.
     """
     leave_the_system([*readable, *wanted])
     stay_behind()  # signals do not end the first process of the new namespaces
@@ -185,7 +188,7 @@ def read_alone(readable: list[str], wanted: list[str]) -> None:
 
 def give_up_rights() -> None:
     """Drop every capability for good, and refuse system calls that are not needed."""
-    for capability in range(CAPABILITIES):  # refused beyond the last one
+    for capability in range(CAPABILITIES):  # the call is refused beyond the last capability
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -195,14 +198,14 @@ def give_up_rights() -> None:
 
 
 def refuse_calls() -> None:
-    """Refuse (EPERM) system calls whose memory is charged to no process, calls numbered for another
-    machine, a queue of calls that would pass by these rules, and sockets that are none of FAMILIES:
-    a network namespace does not cover all others.
+    """Refuse (EPERM) four kinds of system calls: those whose memory is charged to no process; those
+    numbered for another machine; io_uring, a queue of calls that would bypass these rules; and
+    sockets outside FAMILIES, which a network namespace does not cover.
     """
     machine, _, calls, sockets = MACHINES[os.uname().machine]
     # linux/filter.h: (instruction, lines to skip if true, if false, value)
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06
-    number, family = 0, 16  # places in the call's data: of its number, of its first argument
+    number, family = 0, 16  # offsets in the call's data: its number, its first argument
     allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)
     rules = [(load, 0, 0, 4), (equal, 1, 0, machine), refused, (load, 0, 0, number)]
     rules += [(above, 0, 1, 0x40000000), refused]
@@ -217,7 +220,9 @@ def refuse_calls() -> None:
 
 
 def limit(limits: "dict[str, int]") -> None:
-    """Set resource limits for this process and all that it starts; names as in LIMITS."""
+    """Set resource limits for this process and all processes that it starts; names are as in
+    LIMITS.
+    """
     wanted = {kind: int(limits[name]) for name, kind in LIMITS.items()}
     wanted |= {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: OPEN_FILES}
     for kind, value in wanted.items():

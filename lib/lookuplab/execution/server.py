@@ -1,9 +1,8 @@
-"""Judges programs in forked children of a process that has already made their imports.
+"""Judges programs in forked children of a process that has already run their imports.
 
 A program that imports numpy and pandas thus starts in a fraction of the time. Its processes have
-exactly the imports
-that its own context names, made in the same order: nothing passes here that would fail in a fresh
-process.
+exactly the imports of its own context, run in the same order, so a program that passes here would
+also pass in a fresh process.
 """
 
 import contextlib
@@ -29,7 +28,7 @@ from lookuplab.execution import inside, namespaces
 
 SANDBOXES = ("namespaces", "none")
 GRACE = 30.0  # seconds beyond a program's limit after which the server itself is considered hung
-# One thread: many programs run at once, and a fork does not copy the threads of its parent
+# one thread, because many programs run at once, and a fork does not copy its parent's threads
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -45,11 +44,11 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
 }
-# Where seaborn and scikit-learn look for data sets before they ask the network; programs in the
-# sandbox can read what is there
+# the caches of seaborn and scikit-learn for data sets from the network; programs in the sandbox can
+# read them
 FETCHED = paths.DOWNLOADS / "fetched"
 CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
-NOT_JUDGED = "not judged"  # how the error of such an outcome begins
+NOT_JUDGED = "not judged"  # the beginning of the error of an outcome that is not judged
 DRAWS = ("matplotlib", "seaborn")
 
 
@@ -68,12 +67,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Program:
-    """``text`` ends without an exception if what it tests is right; the solution is what it passes
-    to ``exec``.
+    """A program whose ``text`` ends without an exception if the solution, which it passes to
+    ``exec``, is right.
 
-    ``imports`` are lines that the server may execute in advance. They may only be lines that
-    ``text`` itself executes before the solution, since nothing else may be imported. ``about``
-    names the problem in the store of outcomes.
+    ``imports`` are lines that the server may execute in advance. They must be lines that ``text``
+    itself executes before the solution, since nothing else may be imported. ``about`` names the
+    problem in the store of outcomes.
     """
 
     text: str
@@ -82,18 +81,18 @@ class Program:
 
     @property
     def draws(self) -> bool:
-        """Whether the test looks at figures. They live in the process that draws them, full of
-        functions that no other process can be sent, so such a program runs in one process.
+        """Whether the test looks at figures. Figures are full of functions and cannot be sent to
+        another process, so such a program runs in one process.
         """
         return any(name in line for line in self.imports for name in DRAWS)
 
     @property
     def joined(self) -> str:
-        """The text as one that gives all of itself to the solution's process.
+        """The text as a program that runs completely in the solution's process.
 
-        The sandbox holds there, too, and leaving early does not pass: the test ends with a word
-        that nobody can guess. But a solution that means to can look for the word, or change how
-        the test compares.
+        The sandbox protects there, too, and leaving early does not pass, because the test ends with
+        a word that nobody can guess. But a malicious solution can search for the word, or change
+        how the test compares.
         """
         word = secrets.token_hex()
         code = f"exec({self.text!r}, {{'__name__': '__main__'}})\nended = {word!r}"
@@ -102,11 +101,11 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Passed: the program ended without an exception. ``seconds`` of wall-clock time, which no
-    store keeps.
+    """The outcome of a program. ``passed``: it ended without an exception. ``seconds`` is
+    wall-clock time, which is not stored.
 
-    ``stopped``: the program was stopped before its end, perhaps because the machine was busy; a
-    second run may tell. Not ``judged``: it is not known whether the solution or the grader is at
+    ``stopped``: the program was stopped before its end, perhaps because the machine was busy, so a
+    second run may differ. Not ``judged``: it is unknown whether the solution or the grader is at
     fault; ``error`` says why.
     """
 
@@ -121,11 +120,11 @@ class Outcome:
 
 
 class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
-    """A server that runs one program at a time; use it in a ``with`` block. Sort programs by
-    imports to share most.
+    """A server that runs one program at a time; use it in a ``with`` block. If programs are sorted
+    by imports, they share most of them.
 
     sandbox: one of SANDBOXES. "none" limits time, memory and file size of well-meaning programs,
-        but gives no security.
+    but gives no security.
     """
 
     def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
@@ -140,8 +139,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     __del__ = __exit__  # ends the server when its thread ends without closing it
 
     def close(self) -> None:
-        """End the server, cleanly if it answers: then its programs' CPU time counts for this
-        process's children.
+        """End the server. If it answers, it ends cleanly, so that its programs' CPU time is counted
+        among this process's children.
         """
         if self._process is not None:
             process = self._process
@@ -149,19 +148,19 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             with process:  # closes the pipes and waits
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.communicate(timeout=1)
-                process.kill()  # nothing, if it has ended
+                process.kill()  # has no effect if it has ended
             self._folder.cleanup()
 
     def preload(self, imports: Iterable[str]) -> None:
-        """Make these imports, in this order, and drop all others. UserError if an import ends or
-        hangs Python.
+        """Run these imports, in this order, and drop all others. Raises UserError if an import ends
+        or hangs Python.
         """
         lines = list(imports)
         if self._process is None or self._process.poll() is not None:
             self._start()
         try:
             while not self._ask(10 * GRACE, {"imports": lines}):
-                pass  # one more is made, or one that is not wanted goes
+                pass  # each request adds one import or drops one
         except (EOFError, OSError):
             self.close()
             raise UserError(
@@ -169,12 +168,13 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             ) from None
 
     def run(self, program: Program) -> Outcome:
-        """Run one program after making its imports. Whatever it does, the next program finds a
-        working server.
+        """Run one program after its imports. Whatever it does, the next program finds a working
+        server.
 
-        A failure may be the grader's: of an object that does not reach the test, a setting of a
-        library, a file of 1 GB. So a program that fails runs again with test and solution in one
-        process. If it passes there, it is not judged: there a solution could change the test.
+        A failure may be the grader's: an object that cannot be sent to the test, a library's
+        setting, a file of 1 GB. A program that fails is therefore run again with test and solution
+        in one process. If it passes there, it is not judged, because in one process a solution
+        could change the test.
         """
         self.preload(program.imports)
         if program.draws:
@@ -197,7 +197,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             self.close()
             verdict = {"passed": False, "error": "took its server down", "stopped": True}
         error = " ".join(verdict["error"].split())  # one line
-        # only the caller says so
+        # the parentheses keep a program from writing NOT_JUDGED itself
         verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error
         return Outcome(**verdict, seconds=time.monotonic() - started)
 
@@ -212,7 +212,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         code += "from lookuplab.execution.inside import main\nmain()"
         home = namespaces.WORK_FOLDER if contained else self._folder.name
         given = {name: str(place) for name, place in CACHES.items() if place.exists()}
-        # a file, since output of the imports could fill a pipe
+        # a file, because output of the imports could fill a pipe
         with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
@@ -261,10 +261,11 @@ def refusal() -> str:
 
 
 def choose(sandbox: str = "", own: bool = False) -> str:
-    """Return one of SANDBOXES: "namespaces" unless "none" is asked for.
+    """Return one of SANDBOXES: "namespaces" unless "none" is requested.
 
     If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a
-    sandbox. For all other programs, raises UserError. Says where programs run unprotected, and why.
+    sandbox; for all other programs, UserError is raised. A warning says that programs run
+    unprotected, and why.
     """
     check_choice("sandbox", sandbox, ("", *SANDBOXES))
     reason = "as asked for" if sandbox == "none" else refusal()

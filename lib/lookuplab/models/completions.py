@@ -7,9 +7,9 @@ distributions (``decoding.distributions``, in ToolGen's notebooks and lesson 3);
 baselines of the performance notebooks. If record and store have all answers, no weights are loaded
 and nothing is written.
 
-Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) share a store: each
-generates its share of the prompts, then what the others have not made (``turns``). They judge in
-the same way (``AnswerStore.unmade``).
+Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) share a store. Each
+generates its share of the prompts, then missing answers of the others (``turns``). Judgements are
+shared in the same way (``AnswerStore.unmade``).
 """
 
 import csv
@@ -29,11 +29,13 @@ from lookuplab.work.resources import share
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
-OTHERS = 32  # answers of another process's share that are made at a time
-LOG_VARIABLE = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
-# model -> the key of each answer that was used in this process -> how it ended
+OTHERS = 32  # number of answers from another process's share that are generated at a time
+# names a file for the answers that a notebook used; set by the runner
+LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
+# model -> {key of each answer used in this process: how it ended}
 ENDED: dict[str, dict[str, str]] = {}
-# Qwen and DeepSeek, Claude's and Gemini's imitators, Seed; Kimi; Magistral; OpenThinker; gpt-oss
+# tags of Qwen and DeepSeek, Claude's and Gemini's imitators, Seed; Kimi; Magistral; OpenThinker;
+# gpt-oss
 THINKING_BEGINS, THINKING_ENDS = (
     re.compile(
         rf"<{slash}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{slash}think▷|\[{slash}THINK\]"
@@ -50,11 +52,10 @@ class Prompt:
     """One question to a model. ``id`` names it in every table; ``system`` is used by chat models
     only.
 
-    ``choices`` are the names (identifiers) with which the answer may begin; None and () leave it
-    free. Local models can be held to them, and endpoints whose server can (``models.remote``), if
-    the answer continues the prompt or begins a new text (no chat).
-    ``place`` says where the answer will be inserted, for a model whose answer depends on that too;
-    it is part of the key of a stored answer.
+    ``choices`` are the names (identifiers) with which the answer may begin; None and () mean any.
+    Local models support them, and so do some endpoints (``models.remote``), if the answer continues
+    the prompt or begins a new text (no chat). ``place`` says where the answer will be inserted, for
+    a model whose answer depends on that, too; it is part of the key of a stored answer.
     """
 
     id: str
@@ -65,25 +66,29 @@ class Prompt:
 
 
 class StopRule(Protocol):
-    """Reads one answer piece by piece; ``name`` is part of the keys of stored answers."""
+    """A rule that reads one answer piece by piece and ends it; ``name`` is part of the keys of
+    stored answers.
+    """
 
     name: ClassVar[str]
 
     def feed(self, piece: str) -> bool:
-        """Return whether nothing that follows can matter."""
+        """Read a piece, and return whether the answer may end here because later text cannot
+        matter.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How to decode. The defaults are CloudAPIBench's: greedy, one sequence, up to 256 tokens
-    (Section 2.3).
+    """The settings of decoding. The defaults are CloudAPIBench's: greedy, one sequence, up to 256
+    tokens (Section 2.3).
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt
     id, sample index), so that a sample does not depend on its batch. ``stop`` strings and a
     ``stop_rule`` end an answer during generation; the rule is a class, with an object per answer.
     ``truncation`` "left" drops the beginning of a prompt that is too long; without it, such a
-    prompt is an error. UserError for a value out of range.
+    prompt is an error. Raises UserError for a value out of range.
     """
 
     max_new_tokens: int = 256
@@ -108,12 +113,12 @@ class Decoding:
             )
 
     def stopper(self) -> Callable[[str], bool]:
-        """Return a reader for one answer: fed piece by piece, it returns True once ``stop`` or the
-        rule ends it.
+        """Return a reader for one answer. It gets the answer piece by piece, and returns True when
+        ``stop`` or the rule ends it.
         """
         rule = self.stop_rule() if self.stop_rule else None
         longest = max(map(len, self.stop), default=0)
-        read = ""  # as much as a stop string may begin in
+        read = ""  # the end of the text, in which a stop string may have begun
 
         def over(piece: str) -> bool:
             nonlocal read
@@ -127,13 +132,12 @@ class Decoding:
 
 @dataclass
 class Work:
-    """What a local model has done since it was loaded, including work repeated after running out of
+    """The work of a local model since it was loaded, including work repeated after running out of
     memory.
 
     ``passes`` counts forward passes of a whole batch (an encoder's pass counts with the decoder's
-    first one);
-    ``prompt_tokens`` and ``new_tokens`` count tokens read and generated, without padding. Samples
-    of one prompt in one batch read it once.
+    first one). ``prompt_tokens`` and ``new_tokens`` count tokens read and generated, without
+    padding. Samples of one prompt in one batch read it once.
     """
 
     passes: int = 0
@@ -143,20 +147,20 @@ class Work:
 
 @dataclass(frozen=True)
 class Completion:
-    """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; joined tokens
-    spell ``text``.
+    """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; the joined tokens
+    are ``text``.
 
     ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), None
     if an endpoint returns none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule),
     ``"length"`` or, for a continuation that was only scored, ``"scored"``. After ``"eos"``, a local
-    model's last token is the end-of-text token, which spells nothing, like every special token.
-    ``text`` keeps the whole last token: cutting it is left to the scorer. ``prompt_tokens`` counts
-    the tokens that the model saw, ``prompt_dropped`` those that truncation removed. ``margin`` is
-    the smallest gap between a chosen token and the runner-up (see ``decoding.choose``): larger
-    numerical noise could have changed the answer. It is None if there was no choice or it was not
-    measured. ``record`` (JSON) is the log of a constraint,
-    for callers that keep one (ToolGen); stored answers call it so. ``==`` ignores ``margin`` and
-    ``record``.
+    model's last token is the end-of-text token, which adds no text, like every special token.
+    ``text`` keeps the whole last token; a scorer may cut it. ``prompt_tokens`` counts the tokens
+    that the model saw, ``prompt_dropped`` those that truncation removed.
+
+    ``margin`` is the smallest gap between a chosen token and the runner-up (see
+    ``decoding.choose``): numerical noise larger than that could have changed the answer. It is None
+    if there was no choice or it was not measured. ``record`` (JSON) is the log of a constraint, for
+    callers that keep one (ToolGen). ``==`` ignores ``margin`` and ``record``.
     """
 
     id: str
@@ -173,19 +177,19 @@ class Completion:
 
 
 def visible(text: str) -> str:
-    """Return a chat model's answer without its reasoning: what follows the last ``</think>``, or
-    however its family spells that; nothing of reasoning that was not closed.
+    """Return a chat model's answer without its reasoning: the text after the last ``</think>``, or
+    after another family's tag. If the reasoning is not closed, return "".
     """
     after = THINKING_ENDS.split(text)[-1]
     return THINKING_BEGINS.split(after)[0]
 
 
 def thinking_switches(model: "Model", thinking: bool | int | None) -> tuple[dict[str, bool], int]:
-    """Return what a chat template is told of thinking, and the tokens that an answer may take for
-    it beside its own ``max_new_tokens``.
+    """Return the options for a chat template that control thinking, and the number of tokens for
+    thinking beyond ``max_new_tokens``.
 
-    ``thinking`` is None (as the template or the server likes), False, True, or that number of
-    tokens. Templates call their switch ``enable_thinking`` (Qwen, GLM, SmolLM) or ``thinking``
+    ``thinking`` is None (the default of the template or server), False, True, or that number of
+    tokens. Templates call their option ``enable_thinking`` (Qwen, GLM, SmolLM) or ``thinking``
     (Granite, DeepSeek). Raises UserError for anything else, and for a model that is not ``chat``.
     """
     if thinking is None:
@@ -240,22 +244,24 @@ def complete(
     store: StoreOrPath = None,
     progress: bool = True,
 ) -> list[Completion]:
-    """Answer every prompt ``decoding.n`` times; return the answers ordered by (prompt as given,
+    """Generate ``decoding.n`` answers to every prompt, and return them ordered by (prompt as given,
     sample).
 
     ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or
     ``paths.COMPLETIONS``, False no store. Prompts with equal text share one greedy answer, each
-    under its own id. UserError for a duplicate prompt id, and for errors of the model or the store.
+    under its own id. Raises UserError for a duplicate prompt id, and for errors of the model or the
+    store.
     """
     requests = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
     return find_or_generate(model, requests, decoding, store, progress)
 
 
 def score(model: Model, pairs: Continuations, store: StoreOrPath = None) -> list[Completion]:
-    """Log-probabilities of given continuations (teacher forcing), in the order of ``pairs``.
+    """Return the log-probabilities of given continuations (teacher forcing), in the order of
+    ``pairs``.
 
     Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of
-    the continuation. Storing and resuming work as in ``complete``; prompt ids must be unique here
+    the continuation. Storing and resuming work as in ``complete``; prompt ids must be unique here,
     too.
     """
     requests = [(prompt, text, 0) for prompt, text in pairs]
@@ -270,11 +276,11 @@ def find_or_generate(
     progress: bool = True,
 ) -> list[Completion]:
     """Look up answers in the record and the store, generate the missing ones (without ``decoding``,
-    score them), and return what the two hold.
+    score them), and return the answers of both.
 
-    The store decides, because another process may have stored an answer first. What a model gives
-    enters it only if it is finite and complete (``CompletionStore.fault``); UserError otherwise,
-    and for prompts that the model leaves unanswered.
+    The store's answer counts, because another process may have stored one first. A model's answer
+    is stored only if it is finite and complete (``CompletionStore.fault``). Raises UserError
+    otherwise, and for prompts that the model leaves unanswered.
     """
     names = [(prompt.id, sample) for prompt, _, sample in requests]
     if len(set(names)) < len(names):
@@ -291,7 +297,7 @@ def find_or_generate(
         by_key = dict(zip(keys, requests, strict=True))
         answers, missing = store.lookup(by_key)
         if missing:
-            store.add({})  # a full disk or a read-only store is found before anything is generated
+            store.add({})  # finds a full disk or a read-only store before anything is generated
             bar = Progress(model.name, len(missing), "answers", len(answers), quiet=not progress)
             with bar:
                 for now in turns(store, missing):
@@ -302,7 +308,7 @@ def find_or_generate(
                 raise UserError(
                     f"model {model.name} left {len(left)} of {len(missing)} prompts unanswered"
                 )
-            answers = store.get(missing) | answers  # in an audit, the record's are used
+            answers = store.get(missing) | answers  # in an audit, the recorded answers are used
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # continuations that were only scored are not answers
         return completions
@@ -330,8 +336,8 @@ def make(
 ) -> list[str]:
     """Generate the answers to these requests, by key, and store them batch by batch.
 
-    Returns the keys that nobody has made, if other processes have meanwhile made half of what was
-    left: a slow process, or one that hung and goes on, does not repeat their work.
+    Return the keys that are still missing when other processes have generated half of the remaining
+    ones. A slow process, or one that hung and continues, thus does not repeat their work.
     """
     key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in asked.items()}
     if decoding:
@@ -341,25 +347,28 @@ def make(
         generating = model.score([(prompt, text) for prompt, text, _ in asked.values()])
     left = {*asked}
     with closing(generating) as batches:  # type: ignore[type-var]  # generators
-        for batch in batches:  # the one door: what is no answer stops here
+        for batch in batches:  # the only place where invalid answers are rejected
             named = {"model": model.name}
             made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
             store.add(made)
             bar.update(len(batch))
             left -= made.keys()
             found = store.present(left) if share()[1] > 1 else set()
-            # an engine that answers many at once loses those in flight, so not at every answer
+            # not checked after every answer, because an engine that generates many at once would
+            # lose those in progress
             if found and 2 * len(found) >= len(left):
                 return [key for key in asked if key in left - found]
     return []
 
 
 def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
-    """Return keys to make one after the other: this process's share, then, at most OTHERS at a
-    time, what no other process has made by then. A process alone has all at once.
+    """Yield keys to generate one after the other: first this process's share, then at most OTHERS
+    at a time, those that no other process has generated by then. A single process gets all keys at
+    once.
 
-    So none waits, a slow or dead process is helped, and only what is in flight is made twice. Each
-    comes to others' prompts in an order of its own; all samples of a prompt stay together.
+    So no process waits, a slow or dead process is helped, and only answers in progress are
+    generated twice. Each process visits the others' prompts in a different order. All samples of a
+    prompt stay together.
     """
     # no other process can see a store in memory
     number, count = (0, 1) if str(store.path) == ":memory:" else share()
@@ -374,15 +383,15 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
     while others:
         found = store.present(others)
         others = [key for key in others if key not in found]
-        size = max(1, min(OTHERS, len(others) // count))  # the others are at work on as many
+        size = max(1, min(OTHERS, len(others) // count))  # the other processes work on as many
         now, others = others[:size], others[size:]
         if now:
             yield now
 
 
 def unfinished() -> list[str]:
-    """Return a line for each model of which this process (a notebook's kernel) has used answers
-    that are empty, but for their reasoning, or that were cut off at ``max_new_tokens``.
+    """Return a line for each model of which this process (a notebook's kernel) used answers that
+    are empty apart from reasoning, or that were cut off at ``max_new_tokens``.
     """
     lines = []
     for model, ends in ENDED.items():
@@ -398,10 +407,10 @@ def unfinished() -> list[str]:
 def keys_of(
     identity: dict[str, str], decoding: Decoding | None, requests: Sequence[CompletionRequest]
 ) -> Iterator[tuple[str, str]]:
-    """For each request, the key of its answer and a short digest of the question, which is
+    """Yield, for each request, the key of its answer and a short digest of the question, which is
     independent of the model.
 
-    A key has three parts: what many prompts have in common (model, decoding, version), the prompt,
+    A key has three parts: the part shared by many prompts (model, decoding, version), the prompt,
     and the sample.
     """
     kind = "score"
@@ -428,12 +437,12 @@ def keys_of(
             text = canonical(fields)
             hashed[prompt.id] = f"{common}/{digest(text)}", digest(canonical(stated) + text)[:8]
         key, question = hashed[prompt.id]
-        # what is written with the completion tool depends on what Jedi reads
+        # text written with the completion tool depends on the sources that Jedi reads
         yield f"{key}/{sample}{'' if prompt.place is None else elsewhere()}", question
 
 
 def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
-    """Return a stored answer under the id of this prompt, since equal prompts share answers; lists
+    """Return a stored answer under the id of this prompt, since equal prompts share answers. Lists
     become tuples again.
     """
     fields: dict[str, Any] = {

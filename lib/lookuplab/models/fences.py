@@ -1,8 +1,8 @@
-"""Fenced blocks in a model's answer, as CommonMark has them (0.31, Section 4.5): opened by three or
-more backticks or tildes and any words, closed by a line of at least as many.
+"""Fenced blocks in a model's answer, as in CommonMark (0.31, Section 4.5): opened by three or more
+backticks or tildes and any words, closed by a line of at least as many.
 
-Two things that models write are blocks here, too: one that opens behind words in its line, and one
-that closes behind code in its last line.
+Two further forms that models write count as blocks here, too: a fence that opens after words in its
+line, and one that closes after code in its last line.
 """
 
 import re
@@ -18,7 +18,7 @@ NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext",
 
 
 class Block(NamedTuple):
-    """Where a block begins in the answer, and where its code begins and ends."""
+    """The start of a block in the answer, and the start and end of its code."""
 
     begin: int
     start: int
@@ -26,10 +26,11 @@ class Block(NamedTuple):
 
 
 def blocks(answer: str) -> list[Block]:
-    """Return the blocks that may be the code that was asked for, in their order: of several with
-    code in them those of Python, else those that are no shell session, no output and no plain text.
+    """Return the blocks that may be the requested code, in their order. If several contain code,
+    only those of Python are returned; without any of Python, all except shell sessions, output and
+    plain text.
 
-    A block that was cut off reaches to the end of the answer.
+    A block that was cut off extends to the end of the answer.
     """
     found = []
     for match in _BLOCK.finditer(answer):

@@ -1,9 +1,10 @@
-"""A store's rows where machines share a file system: no locks and no shared memory are needed.
+"""Journals: a store's rows on a file system that machines share. They need no locks and no shared
+memory.
 
-Each process appends to a file of its own in the folder ``NAME.sqlite.journals``, and all read all
-files. A line is ``[time in ns, key, text]``; without a text, what was kept under that key before is
-forgotten. Of two rows of one key, all readers take the earlier. A kill may leave half a line at a
-file's end, which nobody reads.
+Each process appends to a separate file in the folder ``NAME.sqlite.journals``, and all processes
+read all files. A line is ``[time in ns, key, text]``; a line without a text deletes the earlier row
+of that key. If two rows have one key, all readers take the earlier. A kill may leave half a line at
+the end of a file, which is ignored.
 """
 
 import json
@@ -17,9 +18,9 @@ from pathlib import Path
 
 from lookuplab import paths
 
-# what memory and a container's layers are called, which no other machine sees
+# file systems in memory, and a container's layers, which no other machine sees
 OF_THIS_MACHINE = ("tmpfs", "overlay")
-BEGAN = time.time_ns()  # tells this process from a later one of the same number
+BEGAN = time.time_ns()  # distinguishes this process from a later one with the same number
 KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
     SET json = excluded.json, at = excluded.at
     WHERE excluded.at > gone AND (json IS NULL OR excluded.at < at)"""
@@ -29,8 +30,8 @@ FORGET = """INSERT INTO rows VALUES (?, NULL, 0, ?) ON CONFLICT DO UPDATE
 
 def is_local(folder: Path) -> bool:
     """Return whether no other machine writes to the file system of ``folder``, so that SQLite's
-    locks and shared memory reach all writers: it is on a block device of this machine, or in its
-    memory. Of any other one (NFS, Lustre, FUSE, one that is not known yet), nobody can tell.
+    locks and shared memory reach all writers. It is True for a block device or the memory of this
+    machine, and False for all others (NFS, Lustre, FUSE, unknown ones).
     """
     import psutil  # takes time
 
@@ -54,9 +55,9 @@ class Journals:
         self._read = dict[Path, int]()  # bytes
 
     def append(self, rows: Iterable[tuple[str, str | None]]) -> None:
-        """Add a batch to this process's file; when this returns, it is on the disk."""
+        """Add a batch to this process's file, and wait until it is on the disk."""
         name = f"{socket.gethostname()}-{os.getpid()}-{BEGAN}.jsonl"
-        lines = [""]  # what came before may have ended in half a line, on a full disk
+        lines = [""]  # the file may end in half a line, left by a full disk
         for key, text in rows:
             self._last = max(self._last + 1, time.time_ns())
             lines.append(json.dumps([self._last, key, text]))
@@ -65,7 +66,7 @@ class Journals:
             os.fsync(own.fileno())
 
     def follow(self, db: sqlite3.Connection) -> None:
-        """Put what is new in all files into the table ``rows`` (key, json, at, gone)."""
+        """Insert the new lines of all files into the table ``rows`` (key, json, at, gone)."""
         found: list[tuple[int, str, str | None]] = []
         damaged = 0
         for file in sorted(self.folder.glob("*.jsonl")):

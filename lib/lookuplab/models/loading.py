@@ -1,4 +1,4 @@
-"""Any model by its name.
+"""Loads any model by its name.
 
 Neither torch nor a client is imported before a model is loaded.
 """

@@ -1,5 +1,5 @@
-"""One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address.
-Nothing is loaded here.
+"""Names of models, in one form for all: a mini model, a folder, a name on the hub, or an endpoint's
+address. Nothing is loaded here.
 """
 
 import json
@@ -12,11 +12,11 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 OPENAI = "openai:"
-VLLM = "vllm:"  # before the name of a checkpoint: vLLM runs it
+VLLM = "vllm:"  # prefix of a checkpoint's name, to run it with vLLM
 ADAPTER = "adapter_config.json"
 TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")  # ?revision=2024
-# of a checkpoint's folder: what training, evaluation, desktops and people leave there, and weights
-# that Transformers does not read
+# files in a checkpoint's folder that are not part of the model: output of training and evaluation,
+# files of desktops and people, and weights that Transformers does not read
 NOT_CONTENT = re.compile(
     r"""(?ix) \. .* | card\.json | .* ( results? | metrics | state | args ) \.json
     | ( training_args | optimizer | scheduler ) .* | rng_state .* | events\.out .* | latest
@@ -75,8 +75,8 @@ def is_remote(name: str) -> bool:
 
 
 def is_mini(name: str) -> bool:
-    """Return whether the name is one of the kit's own models, here or not; ``mini-org/model`` is on
-    the hub.
+    """Return whether the name is one of the kit's own models, whether or not it exists here.
+    ``mini-org/model`` is on the hub.
     """
     return re.fullmatch("mini-[^/]*", bare(name)) is not None
 
@@ -90,13 +90,13 @@ def table_name(name: str) -> str:
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
     folder = paths.located(paths.expanded(name))
-    # a name on the hub has one slash; a folder may be gone when its figures are drawn again
+    # a name on the hub has one slash; a folder may no longer exist when its figures are drawn again
     is_folder = folder.is_dir() or name.count("/") > 1
     return os.path.basename(os.path.realpath(folder)) if is_folder else name
 
 
 def mini_models() -> dict[str, Path]:
-    """Short name -> folder of each of the kit's own models: for CloudAPIBench, ToolGen and
+    """Return {short name: folder} of the kit's own models: for CloudAPIBench, ToolGen and
     questions, each sorted.
     """
     parts = ("models", "toolgen", "questions")
@@ -105,16 +105,16 @@ def mini_models() -> dict[str, Path]:
 
 
 def model_folder(name: str) -> Path:
-    """Return the folder of one of the kit's own models, or the path that a name gives, whether or
-    not it exists.
+    """Return the folder of one of the kit's own models, or a name as a path, whether or not it
+    exists.
     """
     name = bare(name)
     return mini_models().get(name) or Path(os.path.realpath(paths.expanded(paths.located(name))))
 
 
 def is_adapter(folder: Path) -> bool:
-    """Return whether this is an adapter's folder: PEFT's configuration, and no checkpoint beside
-    it.
+    """Return whether this is an adapter's folder: it has PEFT's configuration, and no
+    checkpoint.
     """
     return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
 
@@ -127,15 +127,16 @@ def is_model(folder: Path) -> bool:
 def base_of(folder: Path) -> tuple[str, str | None]:
     """Return the base model of an adapter, as a path or a name on the hub, and its revision.
 
-    PEFT writes down the name as the training had it, so a relative path is looked for beside the
-    adapter, above it, and where the command was typed. UserError for a path that leads nowhere.
+    PEFT writes the name as it was given in training. A relative path is therefore searched beside
+    the adapter, above it, and in the folder where the command was typed. Raises UserError for a
+    path that does not exist.
     """
     try:
         config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())
         name = str(config.get("base_model_name_or_path") or "")
     except (ValueError, AttributeError) as error:
         raise UserError(f"adapter {folder.name}: {ADAPTER} is no JSON object: {error}") from None
-    # a kernel works in its notebook's folder, $PWD is where the user was
+    # a kernel works in its notebook's folder, while $PWD is the user's folder
     for place in folder, *folder.parents, Path(os.environ.get("PWD", "")), Path():
         if name and is_model(place / name):
             return str((place / name).resolve()), None
@@ -148,17 +149,17 @@ def base_of(folder: Path) -> tuple[str, str | None]:
 
 
 def model_hash(folder: Path) -> str:
-    """Return a hash of what makes a model: the names and bytes of ``model_files``."""
+    """Return a hash of a model: the names and bytes of ``model_files``."""
     return paths.folder_hash(folder, model_files(folder), "content")
 
 
 def model_files(folder: Path) -> list[Path]:
-    """Return the files of a checkpoint or adapter that Transformers and PEFT may read: those that
-    lie in its folder, without ``NOT_CONTENT``, and its further chat templates. Other folders
-    (``runs``, ``checkpoint-500``, ``original``) hold nothing of it.
+    """Return the files of a checkpoint or adapter that Transformers and PEFT may read: those
+    directly in its folder, without ``NOT_CONTENT``, and its further chat templates. Other folders
+    (``runs``, ``checkpoint-500``, ``original``) are not part of the model.
 
-    Raises UserError for a file that is not there (a link to nothing, a pointer of Git LFS) or
-    cannot be read.
+    Raises UserError for a file that is missing (a dead link, a pointer of Git LFS) or cannot be
+    read.
     """
     places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*.jinja")]
     files = [

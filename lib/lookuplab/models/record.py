@@ -1,16 +1,16 @@
 """The record: every answer and judgement behind the committed mini figures, committed as Parquet in
-``data/mini/record``.
+``data/mini/record``. It is a cache in front of the stores.
 
-Where a store is asked for an answer, the record is asked first. ``$LOOKUPLAB_RECORD=off`` leaves it
-out (a cold run). ``SHARE SEED`` in its place states an audit: a sample of each kind of rows is also
-made anew, into the stores, while numbers are still computed from the record.
+``$LOOKUPLAB_RECORD=off`` switches it off (a cold run). ``SHARE SEED`` as the value means an audit:
+a sample of each kind of rows is also generated again, into the stores, while numbers are still
+computed from the record.
 
-Rows are found by the keys of the stores, so what no longer fits is not found and is made anew. One
-file for each kind of store: ``completions`` has a column for each field of an answer, the others
-have their answers as JSON. ``python -m recipes.mini.record`` writes them, and ``SHA256SUMS``, by
-which each file is checked when it is first read.
+Rows are found by the keys of the stores, so outdated rows are not found, and their answers are
+generated again. There is one file for each kind of store: ``completions`` has a column for each
+field of an answer, the others have their answers as JSON. ``python -m recipes.mini.record`` writes
+them, and ``SHA256SUMS``, by which each file is checked when it is first read.
 
-``differences`` compares an answer with the record's, and says what a near tie is.
+``differences`` compares an answer with the recorded one, and decides what counts as a near tie.
 """
 
 import hashlib
@@ -47,8 +47,8 @@ def folder() -> Path:
 
 
 def _file(name: str) -> tuple[Path, int] | None:
-    """Return the record of the stores called ``name`` and the time of its last change; None if
-    there is none, or it is switched off.
+    """Return the file of the record for the stores called ``name``, and the time of its last
+    change; None if there is none, or the record is switched off.
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
@@ -57,15 +57,15 @@ def _file(name: str) -> tuple[Path, int] | None:
 
 
 def plain(key: str) -> str:
-    """Return a key as the record has it, without the ending that names other conditions
+    """Return a key as the record has it, without the suffix for other conditions
     (``store.elsewhere``).
     """
     return key.partition("@")[0]
 
 
 def content(file: Path) -> bytes:
-    """Return a file of the record. Raises UserError if it is not the one that the manifest names; a
-    record without a manifest is not checked.
+    """Return the content of a file of the record. Raises UserError if it does not match the
+    manifest; a record without a manifest is not checked.
     """
     data = file.read_bytes()
     manifest = file.with_name(MANIFEST)
@@ -89,13 +89,13 @@ def _table(file: Path, _time: int) -> "pyarrow.Table":
 
 @cache
 def _places(file: Path, time: int) -> dict[str, int]:
-    """Key -> its row. Made once, because Arrow would hash all keys for each question."""
+    """Return {key: its row}. Cached, because Arrow would hash all keys for each question."""
     return {key: at for at, key in enumerate(_table(file, time)["key"].to_pylist())}
 
 
 def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Key -> answer, exactly as it was stored, for the keys that the record has; their endings make
-    no difference.
+    """Return {key: answer}, exactly as it was stored, for the keys in the record; suffixes of keys
+    are ignored.
     """
     if not (file := _file(name)):
         return {}
@@ -130,29 +130,29 @@ def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
 
 
 class Audit(NamedTuple):
-    """Which rows of the record are made anew: a share of each kind, drawn by a seed."""
+    """The rows of the record to generate again: a share of each kind, drawn by a seed."""
 
     share: float
     seed: str
 
     def __str__(self) -> str:
-        """Return the text that ``$LOOKUPLAB_RECORD`` has during the audit."""
+        """Return the value of ``$LOOKUPLAB_RECORD`` during the audit."""
         return f"{self.share} {self.seed}"
 
     @classmethod
     def sample(cls, name: str) -> Collection[str]:
-        """Return the keys that the stated audit makes anew; none without an audit."""
+        """Return the keys that the current audit generates again; none without an audit."""
         return sampled(name, stated) if (stated := cls.stated()) else ()
 
     @classmethod
     def stated(cls) -> "Audit | None":
-        """Return the audit that ``$LOOKUPLAB_RECORD`` states, None if it states none."""
+        """Return the audit in ``$LOOKUPLAB_RECORD``, or None."""
         stated = re.fullmatch(r"(\d*\.?\d+(?:e-\d+)?) (\S+)", os.environ.get(RECORD_VARIABLE, ""))
         return cls(float(stated[1]), stated[2]) if stated else None
 
 
 def kinds(name: str) -> dict[str, list[str]]:
-    """Kind -> keys of the record's rows, in its order."""
+    """Return {kind: keys of the record's rows}, in its order."""
     found: dict[str, list[str]] = {}
     if file := _file(name):
         columns = _table(*file).select(["model" if name == "completions" else "kind", "key"])
@@ -163,7 +163,9 @@ def kinds(name: str) -> dict[str, list[str]]:
 
 @cache
 def sampled(name: str, audit: Audit) -> dict[str, str]:
-    """Key -> kind of the rows to be made anew: those with the smallest hashes of each kind."""
+    """Return {key: kind} of the rows to generate again: those with the smallest hashes of each
+    kind.
+    """
     chosen = {}
     for kind, keys in kinds(name).items():
         size = max(LEAST_AUDITED, math.ceil(audit.share * len(keys)))
@@ -173,19 +175,19 @@ def sampled(name: str, audit: Audit) -> dict[str, str]:
 
 
 def _comparable(text: str) -> str:
-    """Return a text whose long fractions have nine significant digits, and whose temporary files
-    are all called the same.
+    """Return a text with long fractions cut to nine significant digits, and one name for all
+    temporary files.
     """
     text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
     return re.sub(r"\btmp\w{8}\b", "tmp", text)
 
 
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
-    """Return how an answer made anew differs from the record's, and whether it was a near tie.
+    """Return the differences of a new answer from the recorded one, and whether it was a near tie.
 
     Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the
-    processor and on the batch, and a sample is not written in the batches of the record. The error
-    of a program may quote numbers, of which nine digits must be equal, and the random name of a
+    processor and on the batch, and an audit has other batches than the record. The error of a
+    program may quote numbers, of which nine digits must be equal, and the random name of a
     temporary file. Everything else must be equal.
     """
     if name != "completions":

@@ -4,19 +4,21 @@ Base models are called through ``/completions``, chat models through ``/chat/com
 ``openai`` client does the retries (429, 5xx, time-outs; exponential, honouring Retry-After) and
 explains failures.
 
-A completion's text is the server's. The pieces of its log-probabilities count only if they spell
-it, and a completion that the server did not finish is an error: neither is ever stored as what the
-model wrote. A parameter that a model refuses (``max_tokens``, ``stop``) is left out or renamed from
-then on, and said; one without which it would sample in its own way (``temperature``) is an error
-unless the name says ``sampled=true``. Requests to this machine go through no proxy. No redirect is
+A completion's text is the server's. Log-probabilities count only if their pieces add up to the
+text, and an unfinished completion is an error: neither is ever stored as the model's answer. A
+parameter that a model refuses (``max_tokens``, ``stop``) is left out or renamed from then on, and a
+line says so. A refused ``temperature`` is an error unless the name says ``sampled=true``, because
+the model would sample in its own way. Requests to this machine go through no proxy. No redirect is
 followed. A reply may take ``total`` seconds, retries included, and has a limit of bytes.
 
 The key comes from the environment and is passed only to the client: it appears in no name,
-identity, store, log or message. Where it goes to a host that it may not be meant for, or over the
-network in the clear, a line says so. Not covered: the meaning of an endpoint's log-probabilities
-(vLLM's are those of the unscaled distribution by default, as here); whether the endpoint samples as
-requested (``transformers serve`` stays greedy unless the checkpoint's own configuration samples);
-given texts and answers held to given names, for which a local model is needed.
+identity, store, log or message. If it goes to a host for which it may not be meant, or over the
+network unencrypted, a line says so.
+
+Not covered: the meaning of an endpoint's log-probabilities (vLLM's are those of the unscaled
+distribution by default, as here); whether the endpoint samples as requested (``transformers serve``
+stays greedy unless the checkpoint's own configuration samples); scoring of given texts, and
+constraints to given names, for which a local model is needed.
 """
 
 import hashlib
@@ -58,46 +60,47 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_URL = "https://api.openai.com/v1"
-ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host and perhaps a port and a path
+ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host, perhaps with a port and a path
 RETRIES = 5
-REFUSABLE = {  # parameters that some models refuse -> what is done instead
+REFUSABLE = {  # parameters that some models refuse -> the replacement
     "max_tokens": "max_completion_tokens is sent in its place",
     "temperature": "its answers are sampled as the server likes",
     "top_p": "its answers are sampled as the server likes",
     "seed": "left out",
     "stop": "answers are cut here",
 }
-MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
-BYTES, TOKEN_BYTES = 2**20, 2**12  # of a reply, at most, and for each of its tokens
+MAX_STOP_STRINGS = 4  # OpenAI's limit; further stop strings are applied to the returned text
+BYTES, TOKEN_BYTES = 2**20, 2**12  # largest reply in bytes, and the addition for each of its tokens
 LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"
-# how servers call an answer that has its end, and one that the limit of tokens cut off
+# servers' words for a complete answer, and for one cut off at the limit of tokens
 FINISHED = dict.fromkeys(
     "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
     "stop",
 ) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
-HALVES = re.compile("[\ud800-\udfff]")  # of a character outside Unicode's first plane
+# lone surrogates: halves of a character outside Unicode's first plane
+HALVES = re.compile("[\ud800-\udfff]")
 # pieces of a character: decoded alone, or as OpenAI writes them
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
-MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # of an error page
+MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # markup in an error page
 
 
 class RemoteModel:
     """``openai:MODEL`` (a chat model) or ``http://HOST:PORT/v1#MODEL``; ``chat`` chooses the
     endpoint.
 
-    ``parallel`` limits the requests in flight. ``timeout`` is the time in seconds in which a
-    server must begin or go on with a reply, ``total`` that in which one must be complete, retries
-    included.
-    ``key_variable`` names the environment variable with the key; ``tokenizer`` names a local model
-    with the same tokens, for budgets in tokens. With ``context`` (the server's
-    limit) beside it, prompts are sent as that model's tokens, and those that are too long are cut
-    as a local model's are; what a chat endpoint reads cannot be cut. ``revision`` is any label of
+    ``parallel`` limits the requests in flight. ``timeout`` is the time in seconds in which a server
+    must begin or continue a reply, ``total`` the time in which a reply must be complete, retries
+    included. ``key_variable`` names the environment variable with the key. ``tokenizer`` names a
+    local model with the same tokens, for budgets in tokens. If ``context`` (the server's limit) is
+    given, too, prompts are sent as that model's tokens, and prompts that are too long are cut as
+    for a local model; the prompts of a chat endpoint cannot be cut. ``revision`` is any label of
     yours: change it when the same address serves new weights, so that no stored answers are reused.
-    ``logprobs=False`` is for an endpoint that gives no log-probabilities: its answers have none,
-    and are kept apart from those that have them. ``thinking`` is passed on to the server's chat
-    template (``completions.thinking_switches``); ``extra`` are further fields of each request, such
-    as ``reasoning_effort``. ``sampled`` accepts a model that takes no ``temperature``: its answers
-    are kept apart from greedy ones.
+
+    ``logprobs=False`` is for an endpoint that gives no log-probabilities; such answers are stored
+    separately. ``thinking`` is passed on to the server's chat template
+    (``completions.thinking_switches``). ``extra`` are further fields of each request, such as
+    ``reasoning_effort``. ``sampled`` accepts a model that takes no ``temperature``; its answers are
+    stored separately from greedy ones.
     """
 
     def __init__(
@@ -155,7 +158,9 @@ class RemoteModel:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Includes the address: two servers may use the same name for different weights."""
+        """The model's identity. It includes the address, because two servers may use the same name
+        for different weights.
+        """
         identity = {
             "kind": "remote",
             "name": self.name,
@@ -191,10 +196,10 @@ class RemoteModel:
         return LocalModel(place, **options | {"context": self.context})
 
     def generate(self, requests: Requests, decoding: Decoding) -> Batches:
-        """Answer each (prompt, sample index), yielding answers as they arrive.
+        """Yield the answers to each (prompt, sample index) as they arrive.
 
-        After the first failure no new requests are sent, but answers already under way are still
-        yielded; then UserError. Prompts with ``choices`` are an error, too.
+        After the first failure no new requests are sent, but answers in progress are still yielded;
+        then UserError is raised. Prompts with ``choices`` are an error, too.
         """
         if any(prompt.choices for prompt, _ in requests):
             raise self._cannot("hold answers to given names (choices)")
@@ -218,7 +223,7 @@ class RemoteModel:
                 try:
                     answer = answers.next(self.total)
                 except TimeoutError:
-                    # its thread cannot be ended, and ends with this process
+                    # the thread cannot be stopped; it ends with this process
                     late = f"no reply is complete after {self.total:g} seconds (option total)"
                     failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
                     break
@@ -228,7 +233,7 @@ class RemoteModel:
             raise failures[0]
 
     def score(self, _: Continuations) -> Batches:
-        """UserError: few servers score a given text."""
+        """Raise UserError, because few servers score a given text."""
         raise self._cannot("score given texts")
 
     def _cannot(self, what: str) -> UserError:
@@ -261,14 +266,15 @@ class RemoteModel:
                     event_hooks={"response": [self._bound]},
                 ),
             )
-        except (ImportError, ValueError) as error:  # a proxy that needs a package, or is no address
+        # a proxy that needs a package, or is not an address
+        except (ImportError, ValueError) as error:
             raise UserError(
                 f"cannot use the proxy that the environment names: {error}; for a server that "
                 f"needs none, set NO_PROXY={host}"
             ) from None
 
     def _bound(self, response: Any) -> None:
-        """Let no more of a reply be read than an answer can have."""
+        """Limit the bytes of a reply that are read to those that an answer can have."""
         read = response.iter_bytes
 
         def chunks(*arguments: Any) -> Iterator[bytes]:
@@ -283,9 +289,9 @@ class RemoteModel:
         response.iter_bytes = chunks
 
     def _ask(self, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Send one request, again without what the model refuses; the reply's first choice and its
-        usage in tokens ({} if that is not told). UserError with the server's own words in one
-        line, the key masked.
+        """Send one request; repeat it without parameters that the model refuses. Return the reply's
+        first choice and its usage in tokens ({} if it reports none). Raises UserError with the
+        server's own words in one line, the key masked.
         """
         sent = {name: value for name, value in fields.items() if name not in self._refused}
         if "max_tokens" in self._refused:
@@ -301,20 +307,22 @@ class RemoteModel:
             if self._refuses(words, sent):
                 return self._ask(fields)
             raise self._failed(error) from None
-        # ValueError: a reply that is no JSON; the other: one that is nested too deep
+        # ValueError: a reply that is not JSON; RecursionError: one that is nested too deeply
         except (openai.APIError, ValueError, RecursionError) as error:
             raise self._failed(error) from None
         match reply:
             case {"choices": [dict() as choice, *_]}:
                 return choice, reply.get("usage") or {}
-            case {"error": failure} if failure:  # so routers answer, with status 200
+            case {"error": failure} if failure:  # how routers report an error, with status 200
                 raise self._failed(failure)
         raise self._failed(
             ValueError(f"{json.dumps(reply)} is no answer of an OpenAI-compatible endpoint")
         )
 
     def _refuses(self, words: str, sent: dict[str, Any]) -> bool:
-        """Remember and say what the model refuses of what was sent, by the server's words."""
+        """Return whether the model refuses a parameter, by the server's words. If so, remember it
+        and print a line.
+        """
         if not re.search(
             "(?i)unsupported|not (support|permit|allow)|only the default|unrecogni|unknown param"
             "|deprecated",
@@ -337,7 +345,7 @@ class RemoteModel:
         return False
 
     def _failed(self, error: Any) -> UserError:
-        """Return what failed, in the server's words, and what to do where that is known."""
+        """Return an error with the server's words and, for known causes, what to do."""
         status = getattr(error, "status_code", 0)
         advice = ""
         if status:
@@ -369,7 +377,7 @@ class RemoteModel:
         return words.replace(self._client.api_key, "***")
 
     def _served(self) -> list[str]:
-        """Return the models that the server names if this one is not among them, ten at most."""
+        """Return the models that the server names, ten at most, if this one is not among them."""
         try:
             names = [model.id for model in self._client.models.list().data]
         except (openai.APIError, ValueError, AttributeError, TypeError):
@@ -391,7 +399,7 @@ class RemoteModel:
         }
         if stop:
             asked["stop"] = stop[:MAX_STOP_STRINGS]
-        # a seed is sent only where it matters: some endpoints refuse it
+        # a seed is sent only if it has an effect, because some endpoints refuse it
         if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             asked |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
@@ -412,15 +420,16 @@ class RemoteModel:
         choice, usage = self._ask(asked | self.fields)
         read = int(usage.get("prompt_tokens") or 0)
         said = (choice.get("message") or {}).get("content") if self.chat else choice.get("text")
-        if isinstance(said, list):  # of parts, some of which may be reasoning
+        if isinstance(said, list):  # a list of parts, some of which may be reasoning
             said = "".join(part.get("text") or "" for part in said)
-        text = HALVES.sub(UNFINISHED, said or "")  # half a character cannot be stored
+        text = HALVES.sub(UNFINISHED, said or "")  # lone surrogates cannot be stored
         finish = self._finish(choice.get("finish_reason"), text)
         given = choice.get("logprobs") or {}
         told = self._log_probabilities(given, text)
         pieces = [piece for piece, _ in told]
-        text = "".join(pieces) or text  # a stop string was cut out of a token: keep it whole
-        if finish == "stop" and not stop:  # else the API does not tell it from the model's own end
+        text = "".join(pieces) or text  # a stop string was cut out of a token: keep the whole token
+        # otherwise the API does not distinguish it from the model's own end
+        if finish == "stop" and not stop:
             finish = "eos"
         over = decoding.stopper()
         parts = pieces or text
@@ -433,8 +442,8 @@ class RemoteModel:
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read, dropped)
 
     def _finish(self, reason: object, text: str) -> str:
-        """``"stop"`` or ``"length"``. Raises UserError for a completion that is not one: cut short
-        by the server, or all spent on reasoning that is not shown.
+        """Return ``"stop"`` or ``"length"``. Raises UserError for an incomplete answer: interrupted
+        by the server, or consisting only of hidden reasoning.
         """
         finish = FINISHED.get(str(reason).lower(), "")
         if not finish:
@@ -452,8 +461,8 @@ class RemoteModel:
         return finish
 
     def _log_probabilities(self, given: dict[str, Any], text: str) -> list[tuple[str, float]]:
-        """Return the pieces that spell the text, with their log-probabilities; [] if none are asked
-        for. Raises UserError if there are none.
+        """Return the pieces of the text with their log-probabilities; [] if none were requested.
+        Raises UserError if the reply has none.
         """
         if not (self.logprobs and text):
             return []
@@ -470,20 +479,21 @@ class RemoteModel:
 
 
 def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Return the tokens of a reply, as it writes them, with their log-probabilities."""
+    """Return the tokens of a reply, in the server's form, with their log-probabilities."""
     # llama.cpp's server uses the chat format for completions, too
     if content := given.get("content"):
         return [(piece.get("token"), piece.get("logprob")) for piece in content]
     both = given.get("tokens") or (), given.get("token_logprobs") or ()
-    # what has no partner is seen by its reader
+    # a token without a partner is handled by the caller
     return list(zip_longest(*both))
 
 
 def spelled(text: str, pieces: Sequence[str]) -> list[str]:
-    """Return what each piece stands for in the text; [] if they do not spell it.
+    """Return the part of the text for which each piece stands; [] if the pieces do not add up to
+    the text.
 
-    A part of a character stands for nothing, and the piece after it for the character, too. After
-    the text, some servers list the end-of-text token or the tokens of a removed stop string: these
+    An incomplete character stands for nothing, and the next piece for the whole character. After
+    the text, some servers list the end-of-text token or the tokens of a removed stop string; these
     are left out. The last piece may be longer than the text.
     """
 
@@ -508,7 +518,7 @@ def spelled(text: str, pieces: Sequence[str]) -> list[str]:
             at = len(text)
         else:
             break
-    if at < len(text):  # it may end with a character of several pieces
+    if at < len(text):  # the text may end with a character of several pieces
         last = "".join(held.rpartition(UNFINISHED)[:2])
         if not re.fullmatch(pattern(last), text[at:]):
             return []

@@ -1,18 +1,18 @@
-"""Answers on disk: once a model, an analyser or a grader has answered a question, it is never asked
-again.
+"""Stores of answers on disk: once a model, an analyser or a grader has answered a question, the
+question is never repeated.
 
-A store is a table in an SQLite file in WAL mode, key -> answer as JSON and a checksum. ``lookup``
-asks the committed record first (``models.record``), then the file. Each kind of answer has a file
-of its own. Several processes may write to a store at once: on a disk of this machine as SQLite
-does; on a file system that other machines may share, each to a journal of its own
-(``models.journals``), beside what an SQLite file there may have. The caller must build keys from
-everything that could change the answer. A transaction holds one batch: a kill at any moment loses
-only the batch in flight. Only missing answers are written: the file is made with the first one, and
-a store that has them all may be read-only.
+A store is a table in an SQLite file in WAL mode: key -> answer as JSON and a checksum. ``lookup``
+searches the committed record first (``models.record``), then the file. Each kind of answer has a
+separate file. Several processes may write to a store at once: on a local disk through SQLite; on a
+file system that other machines may share, each to a separate journal (``models.journals``) beside
+the SQLite file. The caller must build keys from everything that could change the answer. A
+transaction holds one batch, so a kill at any moment loses only the batch in progress. Only missing
+answers are written: the file is created with the first one, and a store that has them all may be
+read-only.
 
-What is no answer never enters (``AnswerStore.fault``). A row that a flipped bit has changed, or
-that an earlier version should not have kept, is never read: one line names its file, and the
-question is asked again.
+Invalid answers are never stored (``AnswerStore.fault``). A row that a flipped bit has changed, or
+that an earlier version should not have stored, is never read: one line names its file, and the
+answer is generated again.
 """
 
 import contextlib
@@ -36,16 +36,18 @@ from lookuplab.models import record
 from lookuplab.models.journals import Journals, is_local
 from lookuplab.work.resources import share
 
-STORE_VARIABLE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
-USES_VARIABLE = "LOOKUPLAB_USES"  # a file for how many answers were found where; set by the runner
+STORE_VARIABLE = "LOOKUPLAB_STORE"  # names the completion store's file; the others lie beside it
+# names a file for how many answers were found where; set by the runner
+USES_VARIABLE = "LOOKUPLAB_USES"
 SCHEMA, WITHOUT_CHECKSUMS = 4, 3  # a file with another number is refused
-PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
+# the record's Python: Jedi and pylint read its standard library, and programs run on it
+PYTHON = "3.11"
 # other writers lock the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
 OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # a list of keys, as JSON
-COUNTED = ("tokens", "dropped")  # of a prompt
-ENDS = ("eos", "stop", "length", "scored")  # of a completion
-ROUNDING = 1e-4  # by so much a log-probability may be above 0
+COUNTED = ("tokens", "dropped")  # counts of a prompt's tokens
+ENDS = ("eos", "stop", "length", "scored")  # finish reasons of a completion
+ROUNDING = 1e-4  # a log-probability may exceed 0 by this much
 NOT_NUMBERS = (
     "its logits or log-probabilities are not numbers (in float16, large ones overflow: "
     "?dtype=bfloat16 or float32)"
@@ -54,11 +56,11 @@ T = TypeVar("T")
 
 
 class AnswerStore:
-    """Key -> answer (anything that JSON holds), one file, or in memory (``":memory:"``, False); a
+    """A store, key -> answer (any JSON value), in one file or in memory (``":memory:"``, False); a
     context manager.
 
-    A subclass sets the ``name`` of its file and table. UserError for a file that cannot be used. A
-    store in memory knows nothing of the record.
+    A subclass sets the ``name`` of its file and table. Raises UserError for a file that cannot be
+    used. A store in memory does not use the record.
     """
 
     name = "answers"
@@ -66,20 +68,22 @@ class AnswerStore:
     def __init__(self, path: str | os.PathLike[str] | Literal[False] | None = None):
         self.path = ":memory:" if path is False else path or self.default_path()
         self._is_file = str(self.path) != ":memory:"
-        self._damaged = set[str]()  # keys of rows to be replaced
-        self._asked = set[str]()  # keys of answers that are to be made
+        self._damaged = set[str]()  # keys of rows to replace
+        self._asked = set[str]()  # keys whose answers will be generated
 
     @cached_property
     def journals(self) -> Journals | None:
-        """Where rows are added, unless SQLite does it; once there are any, all use them."""
+        """The journals to which rows are added; None if SQLite is used. Once there are journals,
+        all processes use them.
+        """
         folder = Path(f"{self.path}.journals")
         is_shared = self._is_file and (folder.exists() or not is_local(folder.parent))
         return Journals(folder) if is_shared else None
 
     @cached_property
     def db(self) -> sqlite3.Connection:
-        """The file, which is opened when the first question is asked that the record cannot answer,
-        and made with the first answer; or a private copy, which follows the journals.
+        """The SQLite file, or a private copy that follows the journals. The file is opened for the
+        first question that the record cannot answer, and created with the first answer.
         """
         with self._readable_errors():
             return self._followed() if self.journals else self._opened(self.path)
@@ -89,14 +93,14 @@ class AnswerStore:
             paths.made(Path(path).parent)
         # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
         db = sqlite3.connect(path, BUSY_SECONDS, isolation_level="IMMEDIATE")
-        # a flipped bit may leave bytes that are no text
+        # a flipped bit may leave bytes that are not text
         db.text_factory = lambda text: text.decode(errors="replace")
         # even so, a killed process loses nothing that was committed
         db.execute("PRAGMA synchronous = NORMAL")
         ((version, tables),) = db.execute(
             "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
         )
-        # a foreign file is left as it is
+        # a file of another program is not changed
         if version not in (SCHEMA, WITHOUT_CHECKSUMS) and (version or tables):
             raise UserError(
                 f"{self.path} is no store of {self.name}, or another version of lookuplab "
@@ -114,7 +118,7 @@ class AnswerStore:
         return db
 
     def _followed(self) -> sqlite3.Connection:
-        db = sqlite3.connect("")  # SQLite's own temporary file
+        db = sqlite3.connect("")  # a temporary file of SQLite's
         db.execute(
             "CREATE TABLE rows (key TEXT PRIMARY KEY, json TEXT, at INT, gone INT) WITHOUT ROWID"
         )
@@ -122,7 +126,8 @@ class AnswerStore:
         db.execute(f"CREATE VIEW {self.name} AS {shown}")
         with TemporaryDirectory() as folder:
             copy = Path(folder) / "copy"
-            for ending in ("", "-wal", "-journal"):  # without them, what was last added is lost
+            # without these files, the latest rows would be lost
+            for ending in ("", "-wal", "-journal"):
                 if Path(f"{self.path}{ending}").exists():
                     shutil.copyfile(f"{self.path}{ending}", f"{copy}{ending}")
             if copy.exists():
@@ -133,19 +138,19 @@ class AnswerStore:
 
     @classmethod
     def default_path(cls) -> Path:
-        """Beside the completion store, wherever that is."""
+        """Return the path beside the completion store, wherever that is."""
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
     def lookup(self, questions: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return the answers that the record or the file has to questions with these keys, and the
-        keys whose answers are to be made.
+        """Return the answers to questions with these keys that are in the record or the file, and
+        the keys whose answers must be generated.
 
-        The latter include the sample of an audit, which is added to the file; the record's answers
-        are used all the same, since the last digits of others depend on the batch.
+        The latter include an audit's sample, whose new answers are added to the file. The recorded
+        answers are used all the same, because last digits depend on the batch.
         """
         keys = [*questions]
         recorded = record.rows(self.name, keys) if self._is_file else {}
-        # no sample where Python or the sandbox is another one than the record's: keys with endings
+        # no sample if Python or the sandbox differs from the record's: such keys have a suffix
         sample = record.Audit.sample(self.name) if recorded else ()
         stored = self.get(key for key in keys if key in sample or key not in recorded)
         answers = stored | recorded
@@ -155,19 +160,19 @@ class AnswerStore:
         return answers, new
 
     def _count(self, *counts: int) -> None:
-        """Note how many answers were found in the record, found in the file, and made."""
+        """Add to the counts of answers found in the record, found in the file, and generated."""
         if self._is_file and any(counts) and (file := os.environ.get(USES_VARIABLE)):
             with open(file, "a", encoding="utf-8") as log:
                 print(self.name, *counts, file=log)
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return the answers that the file has for these keys."""
+        """Return the answers in the file for these keys."""
         asked = [*keys]
         return self._select(OF_KEYS, json.dumps(asked)) if asked else {}
 
     def present(self, keys: Iterable[str] | None = None) -> set[str]:
-        """Return those of the keys, or all, for which the file has a row, which is not read;
-        without those that were found damaged.
+        """Return the keys (by default all) that have a row in the file, without rows found damaged.
+        The rows are not read.
         """
         query = f"SELECT key FROM {self.name}"
         with self._readable_errors():
@@ -178,11 +183,13 @@ class AnswerStore:
             return {key for (key,) in rows} - self._damaged
 
     def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
-        """Return tasks, by the keys that they make: the share of this process in a launch, then
-        those of others that nobody has made by then. A process alone has all, in their order.
+        """Yield tasks, given by the keys of their answers: first this process's share in a launch,
+        then those of other processes whose answers do not exist by then. A single process gets all,
+        in their order.
 
-        So none waits, a slow process is helped, and what is not kept (a lost answer) is asked for
-        by each. Each comes to others' tasks in an order of its own: few are done twice.
+        So no process waits, and a slow one is helped. A lost answer, which is not stored, is
+        requested by every process. Each process visits the others' tasks in a different order, so
+        few are done twice.
         """
         number, count = share()
 
@@ -199,7 +206,7 @@ class AnswerStore:
         return self._select("")
 
     def _rows(self, query: str, *values: str) -> Iterator[Any]:
-        """Yield the rows of the file; none where there is no file yet."""
+        """Yield the rows of the file; none if the file does not exist yet."""
         if self.journals:
             self.journals.follow(self.db)
         if "db" in vars(self) or not self._is_file or Path(self.path).exists():
@@ -231,13 +238,13 @@ class AnswerStore:
         return found
 
     def fault(self, _: Any) -> str:
-        """Return what keeps an answer out of the store, in words; "" for a sound one."""
+        """Return why an answer must not be stored; "" for a valid one."""
         return ""
 
     def add(self, answers: Mapping[str, object]) -> None:
-        """Keep a batch, in one transaction. An answer that another process stored first is kept.
+        """Store a batch, in one transaction. An answer that another process stored first is kept.
 
-        Raises UserError for the first that is none (``fault``), after the others are stored.
+        Raises UserError for the first invalid answer (``fault``), after the valid ones are stored.
         """
         faults = {}
         texts = {}
@@ -288,7 +295,7 @@ class AnswerStore:
             yield
         except (sqlite3.DatabaseError, OSError) as error:
             advice = "nothing that was stored is lost; LOOKUPLAB_STORE names another file"
-            # a page of the file, not the disk or another process
+            # a damaged page of the file, rather than a problem of the disk or of another process
             if type(error) is sqlite3.DatabaseError:
                 advice = "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
             raise UserError(f"store of {self.name} {self.path}: {error} ({advice})") from None
@@ -307,7 +314,7 @@ class CompletionStore(AnswerStore):
     name = "completions"
 
     def fault(self, answer: Any) -> str:
-        """Return why a completion is none: not finite, not complete, or at odds with itself."""
+        """Return why a completion is invalid (not finite, not complete, or inconsistent), or ""."""
         text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
         margin = answer["margin"]
         measured = [*(numbers or ()), *([] if margin is None else [margin])]
@@ -322,7 +329,7 @@ class CompletionStore(AnswerStore):
         elif numbers and max(numbers) > ROUNDING:
             said = f"a log-probability above 0 ({max(numbers)})"
         elif len(answer["token_ids"]) not in (0, len(tokens)) or (
-            # a given text may be a special token, which spells nothing
+            # a scored text may be a special token, which adds no text
             tokens and answer["finish_reason"] != "scored" and "".join(tokens) != text
         ):
             said = "its tokens are not those of its text"
@@ -332,18 +339,18 @@ class CompletionStore(AnswerStore):
 
     @classmethod
     def default_path(cls) -> Path:
-        # a relative path means one file for all: a kernel works in its notebook's folder, $PWD is
-        # where the user was
+        # a relative path means the same file everywhere: a kernel works in its notebook's folder,
+        # while $PWD is the user's folder
         stated = paths.expanded(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
 
 def elsewhere(sandbox: bool = True) -> str:
-    """Return what ends the key of an answer that may depend on Python's version or the sandbox; ""
-    where both are the record's.
+    """Return the suffix for keys of answers that may depend on Python's version or the sandbox; ""
+    if both are the record's.
 
-    The record has no such endings, so its answers are found everywhere; one made under other
-    conditions never takes the place of one made under the record's.
+    The record's keys have no suffix, so its answers are found everywhere. An answer made under
+    other conditions never replaces a recorded one.
     """
     python = ".".join(platform.python_version_tuple()[:2])
     ending = "" if python == PYTHON else f"@{python}"
@@ -351,17 +358,17 @@ def elsewhere(sandbox: bool = True) -> str:
 
 
 def canonical(fields: object) -> str:
-    """JSON that is equal for equal content, whatever the order of the keys."""
+    """Return JSON that is equal for equal content, whatever the order of the keys."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def digest(text: str) -> str:
-    """128 bits of sha256: collisions are negligible below 10^15 answers."""
+    """Return 128 bits of sha256; collisions are negligible below 10^15 answers."""
     return hashed(text)[:32]
 
 
 def hashed(text: str) -> str:
-    """sha256 as hexadecimal digits. To sort by it gives an order that is the same on every machine
-    and unrelated to the spelling.
+    """Return a sha256 as hexadecimal digits. Sorting by it gives an order that is the same on every
+    machine and unrelated to the text.
     """
     return hashlib.sha256(text.encode()).hexdigest()

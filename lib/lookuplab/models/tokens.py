@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-TAIL = 8  # prompt tokens given to the decoder, so that it spells new ones as a continuation
+TAIL = 8  # prompt tokens given to the decoder, so that it decodes new ones as a continuation
 ANCHORS = ("", "\n", "(", "=")  # texts before a continuation whose tokens do not merge with it
-UNFINISHED = "\ufffd"  # what an incomplete UTF-8 character decodes to
+UNFINISHED = "\ufffd"  # the replacement character, to which an incomplete UTF-8 character decodes
 
 
 def continuations(
     tokenizer: "PreTrainedTokenizerBase", tail: Sequence[int], texts: Sequence[str]
 ) -> list[list[int] | None]:
-    """Token ids that spell each text after the prompt's last tokens ``tail``, which are not
-    changed.
+    """Return token ids for each text, as a continuation of the prompt's last tokens ``tail``, which
+    are not changed.
 
-    What follows the prompt's tokens, where prompt and text are tokenised together, is used if it
-    spells the text; otherwise the tokens of the text after one of ANCHORS. Every result is checked
-    by decoding it after ``tail``; None for a text that cannot be spelled.
+    If prompt and text tokenised together give the prompt's tokens and then tokens of the text,
+    those are used; otherwise the tokens of the text after one of ANCHORS. Every result is checked
+    by decoding it after ``tail``. It is None for a text without such tokens.
     """
     before = decoded(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)
@@ -42,10 +42,11 @@ def continuations(
 def speller(
     tokenizer: "PreTrainedTokenizerBase", before: Sequence[int]
 ) -> Callable[[int], str | None]:
-    """Reads the tokens that follow ``before`` one by one and returns the text that each adds.
+    """Return a reader of the tokens that follow ``before``: it gets them one by one and returns the
+    text that each adds.
 
-    An incomplete character is held back until it is complete. Takes the same time for each token,
-    except where a tokenizer exists only in Python: then the whole row is decoded again.
+    An incomplete character is held back until it is complete. The time is the same for each token,
+    except if a tokenizer exists only in Python: then all tokens are decoded again.
     """
     if tokenizer.is_fast:
         from tokenizers.decoders import DecodeStream
@@ -71,8 +72,8 @@ def speller(
 def located(
     tokenizer: "PreTrainedTokenizerBase", text: str, special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return a text's tokens, with the tokenizer's own ones if ``special``, and where each begins
-    and ends in it.
+    """Return a text's tokens, with the tokenizer's special ones if ``special``, and the start and
+    end of each in the text.
     """
     how = {"add_special_tokens": special, "verbose": False}
     read = tokenizer(text, return_offsets_mapping=bool(tokenizer.is_fast), **how)
@@ -84,8 +85,8 @@ def located(
 
 
 def decoded(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
-    """Return the text that each row of tokens spells."""
-    if not tokenizer.is_fast:  # one in Python fails at the ids that only a padded embedding has
+    """Return the decoded text of each row of tokens."""
+    if not tokenizer.is_fast:  # a tokenizer in Python fails at ids that only a padded embedding has
         known = len(tokenizer)
         rows = [[token for token in row if token < known] for row in rows]
     texts: list[str] = tokenizer.batch_decode(

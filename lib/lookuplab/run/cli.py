@@ -15,7 +15,7 @@ from lookuplab.work.stopping import stoppable
 COMMANDS = {
     "audit": (
         "run",
-        "Make a sample of the record's answers and judgements anew, and compare them one by one.",
+        "Generate a sample of the record again, and compare it row by row.",
     ),
     "claims": ("results", "Check the papers' claims against our runs."),
     "data": (

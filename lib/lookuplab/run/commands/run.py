@@ -166,10 +166,10 @@ def reproduce(
     `lookuplab run` puts them.
 
     In the mini profile, answers and judgements come from the record in data/mini/record as far as
-    they fit. With --cold, everything is made anew, in stores of its own (runs/cold), from which
+    they fit. With --cold, everything is generated again, in separate stores (runs/cold), from which
     `python -m recipes.mini.record` writes a new record; that takes about two core-hours.
 
-    With --audit, the notebooks that run also make a sample of the record anew, to compare (see
+    With --audit, the notebooks that run also generate a sample of the record again, to compare (see
     `lookuplab audit`).
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
@@ -194,8 +194,8 @@ def reproduce(
         jobs: Number of notebooks to run at once, among which the graphics cards are divided
             (default: the number of cards for models that need one, else of processors).
         again: Also run notebooks that are up to date.
-        cold: Make every answer and judgement anew, without the record.
-        audit: Share of the record to make anew and compare, such as 2%.
+        cold: Generate every answer and judgement again, without the record.
+        audit: Share of the record to generate again and compare, such as 2%.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing), and how many prompts the mini profile's run has.
         shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
@@ -248,15 +248,15 @@ def audit(
     jobs: int = 0,
     scheduler: str | None = None,
 ) -> None:
-    """Make a sample of the record's answers and judgements anew, and compare them one by one.
+    """Generate a sample of the record again, and compare it row by row.
 
     The notebooks of the mini profile, or only those of NAMES (papers, notebooks or artifacts), are
-    executed, whether they are up to date or not; figures stay as they are. Of the rows that they
-    ask for, a share of each model and kind is made anew. Every token and verdict must be equal, and
-    every log-probability up to its last digits, which depend on the batch and on the processor;
-    near ties are listed. Judgements are compared only under the record's Python. The exit code is 1
-    if something differs, or if nothing could be compared. An audit that was interrupted goes on
-    where it was.
+    executed, whether they are up to date or not; figures are not changed. Of the rows that they
+    use, a share of each model and kind is generated again. Every token and verdict must be equal,
+    and every log-probability up to its last digits, which depend on the batch and on the processor.
+    Near ties are listed. Judgements are compared only under the record's Python. The exit code is 1
+    if something differs, or if nothing could be compared. To continue an interrupted
+    audit, repeat the command.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # evalplus 0.3.1: `sanitize` breaks correct programs; it keeps plain assignments, imports, classes and functions, and drops the rest.
 #
-# Expected: the entry point stays with all that it needs ("remove unnecessary code"); a correct answer is correct after it.
+# Expected: the entry point stays with all that it needs; a correct answer is correct after it.
 # Seen: of twelve correct programs, eleven fail afterwards. A table filled by a loop stays empty, `try: import` goes, `A, B = 1, 2` goes, an
 # entry point under @lru_cache goes itself, and of a function or a name that is written twice the first is kept.
 # Why it matters: evalplus.codegen sanitises each answer before it is stored. A model that fills a table or caches its recursion

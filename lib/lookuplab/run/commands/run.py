@@ -3,12 +3,13 @@ under a profile.
 """
 
 import io
+import json
 import os
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import redirect_stdout
+from collections.abc import Collection, Iterator
+from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -49,7 +50,9 @@ from lookuplab.run.runner import (
     state,
 )
 
-MOST_ROWS = 40  # rows of a table printed to the terminal
+MOST_ROWS = 12  # lines of a table printed to the terminal
+WIDTH = 120  # characters of such a line
+LONGEST = 5  # notebooks whose times are printed at the end
 MOST = "max_new_tokens"
 
 
@@ -112,16 +115,23 @@ def run(
 
 
 def shown(place: Path) -> Iterator[str]:
-    """Yield the lines that show an artifact: its table, of at most MOST_ROWS lines, and its
+    """Yield the lines that show an artifact: its table, as much of it as fits one screen, and its
     sentence. ``place`` is the path of its files without suffix.
     """
     from lookuplab.results.artifact import read_csv, side_by_side
 
     if (file := place.with_suffix(".csv")).is_file():
-        table = side_by_side(read_csv(file)).reset_index()
-        yield table.head(MOST_ROWS).to_string(index=False, max_colwidth=40)
-        if len(table) > MOST_ROWS:
-            yield f"... {len(table) - MOST_ROWS} more lines: {file}"
+        table = side_by_side(read_csv(file))
+        for shown_metrics in range(len(table.columns), 0, -1):
+            part = table.iloc[:, :shown_metrics]
+            part = part[part.ne("").any(axis=1)].head(MOST_ROWS).reset_index()
+            text = part.to_string(index=False, max_colwidth=40)
+            if len(text.partition("\n")[0]) <= WIDTH:
+                break
+        yield text
+        counts = {"lines": len(table) - len(part), "metrics": len(table.columns) - shown_metrics}
+        if more := [f"{count} more {what}" for what, count in counts.items() if count]:
+            yield f"... {' and '.join(more)}: {file}"
     if (said := place.with_suffix(".txt")).is_file():
         yield f"\n{said.read_text('utf-8').strip()}\n"
 
@@ -498,11 +508,35 @@ def execute(
         click.echo(_told(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
+    for line in longest(due) if len(due) > 1 else ():
+        click.echo(line, err=True)
     counts = [sum(ended.uses[at] for ended in results) for at in range(len(USES))]
     if any(counts):
         told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
+
+
+def longest(jobs: Collection[Job]) -> Iterator[str]:
+    """Yield where the time of executed notebooks went: a line for their kernels' starts, and one
+    for each of the LONGEST notebooks, with its longest cell.
+    """
+    starts = 0.0
+    spent = []
+    for job in jobs:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            copy = json.loads(job.output.read_text("utf-8"))
+            seconds = copy["metadata"]["papermill"]["duration"]
+            cells = [cell for cell in copy["cells"] if cell.get("execution_count")]
+            took = [cell["metadata"]["papermill"]["duration"] for cell in cells]
+            number = max(range(len(took)), key=took.__getitem__)
+            starts += seconds - sum(took)
+            cell = f"In [{cells[number]['execution_count']}]"
+            spent.append((seconds, f"{job.title}, of which {cell} {took[number]:.1f} s"))
+    if spent:
+        yield f"{starts:8.1f} s to start {len(spent)} kernels and to save the copies"
+    for seconds, text in sorted(spent, reverse=True)[:LONGEST]:
+        yield f"{seconds:8.1f} s {text}"
 
 
 def _told(job: Job, failure: Failure) -> str:

@@ -1,0 +1,55 @@
+"""What a run's last lines show: the table, and where the time went."""
+
+import json
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from lookuplab.results.artifact import ARTIFACT_COLUMNS, to_csv
+from lookuplab.run.commands import run
+
+
+@pytest.fixture
+def place(tmp_path):
+    rows = [
+        ("p", "a", f"model{at}", "all", metric, 50, 40, 60, 10, 5, None)
+        for at in range(14)
+        for metric in ("valid_percent", *(f"other_{number}_percent" for number in range(9)))
+        if at != 1 or metric == "other_0_percent"
+    ]
+    (tmp_path / "a.csv").write_text(to_csv(pd.DataFrame(rows, columns=[*ARTIFACT_COLUMNS])))
+    return tmp_path / "a"
+
+
+def test_a_table_of_many_lines_and_metrics_fits_one_screen_and_says_what_is_left_out(place):
+    table, rest = run.shown(place)
+    lines = table.split("\n")
+    assert len(lines) == 1 + run.MOST_ROWS and len(lines[0]) <= run.WIDTH
+    assert lines[0].split()[:4] == ["model", "condition", "valid_percent", "other_0_percent"]
+    assert lines[1].split()[:2] == ["model0", "all"]
+    assert rest.startswith("... 2 more lines and ") and rest.endswith(f"more metrics: {place}.csv")
+
+
+def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeypatch):
+    monkeypatch.setattr(run, "WIDTH", 50)
+    table, rest = run.shown(place)
+    assert "model1 " not in table and rest.startswith("... 2 more lines and 9 more metrics")
+
+
+def test_the_time_of_kernels_and_of_the_longest_notebooks_is_told_as_their_copies_note_it(tmp_path):
+    def job(name, whole, *cells):
+        kept = [
+            {"execution_count": at, "metadata": {"papermill": {"duration": took}}}
+            for at, took in enumerate(cells, 1)
+        ]
+        text = {"metadata": {"papermill": {"duration": whole}}, "cells": [{"metadata": {}}, *kept]}
+        (tmp_path / name).write_text(json.dumps(text))
+        return SimpleNamespace(output=tmp_path / name, title=name)
+
+    jobs = [job("short", 4, 1, 2), job("long", 9.5, 2, 5, 1), SimpleNamespace(output=tmp_path)]
+    assert [*run.longest(jobs)] == [
+        "     2.5 s to start 2 kernels and to save the copies",
+        "     9.5 s long, of which In [2] 5.0 s",
+        "     4.0 s short, of which In [2] 2.0 s",
+    ]

@@ -253,7 +253,7 @@ def _texts(arguments: Node) -> Iterator[tuple[str, str]]:
 
 def unescaped(text: str) -> str:
     """Return a text without the backslashes that its file has before quotes, and with line ends for
-    ``\n``.
+    ``\\n``.
     """
     return re.sub(r"\\+(['\"`])", r"\1", re.sub(r"\\+n", "\n", text))
 

@@ -1,13 +1,13 @@
-"""What may come next in a row: the interface for constrained decoding, and a constraint to given
-names.
+"""Constrained decoding: the interface for constraints on the next token of a row, and a constraint
+to given names.
 
-The constraint holds from the first token of the answer: it must begin with one of the given names.
-Once the name is spelled, it must end with a *break* (a token that begins with a character which
-cannot continue an identifier, or the end of text), so that ``foo`` cannot run on into ``foobar``;
-or it continues as a longer one of the names. After the break, the row is free. The trie contains
-two spellings of each name: the tokenizer's own, in the context of the prompt's end, and the one
-followed by "(", because a tokenizer may merge "(" with the name's end. Other sequences of tokens
-that spell the same name are not allowed.
+The constraint holds from the first token of the answer, which must begin with one of the given
+names. When the name is complete, it must be followed by a *break* (a token that begins with a
+character which cannot continue an identifier, or the end of text), so that ``foo`` cannot run on
+into ``foobar``; or it continues as a longer one of the names. After the break, the row is free. The
+trie contains two tokenisations of each name: the tokenizer's own, in the context of the prompt's
+end, and the one before "(", because a tokenizer may merge "(" with the name's end. Other sequences
+of tokens for the same name are not allowed.
 """
 
 import math
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Lost(UserError):
-    """A row cannot go on, because what it asks has failed; others can."""
+    """A row cannot continue, because its query to a tool has failed; other rows can."""
 
 
 class Constraint(Protocol):
@@ -41,7 +41,7 @@ class Constraint(Protocol):
 
     @property
     def pending(self) -> "Future[Any] | None":
-        """The answer that the next ``restrict`` would wait for."""
+        """The answer for which the next ``restrict`` would wait."""
         ...
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
@@ -54,11 +54,13 @@ class Constraint(Protocol):
         ...
 
     def push(self, token: int, logprob: float) -> None:
-        """Note that ``token`` was appended; ``logprob`` is the model's without any constraint."""
+        """Append ``token`` to the row. ``logprob`` is its log-probability without any
+        constraint.
+        """
         ...
 
     def log(self) -> object:
-        """Return what a finished row's answer keeps of the constraint (``Completion.record``)."""
+        """Return the constraint's log of a finished row, for ``Completion.record``."""
         ...
 
 
@@ -85,8 +87,8 @@ class Trie(dict[int, "Trie"]):
 
 
 class NameTries:
-    """How one model's tokens spell names; caches the tokens of each name after each end of a
-    prompt.
+    """The tokenisations of names for one model. The tokens of each name after each end of a prompt
+    are cached.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
@@ -100,10 +102,10 @@ class NameTries:
         """Return a constraint for one row; ``prompt_ids`` are the tokens that its answer continues,
         [] if it begins a text.
 
-        Only the prompt's last tokens, from the last line break on, determine how a name is spelled:
-        no tokenizer of a code model merges a name with the line before. All prompts that end in
-        ``response = client.`` therefore share their names' tokens. UserError for names that the
-        tokenizer cannot spell.
+        Only the prompt's last tokens, from the last line break on, determine a name's tokens: no
+        tokenizer of a code model merges a name with the line before. All prompts that end in
+        ``response = client.`` therefore share their names' tokens. Raises UserError for names that
+        the tokenizer cannot write.
         """
         tail = tuple(prompt_ids[-TAIL:])
         lines = [at for at, token in enumerate(tail[:-1], 1) if "\n" in self.texts[token]]
@@ -125,10 +127,10 @@ class NameTries:
 
     @cached_property
     def breaks(self) -> "torch.Tensor":
-        """Ids (n,) of the tokens that end a name: end of text, and tokens that begin with a
+        """The ids (n,) of the tokens that end a name: end of text, and tokens that begin with a
         non-identifier character.
 
-        Incomplete characters and special tokens, which spell nothing, do not count.
+        Incomplete characters and special tokens, which add no text, do not count.
         """
         import torch
 
@@ -153,11 +155,8 @@ class NameTries:
     def paths(
         self, tail: tuple[int, ...], names: Sequence[str]
     ) -> tuple[list[list[int]], list[list[int]], list[str]]:
-        """Return how the names are spelled after the tokens ``tail``: the trie's paths, its closed
-        paths, and unspelled names.
-
-        Unspelled names are those that the tokenizer cannot spell. Each name is tokenised once per
-        tail.
+        """Return the tokens of names after the tokens ``tail``: the trie's paths, its closed paths,
+        and the names that the tokenizer cannot write. Each name is tokenised once per tail.
         """
         texts = [text for name in names for text in (name, f"{name}(")]
         new = [text for text in texts if (tail, text) not in self._spelled]
@@ -182,7 +181,7 @@ class NameTries:
 
 @dataclass
 class NameConstraint:
-    """Makes the row begin with a name of the trie; ``node`` is None once the name has ended."""
+    """Makes the row begin with a name of the trie. ``node`` is None once the name has ended."""
 
     names: NameTries
     node: Trie | None

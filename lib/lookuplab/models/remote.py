@@ -428,7 +428,7 @@ class RemoteModel:
         told = self._log_probabilities(given, text)
         pieces = [piece for piece, _ in told]
         text = "".join(pieces) or text  # a stop string was cut out of a token: keep the whole token
-        # otherwise the API does not distinguish it from the model's own end
+        # without stop strings, "stop" means the model's own end
         if finish == "stop" and not stop:
             finish = "eos"
         over = decoding.stopper()

@@ -37,13 +37,14 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models.loading import load
 from lookuplab.models.local import LocalModel
 
-# The names of the attention's projections; Llama's serve all models that are not listed
+# names of the attention's projections; Llama's names are used for all models that are not listed
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
 LEAST = dict.fromkeys("epochs batch_size accumulation lora_rank max_tokens".split(), 1)
 LEAST |= dict.fromkeys("seed validation warmup_steps lora_dropout".split(), 0)
-# batches whose pairs are sorted together: a larger pool saves padding but makes batches less random
+# number of batches whose pairs are sorted together: a larger pool saves padding but makes batches
+# less random
 POOL = 50
 CARD = """---
 license: {licence}
@@ -72,18 +73,15 @@ class Recipe:
 
     ToolGen's paper states epochs, learning rate, batch size, seed and LoRA's two numbers; the rest
     are the defaults of Transformers. ``batch_size`` is the number of pairs per step, over all
-    processes and accumulated parts.
-    ``lora_rank`` None trains all weights; ``lora_targets`` None means the attention's four
-    projections;
-    ``lora_embeddings`` also trains and stores the whole embedding and head. ``max_tokens`` is the
-    length of the longest
-    pair (decoder: prompt and answer together; encoder-decoder: each); None means the model's
-    context. ``loss_on`` is
-    for decoders: "answer" (the body), "function" (the signature as well: the paper's F_aug) or
-    "all" (and the docstring). ``validation`` is the number of pairs, chosen by the seed, that are
-    not trained on; the checkpoint with the lowest loss on them is taken instead of the last one.
-    ``bf16`` is autocast; with LoRA the frozen weights are bfloat16, too. ``group_by_length`` puts
-    pairs of similar length into a batch, which saves padding and changes the order.
+    processes and accumulated parts. ``lora_rank`` None trains all weights; ``lora_targets`` None
+    means the attention's four projections; ``lora_embeddings`` also trains and stores the whole
+    embedding and head. ``max_tokens`` is the length of the longest pair (decoder: prompt and answer
+    together; encoder-decoder: each); None means the model's context. ``loss_on`` is for decoders:
+    "answer" (the body), "function" (the signature as well: the paper's F_aug) or "all" (and the
+    docstring). ``validation`` is the number of pairs, chosen by the seed, that are held out of
+    training; the checkpoint with the lowest loss on them is then the result, instead of the last
+    one. ``bf16`` is autocast; with LoRA the frozen weights are bfloat16, too. ``group_by_length``
+    puts pairs of similar length into a batch, which saves padding and changes the order.
     """
 
     epochs: int = 10
@@ -115,12 +113,13 @@ class Recipe:
 
 
 def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
-    """Return the checkpoint ``base`` (folder or name), ready to be trained. Raises UserError if
+    """Return the checkpoint ``base`` (folder or name), ready for training. Raises UserError if
     ``output`` exists.
     """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
-    output.parent.mkdir(parents=True, exist_ok=True)  # fails now if it cannot be written
+    # raises here, before training, if the folder cannot be written
+    output.parent.mkdir(parents=True, exist_ok=True)
     # frozen weights may have the type of the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"
     checkpoint = load(str(base), dtype=dtype, device_map="cpu")
@@ -144,20 +143,19 @@ def train(
     licence: str = "other",
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train what ``begin`` gave on ``rows`` of ``input_ids`` and ``labels``; write the folder
-    ``output``, which ``models.load`` loads.
+    """Train the checkpoint of ``begin`` on ``rows`` of ``input_ids`` and ``labels``. Write the
+    folder ``output``, which ``models.load`` loads, and return its card.
 
     ``add_token`` adds a token to tokenizer and module and returns its id; with LoRA, its rows are
-    trained, too.
-    ``half`` stores the weights in fp16. ``work`` holds TensorBoard's events, if it is installed,
-    and, until the run is complete, checkpoints every ``save_every`` steps: the same run resumes
-    from the last one.
+    trained, too. ``half`` stores the weights in fp16. ``work`` holds TensorBoard's events, if it is
+    installed, and, until the run is complete, checkpoints every ``save_every`` steps: the same run
+    resumes from the last one.
 
-    Returns the card, which the folder has as card.json and in README.md: ``facts``, ``pairs``,
+    The card is also in the folder, as card.json and in README.md. It has ``facts``, ``pairs``,
     ``steps``, ``loss`` (the last line of log.csv, nats per token), ``validation_loss`` (or None) of
     the weights of ``taken_step``, ``seconds`` (since the last interruption), ``trainable`` of
-    ``parameters`` weights, ... README.md begins with ``about``: what the rows are and what the
-    model does. Raises UserError if the loss diverges.
+    ``parameters`` weights, and more. README.md begins with ``about``, a description of the rows and
+    of the model. Raises UserError if the loss diverges.
     """
     adapted = recipe.lora_rank is not None
     module = checkpoint.module
@@ -166,7 +164,7 @@ def train(
     rows, validation = _parted(rows, recipe)
     set_seed(recipe.seed)  # for the new token's rows and LoRA's weights
     token = add_token(tokenizer, module) if add_token else None
-    # by the configuration: in 16 bits the loaded head is a second copy in float32
+    # from the configuration, because in 16 bits the loaded head is a second copy in float32
     parameters = trained_share(module.config, recipe)[1]
     model = prepared(module, recipe, token)
     # 1. train, from the last checkpoint of the same run
@@ -232,7 +230,7 @@ def train(
 def last_checkpoint(work: Path) -> str | None:
     """Return the last complete checkpoint of a run; None without any."""
     whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
-    # by the step in its name: a copy to another machine may change all times
+    # by the step in its name, because copying to another machine may change all times
     return max(whole, key=step_of, default=None)
 
 
@@ -254,8 +252,8 @@ def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[
 
 
 def length(row: TokenRow) -> int:
-    """Return the tokens that a pair needs room for: a decoder's prompt and answer share one
-    context, otherwise each has its own.
+    """Return the number of tokens that a pair needs in the context: a decoder's prompt and answer
+    share one context, otherwise each has its own.
     """
     return max(map(len, row.values()))
 
@@ -278,7 +276,7 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
         eval_steps=save_every,
         load_best_model_at_end=recipe.validation > 0,
         label_names=["labels"],
-        use_cpu=not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
+        use_cpu=not torch.cuda.is_available(),  # otherwise bf16 is refused without a GPU
         report_to="tensorboard" if find_spec("tensorboard") else "none",
         ddp_find_unused_parameters=False,
         log_level="error",
@@ -328,7 +326,7 @@ class Order(Sampler[int]):
 
 
 class Milestones(TrainerCallback):
-    """Log the last step and compute its loss on the validation pairs; mark a checkpoint that was
+    """Logs the last step and computes its loss on the validation pairs. Marks a checkpoint that was
     written completely with the file ``complete``.
     """
 
@@ -351,8 +349,8 @@ class Milestones(TrainerCallback):
 
 
 def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
-    """Return the model to train: itself, or with LoRA on the attention's four projections,
-    everything else frozen.
+    """Return the model to train: the module itself or, with LoRA, the module with adapters on the
+    attention's four projections and everything else frozen.
 
     With LoRA, the row of a new ``token`` in the embedding, and in the head if the two are not tied,
     is trained as well: a head's row that stays random can hardly win an argmax.
@@ -370,7 +368,7 @@ def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
         r=recipe.lora_rank,
         lora_alpha=recipe.lora_alpha,
         lora_dropout=recipe.lora_dropout,
-        fan_in_fan_out=family == "gpt2",  # its projections are stored transposed
+        fan_in_fan_out=family == "gpt2",  # GPT-2 stores its projections transposed
         target_modules=list(recipe.lora_targets or ATTENTION.get(family, LLAMA)),
         task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
         modules_to_save=[name.rpartition(".")[2] for name in names] if whole else None,
@@ -379,12 +377,12 @@ def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
         else {name: [token] for name in names},
     )
     wrapped = get_peft_model(module, config)
-    config.base_model_name_or_path = ""  # else PEFT asks the hub at every checkpoint
+    config.base_model_name_or_path = ""  # otherwise PEFT queries the hub at every checkpoint
     return wrapped
 
 
 def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output: Path) -> None:
-    """Write the adapter into ``folder``, which will be ``output``.
+    """Write the adapter into ``folder``, which will be renamed to ``output``.
 
     A local base is named by its path relative to ``output``, one on the hub with its commit.
     """
@@ -402,8 +400,8 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """Return (trained, all) weights of a Transformers configuration, from its shapes: takes no
-    memory and adds no token.
+    """Return the numbers of trained and of all weights of a Transformers configuration, computed
+    from its shapes, so that no memory is used and no token added.
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):

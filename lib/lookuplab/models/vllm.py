@@ -1,10 +1,11 @@
-"""Models that vLLM runs in this process: a paged cache, rows that enter as others leave, prompts
-that share a beginning, quantised weights, several GPUs.
+"""Models that vLLM runs in this process, with a paged cache, continuous batching, shared prompt
+prefixes, quantised weights and several GPUs.
 
-Only the forward passes are vLLM's. Prompts, tokens, stop rules, constraints and what is kept of an
-answer are those of a local model (``models.local``), so in float32 both give the same answers. Each
+Only the forward passes are vLLM's. Prompts, tokens, stop rules, constraints and completions are
+handled as for a local model (``models.local``), so in float32 both give the same answers. Each
 answer is yielded when it ends. A row that waits for another program (ToolGen's Jedi) leaves the
-engine and comes back with what it has written; the prefix cache spares most of the second reading.
+engine and comes back with the tokens written so far; the prefix cache spares most of the second
+reading.
 """
 
 import gc
@@ -33,8 +34,8 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.names import ADAPTER
 from lookuplab.models.store import canonical
 
-# read when vLLM is imported: rows and their constraints must be in the engine's process, and its
-# log is for servers
+# read when vLLM is imported; rows and their constraints must be in the engine's process, and the
+# engine's log is meant for servers
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")  # GiB
@@ -55,14 +56,14 @@ except ImportError as failure:
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
-# of the local engine; vLLM has its own way
+# options of the local engine, for which vLLM has its own
 NOT_TAKEN = {
     "batch_size": "max_num_seqs",
     "device_map": "tensor_parallel_size",
     "attn_implementation": "attention_backend",
     "quantization_config": "quantization",
 }
-# vLLM's options that change how fast an answer comes, not what it is (in float32)
+# vLLM's options that change the speed of an answer, but not its content (in float32)
 WITHOUT_EFFECT = frozenset(
     """tensor_parallel_size pipeline_parallel_size data_parallel_size distributed_executor_backend
     enable_expert_parallel gpu_memory_utilization kv_cache_memory_bytes cpu_offload_gb swap_space
@@ -70,15 +71,15 @@ WITHOUT_EFFECT = frozenset(
     enforce_eager compilation_config async_scheduling attention_backend max_parallel_loading_workers
     load_format download_dir disable_log_stats disable_custom_all_reduce max_lora_rank""".split()
 )
-# what pydantic writes around a message
+# text that pydantic writes around a message
 PYDANTIC = re.compile(r"^\d+ validation errors? for \w+ (Value error, )?| \[type=.*")
 _numbers = count()
 
 
 @dataclass
 class Running:
-    """A row in the engine. ``constraint`` and ``margin`` are those of its next token, if the row is
-    constrained (``decoding.choose``).
+    """A row in the engine. If the row is constrained, ``constraint`` and ``margin`` are those of
+    its next token (``decoding.choose``).
     """
 
     row: DecodingRow
@@ -86,8 +87,8 @@ class Running:
     margin: float | None = None
 
     def restrict(self, _tokens: list[int], logits: torch.Tensor) -> torch.Tensor:
-        """Return what vLLM calls with the logits (vocabulary,) of a constrained row; also in the
-        middle of its prompt, where they mean nothing. Only the last call counts.
+        """Return the restricted logits (vocabulary,) of a constrained row. vLLM also calls this in
+        the middle of the prompt, where the result has no meaning; only the last call counts.
         """
         assert self.row.constraint
         self.constraint = copy(self.row.constraint)
@@ -97,11 +98,12 @@ class Running:
         return scores
 
 
-RUNNING: dict[str, Running] = {}  # by request, for vLLM makes the object below, and knows no more
+# the running rows by request; vLLM creates the object below, which only knows the request
+RUNNING: dict[str, Running] = {}
 
 
 class RowConstraints(AdapterLogitsProcessor):
-    """Lets each row's constraint say which tokens may come next."""
+    """Lets each row's constraint decide which tokens may come next."""
 
     def is_argmax_invariant(self) -> bool:
         return False
@@ -116,11 +118,13 @@ class VllmModel(LocalModel):
 
     ``options`` that are not ``LocalModel``'s are vLLM's (``EngineArgs``), by their names there:
     ``tensor_parallel_size=2``, ``quantization=fp8``, ``gpu_memory_utilization=0.8``. Those that may
-    change answers are part of ``identity``. There is one engine in a process at a time. UserError
-    for an option that vLLM refuses, an architecture that it does not know, and too little memory.
+    change answers are part of ``identity``. There is one engine in a process at a time. Raises
+    UserError for an option that vLLM refuses, an architecture that it does not know, and too little
+    memory.
     """
 
-    _loaded: "Callable[[], VllmModel | None]" = staticmethod(lambda: None)  # in the process
+    # the model whose engine this process holds
+    _loaded: "Callable[[], VllmModel | None]" = staticmethod(lambda: None)
 
     def __init__(self, place: str, **options: Any) -> None:
         for name, instead in NOT_TAKEN.items():
@@ -136,7 +140,7 @@ class VllmModel(LocalModel):
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """As a local model's, with the engine and its options."""
+        """The identity of a local model, with the engine and its options added."""
         kept = {name: value for name, value in self.options.items() if name not in WITHOUT_EFFECT}
         return super().identity | {"engine": f"vllm {canonical(kept)}" if kept else "vllm"}
 
@@ -153,7 +157,7 @@ class VllmModel(LocalModel):
             "trust_remote_code": self.trust_remote_code,
             "skip_tokenizer_init": True,
             "disable_log_stats": True,
-            "async_scheduling": False,  # a row is read before its next token is chosen
+            "async_scheduling": False,  # a row must be read before its next token is chosen
         }
         if "speculative_config" not in self.options:
             stated["logits_processors"] = [RowConstraints]
@@ -167,7 +171,9 @@ class VllmModel(LocalModel):
 
     @contextmanager
     def _weights(self) -> Iterator[dict[str, Any]]:
-        """Where vLLM finds them; an adapter is merged where the local engine merges it."""
+        """Yield options that tell vLLM where the weights are. An adapter is merged as in the local
+        engine.
+        """
         place, revision = self.source
         if self.adapter and self._merges:
             with TemporaryDirectory() as merged:
@@ -180,7 +186,9 @@ class VllmModel(LocalModel):
         yield {"model": place, "revision": revision, **lora}
 
     def _check_constrainable(self) -> None:
-        """UserError if tokens are chosen where the rows of this process are not."""
+        """Raise UserError if vLLM chooses tokens in other processes, which do not have this
+        process's rows.
+        """
         parallel = self.engine.vllm_config.parallel_config
         if (
             parallel.world_size > 1
@@ -219,7 +227,7 @@ class VllmModel(LocalModel):
             for row in rows:
                 row.begin(self.tokenizer, decoding)
                 if row.given:
-                    row.constraint = None  # it is read, not written
+                    row.constraint = None  # the row is being read, not written
                 enter(row)
             while mine or waiting:
                 if waiting:
@@ -243,7 +251,7 @@ class VllmModel(LocalModel):
                         waiting[pending] = row
                 if finished:
                     yield finished
-        finally:  # also where a row is refused or the caller stops early
+        finally:  # also if a row is refused or the caller stops early
             engine.abort_request(list(mine))
             for request in list(mine):
                 leave(request)
@@ -258,7 +266,7 @@ class VllmModel(LocalModel):
     def _request(
         self, row: DecodingRow, decoding: Decoding, end_of_text: frozenset[int], request: str
     ) -> tuple[dict[str, list[int]], SamplingParams]:
-        """Return what vLLM is to read and how it is to go on."""
+        """Return the prompt for vLLM and its sampling parameters."""
         read = row.ids + list(row.given[:-1] or row.tokens)
         self.work.prompt_tokens += len(read)
         return {"prompt_token_ids": read}, SamplingParams(
@@ -279,7 +287,9 @@ class VllmModel(LocalModel):
     def _read_tokens(
         self, output: "RequestOutput", decoding: Decoding, end_of_text: frozenset[int]
     ) -> DecodingRow:
-        """Append what a step has added to a row, up to where it ends or waits; the row."""
+        """Append the tokens of a step to a row, up to where it ends or waits, and return
+        the row.
+        """
         running = RUNNING[output.request_id]
         (written,) = output.outputs
         row = running.row

@@ -56,9 +56,7 @@ class ToolUse:
             object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
-        """Return the text in the keys of stored answers; they assume a boundary unless the text
-        says otherwise.
-        """
+        """Return the text in the keys of stored answers, which mentions only a missing boundary."""
         rules = self.rules
         parts = {
             "trigger": self.trigger,

@@ -289,7 +289,7 @@ def arguments(tree: ast.AST, reference: ast.AST, limit: int) -> Iterator[None]:
 
 
 def name_of(call: ast.Call) -> str:
-    """Return the last name of what is called."""
+    """Return the last name of the callable in a call: ``f`` for ``x.f()``."""
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 

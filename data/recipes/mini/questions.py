@@ -1,10 +1,10 @@
 """Mini models that answer data-science questions: the mini code models, fine-tuned on problems
 about *open* objects.
 
-An object is open if no problem of test and development is about it; answers call no other objects
-of these libraries. The problems are made like those of the benchmark (``mini.problems``). Prompts
-show zero to three retrieved snippets, found by the same ranker and under the same leave-one-out
-rule as in the test.
+An object is open if no problem of test and development is about it. No answer calls an object that
+is not open. The problems are made like those of the benchmark (``mini.problems``). Prompts show
+zero to three retrieved snippets, found by the same ranker and under the same leave-one-out rule as
+in the test.
 """
 
 from itertools import chain

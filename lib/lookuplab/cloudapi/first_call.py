@@ -93,8 +93,8 @@ class CallExtent(NamedTuple):
 
 @lru_cache(maxsize=10_000)  # judgement and confidence both need it, and models repeat answers
 def call_extent(text: str) -> CallExtent:
-    """Return the first call of a text, as far as it is written. Text after the end of the call is
-    ignored.
+    """Return the first call of a text, which may still be incomplete. Text after the end of the
+    call is ignored.
     """
     rule = FirstCall()
     rule.feed(text)

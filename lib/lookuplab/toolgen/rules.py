@@ -19,16 +19,17 @@ NameEndRule = Literal["first", "mean", "break"]
 class Rules:
     """The rules of one ``variant`` (of RULES), and what notebooks vary of them.
 
-    Where ``is_package`` decides, the code that asks says what each variant does: the docstrings and
-    signatures that the model reads, the words before which the tool is asked and the names that it
-    offers, and what of an answer is judged. ``is_first_package``: where package-2023 differs.
+    ``is_package`` and ``is_first_package`` (package-2023) decide about the docstrings and
+    signatures that the model reads, the words before which the tool is called, the names that it
+    offers, and the part of an answer that is judged. The code at each place says what a variant
+    does there.
 
     - ``given_signature``: the model reads signature and docstring, as in the package. In the paper
       (Section II-A, Algorithm 2) it reads the docstring and writes the signature, too; the mini
       models were not trained to do that.
-    - ``min_mark_probability``: the tool is asked only if the mark is at least this probable (0:
+    - ``min_mark_probability``: the tool is called only if the mark is at least this probable (0:
       wherever it is the most likely token; NEVER: nowhere). A less probable mark is not written; in
-      the package it is written, and the tool is not asked.
+      the package it is written, but the tool is not called.
     - ``name_end_rule``: what happens when one suggestion is complete and longer ones continue it.
       "first": the name ends there (Algorithm 3). "mean": the name goes on if the most likely next
       token of a longer one is at least as probable as the name's tokens so far on average.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # parso 0.8.7 (Jedi's parser): its grammars for Python 3.12, 3.13 and 3.14 call match, except* and other valid syntax an error.
 #
-# Expected: `load_grammar(version="3.14")` takes that version's programs, or is refused, as versions that parso does not know are.
+# Expected: `load_grammar(version="3.14")` takes that version's programs, or raises NotImplementedError, as version="2.7" does.
 # Seen: it loads, and rejects match statements, except*, parenthesised with items, x[*a], *args: *Ts and `for x in *a, *b`, all of 3.11 or older.
 # Newer syntax is in it: `def f[T](x: T)` passes.
 # Why it matters: parso and Jedi are used to ask whether generated code parses, and to know a cursor's scope. Answers in a
-# style of 2022 are counted as broken, or their names as unknown, and more so for models that learned newer code. Ask ast.parse, too.
+# style of 2022 are counted as broken, or their names as unknown. Ask ast.parse, too.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

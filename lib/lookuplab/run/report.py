@@ -100,6 +100,8 @@ class Run:
         self.figures = profile.figures
         words = (paths.PAPER / "results.yaml").read_text("utf-8")
         self.words: dict[str, Any] = yaml.safe_load(words) if profile.name == "mini" else {}
+        # what papers leave open
+        self.choices = yaml.safe_load((paths.PAPER / "choices.yaml").read_text("utf-8"))
         concerned = {claim.artifact_id for claim in claims.load()}
 
         def position(notebook: Notebook) -> tuple[bool, bool]:

@@ -77,7 +77,7 @@ def conditions() -> dict[str, dict[str, Any]]:
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
-    marks = {name: one.marking for name, one in rules.RULES.items()}
+    marks = {one.marker: one.marking for one in rules.RULES.values()}
     models = {name: model_hash(folder) for name, folder in mini_models().items()}
     return {
         "completions": {"version": DECODING_VERSION, "tool": jedi_tool.TOOL_VERSION, **models},

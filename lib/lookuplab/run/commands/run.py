@@ -275,7 +275,7 @@ def audit(
       lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
 
     Args:
-        share: Share of the rows of each model and kind, at least 50 of each; the commit decides
+        share: Share of the rows of each model and kind, at least 20 of each; the commit decides
             which, so that over time other rows are tried.
         jobs: Number of notebooks to run at once (default: the number of processors).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).

@@ -1,5 +1,6 @@
 """What a waiting user reads."""
 
+import sys
 import time
 
 from lookuplab.work import progress
@@ -17,9 +18,21 @@ def test_a_line_says_what_is_done_what_was_found_and_how_long_it_may_take(monkey
 
 def test_lines_come_by_themselves_while_nothing_is_done_and_end_with_the_work(monkeypatch, capsys):
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.05)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     with Progress("site", None, parts=lambda: ["a page: begins"]):
         time.sleep(0.3)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) >= 4 and set(lines) == {"site: 0 s so far", "  a page: begins"}
     time.sleep(0.2)
     assert not capsys.readouterr().err
+
+
+def test_in_a_notebook_one_line_updates_and_nothing_looks_like_an_error(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.05)
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    monkeypatch.delenv("LOOKUPLAB_FIGURES", raising=False)
+    with Progress("site", None):
+        time.sleep(0.3)
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1 and set(out.strip().split("\r")) == {"site: 0 s so far"}
+    assert not err

@@ -1,5 +1,6 @@
 """Progress of long work, as a line every ten seconds."""
 
+import os
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 class Progress(AbstractContextManager["Progress"]):
     """Prints the progress of some work to stderr, such as ``mini-large: 120 of 622 answers, 40
-    found, about 2 min left``.
+    found, about 2 min left``; where a user works in a notebook, as one line that updates.
 
     total: how many of ``unit`` are to be done, None if unknown. found: how many more were found in
     a store. parts: returns further lines, on the work in progress.
@@ -57,8 +58,18 @@ class Progress(AbstractContextManager["Progress"]):
         return f"{self.what}: {', '.join(parts)}"
 
     def _tell(self) -> None:
+        # the runner reads a notebook's stderr; for whoever works in one, it would look like errors
+        in_cell = "ipykernel" in sys.modules and "LOOKUPLAB_FIGURES" not in os.environ
+        width = 0
         while not self.ended.wait(LINE_SECONDS):
-            say("\n  ".join([self.line(), *self.parts()]))
+            line = "\n  ".join([self.line(), *self.parts()])
+            if in_cell:
+                width = max(width, len(line))
+                print(f"\r{line:{width}}", end="", flush=True)
+            else:
+                say(line)
+        if width:
+            print()
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()

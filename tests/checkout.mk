@@ -1,5 +1,5 @@
 # Targets that only the full checkout has: the students' bundle comes without tests, without this file, and without the course's sources.
-.PHONY: test lint mutants course vllm
+.PHONY: test lint fuzz mutants course vllm
 
 test: $(VENV)/.installed-test  ## the tests
 	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(or $(strip $(JOBS)),logical) --dist worksteal $(PYTEST_ARGS)
@@ -9,6 +9,9 @@ lint: $(VENV)/.installed-test  ## checks of code, format, types and spelling
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy lib/lookuplab data/recipes
 	@$(RUN) codespell_lib lib data/recipes docs notebooks tests *.md
+
+fuzz: $(VENV)/.installed-test  ## 20,000 examples of every property of a public parser, about half an hour of one core: make fuzz JOBS=2
+	@OMP_NUM_THREADS=1 $(RUN) pytest -m hypothesis --hypothesis-profile deep -n $(or $(strip $(JOBS)),logical) --dist worksteal $(PYTEST_ARGS)
 
 # In a copy of the checkout, which takes the last commit.
 mutants: $(VENV)/.installed-mutants  ## which changes of the lines of a package that changed since BASE no test notices: make mutants ROOM=scoring BASE=HEAD~5 SAMPLE=100

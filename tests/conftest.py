@@ -21,7 +21,7 @@ from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 from lookuplab.run.notebooks import plan
 
-# `pytest tests/test_parsers.py --hypothesis-profile deep`
+# `make fuzz`
 settings.register_profile("deep", max_examples=20_000)
 PARAMETERS = """\
 profile = "mini"  # which world

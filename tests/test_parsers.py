@@ -1,6 +1,6 @@
 """Whatever a user's file or text holds, a public parser reads it or says in one line what is wrong.
 
-A small budget here; `pytest tests/test_parsers.py --hypothesis-profile deep` tries 20,000 each.
+A small budget here; `make fuzz` tries 20,000 examples of each.
 """
 
 import json
@@ -210,7 +210,7 @@ def test_a_notebook_nested_too_deeply_is_one_line(tmp_path):
     assert "nested too deeply" in result.output
 
 
-@pytest.mark.parametrize("name", ["~nobody-here/x", "a\0b", "\ud800x"])
+@pytest.mark.parametrize("name", ["~nobody-here/x", "a\0b", "~\0", "\ud800x"])
 def test_a_name_that_is_no_path_is_one_line(name):
     call = ["run", "table1_base_models", "--profile", "paper", "-p", f"models={name}"]
     result = CliRunner().invoke(cli, [*call, "--dry-run"])

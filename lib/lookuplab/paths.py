@@ -58,15 +58,15 @@ def expanded(path: Path | str) -> Path:
     """Return a path with ``~`` expanded. Raises UserError for an unknown user's home, and for a
     text that cannot be a path.
     """
-    try:
-        os.fsencode(found := Path(path).expanduser())
-        if "\0" not in str(path):
+    why = "it has a NUL character"
+    if "\0" not in str(path):
+        try:
+            os.fsencode(found := Path(path).expanduser())
             return found
-        why = "it has a NUL character"
-    except RuntimeError:
-        why = "there is no such user"
-    except UnicodeError:
-        why = "it has half a character (a lone surrogate)"
+        except RuntimeError:
+            why = "there is no such user"
+        except UnicodeError:
+            why = "it has half a character (a lone surrogate)"
     raise UserError(f"{str(path)!r} is no path: {why}")
 
 

@@ -1,16 +1,21 @@
-"""Numbers of Section V beyond Tables II and III: the errors that the tool prevents, the errors of
-unfinished answers, and whether coverage or success gains more.
+"""Numbers of Section V beyond Tables II and III: the errors that the tool prevents, how many bodies
+fail only by false alarms, the errors of unfinished answers, and whether coverage or success gains
+more.
 
 Frames are those of ``tables``. Rows are dictionaries as ``scoring.rates.row`` makes them; rows
 about one model of the paper have its name as their condition.
 """
 
+import json
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from lookuplab import paths
 from lookuplab.scoring.rates import Array, jackknife, rate, row
 from lookuplab.toolgen.generation import Generations
 from lookuplab.toolgen.rules import PACKAGE_RULES
@@ -45,6 +50,32 @@ def error_rows(frames: Frames) -> list[Row]:
     }
     metrics = [Metric(f"{name}_percent", "errors", column=name) for name in ERRORS]
     return metric_rows(with_errors, metrics)
+
+
+def alarm_rows(frames: Frames, members: Path | str = "") -> list[Row]:
+    """Return how many of all failing functions fail only by false alarms: ``false_alarm_percent``.
+
+    An alarm is false if pylint says the same of the original, or if the member that it misses is
+    one of ``members`` (a file that ``recipes.mini.members`` writes), which exist when the code
+    runs. The share is a lower bound: not every member can be looked for.
+    """
+    known = json.loads(paths.located(members).read_text("utf-8"))["exist"] if members else []
+    failing = pd.concat([frame[frame.passed.eq(False)] for frame in frames.values()])
+    if failing.empty:
+        return []
+    alone = [
+        all(
+            [name, words] in [[one[0], one[2]] for one in own] or [file, words] in known
+            for name, _, words in messages
+        )
+        for file, messages, own in zip(
+            failing.id.str.partition(":")[0],
+            failing.messages,
+            failing.reference_messages,
+            strict=True,
+        )
+    ]
+    return [row("all", "all", "false_alarm_percent", rate(alone, failing.cluster).percent())]
 
 
 def ending_rows(

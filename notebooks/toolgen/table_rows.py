@@ -213,7 +213,8 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     use a dependency, errors per 100 identifiers, and bodies that do nothing. There are also, per
     condition, ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had an error,
     which counts as a failure), ``pylint_lost_functions`` (no verdict), ``jedi_lost_functions``
-    (dependencies unknown) and ``without_dependency_functions``; and, per comparison,
+    (dependencies unknown), ``without_dependency_functions`` and, if originals were judged,
+    ``reference_failed_functions`` (pylint objects to them); and, per comparison,
     ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of McNemar's
     exact test on the functions with both verdicts.
     """
@@ -228,6 +229,8 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
             "jedi_lost": frame.dependencies.isna(),
             "without_dependency": frame.dependencies == 0,
         }
+        if frame.reference_passed.notna().any():
+            counts["reference_failed"] = frame.reference_passed.eq(False)
         rows += [
             bare_row(model, condition, f"{name}_functions", flags.sum(), len(frame))
             for name, flags in counts.items()

@@ -3,9 +3,11 @@
 import pytest
 
 from lookuplab.cloudapi.first_call import strip_backticks
-from lookuplab.models.fences import blocks
+from lookuplab.models.fences import blocks, code_of
 from lookuplab.stackoverflow.ds1000 import solution_of
+from lookuplab.toolgen.insertion import insert, location_of
 
+FUNCTION = "def f(x, a):\n    return x\n"
 OPENED = {
     "attributes": ("```python title=a.py", "```"),
     "braces": ("``` {.python .numberLines}", "```"),
@@ -37,6 +39,23 @@ def test_of_several_blocks_the_python_one_is_taken(other):
         assert answer[block.start : block.end] == "f(a=1)\n"
         assert solution_of(answer, "repaired") == "f(a=1)\n"
     assert [*blocks("```sh\nls\n```\n```\nx\n```")] == [(13, 17, 19)]
+
+
+@pytest.mark.parametrize("margin", ["", "  ", "    ", "\t", "1. ", "- "])
+@pytest.mark.parametrize("end", ["\n{}```\n", "\n", ""])
+def test_code_loses_the_indentation_of_its_fence(margin, end):
+    """CommonMark 0.31, Sections 4.5 and 5.2; a fence that stays open, too."""
+    behind = margin if margin.isspace() else " " * len(margin)
+    answer = f"Do:\n\n{margin}```python\n{behind}if x:\n{behind}    f(a=1)" + end.format(behind)
+    (block,) = blocks(answer)
+    assert code_of(answer, block).strip() == "if x:\n    f(a=1)"
+    assert solution_of(answer, "repaired").strip() == "if x:\n    f(a=1)"
+    inside = insert(FUNCTION, location_of(FUNCTION, 1), answer)
+    assert inside.text.rstrip() == "def f(x, a):\n    if x:\n        f(a=1)"
+
+
+def test_words_before_a_fence_in_its_line_indent_nothing():
+    assert solution_of("So: ```python\n    f(a=1)\n```", "repaired") == "    f(a=1)\n"
 
 
 def test_a_longer_fence_holds_a_shorter_one():

@@ -78,11 +78,13 @@ def test_any_text_has_expressions(text):
     assert all(found.line >= 1 for found in expressions(text))
 
 
-@pytest.mark.parametrize("part", ["- ", "not ", "lambda: ", "f(", "x if y else "])
+@pytest.mark.parametrize("part", ["- ", "~", "not ", "lambda: ", "f(", "x if y else "])
 def test_an_answer_that_repeats_itself_is_read_however_deep(part):
     deep = part * 1500 + "x"
     assert covered(["x"], f"    return {deep}") == 1
     assert whole_tokens(f"y = {deep}", 1)[-1].text == "x"
+    for broken in (f"{deep} ~ )\nx", f"{deep} ~ )\n{deep} ~"):
+        assert covered(["x"], broken) == 1
 
 
 def test_only_definitions_of_the_repository_outside_the_function_count_whatever_was_asked(root):

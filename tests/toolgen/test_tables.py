@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from lookuplab.toolgen.evaluation import corpus_rows
-from lookuplab_notebooks.toolgen.section_v import ending_rows, gain_rows
+from lookuplab_notebooks.toolgen.section_v import alarm_rows, ending_rows, gain_rows
 from lookuplab_notebooks.toolgen.table_rows import repository_rows, similarity_rows
 from lookuplab_notebooks.toolgen.tool_calls import equal_calls_rows
 
@@ -44,6 +44,7 @@ def frame(predicted, covered, passed, identifiers):
         passed=pd.Series(passed, dtype=object),
         failures=["" if one else "E0602" for one in passed],
         lost=["crash" if one is None else "" for one in passed],
+        reference_passed=None,
     )
 
 
@@ -74,7 +75,31 @@ def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_n
     lost = frames["m", "base"].assign(passed=None, dependencies=None, covered=None)
     found = numbers(repository_rows({("m", "base"): lost}))
     assert found["prefix_percent"][0] == 37.5
-    assert not {"succrate_percent", "depcov_percent"} & found.keys()
+    assert not {"succrate_percent", "depcov_percent", "reference_failed_functions"} & found.keys()
+
+
+def test_originals_that_the_judge_fails_are_counted_in_the_table(frames):
+    judged = frames["m", "base"].assign(reference_passed=[True, False, True, None])
+    assert numbers(repository_rows({("m", "base"): judged}))["reference_failed_functions"] == (1, 4)
+
+
+def test_a_body_that_fails_only_as_its_original_does_or_by_a_member_that_exists_is_a_false_alarm(
+    frames, tmp_path
+):
+    (members := tmp_path / "members.json").write_text('{"exist": [["r/a.py", "no shape"]]}')
+    shape, late, wrong = (["E1101", 7, words] for words in ("no shape", "no late", "no wrong"))
+    judged = frames["m", "base"].assign(
+        id=["r/a.py:f#1", "r/b.py:f#1", "r/a.py:g#9", "r/a.py:h#20"],
+        passed=[False, False, False, True],
+        messages=[[shape], [shape], [late, wrong], []],
+        reference_messages=[[], [], [["E1101", 3, "no late"]], []],
+    )
+    (one,) = alarm_rows({"m": judged}, members)
+    assert (one["value"], one["n"]) == (pytest.approx(100 / 3), 3)  # the first alone
+    judged["messages"] = [[shape], [shape], [late], []]
+    assert alarm_rows({"m": judged}, members)[0]["value"] == pytest.approx(200 / 3)
+    assert alarm_rows({"m": judged})[0]["value"] == pytest.approx(100 / 3)
+    assert alarm_rows({"m": judged[3:]}) == []
 
 
 def test_success_at_equal_length_leaves_out_pairs_that_differ_by_more_than_a_fifth(frames):
@@ -118,9 +143,7 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     assert tool["bleu4"][0] == tool["codebleu_syntax"][0] == 1
     assert found["editsim_percent"][0] == 50
     assert numbers(similarity_rows(frames, {"m": list}))["bleu4"][0] != found["bleu4"][0]
-    scored = numbers(
-        corpus_rows(frames["m", "base"].assign(empty=False, reference_passed=None)), "all", fields
-    )
+    scored = numbers(corpus_rows(frames["m", "base"].assign(empty=False)), "all", fields)
     both = found.keys() & scored.keys()  # what `lookuplab score` shows
     assert len(both) == 8 and all(scored[name] == found[name] for name in both)
 

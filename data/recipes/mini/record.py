@@ -97,6 +97,8 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
         table = pyarrow.table(columns)
     # floats compress a third better with their bytes apart
     floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
+    # a dictionary of keys, each of which occurs once, only adds to them
+    unique = {} if name == "completions" else {"key"}
     with paths.replacing(target) as part:
         parquet.write_table(
             table,
@@ -104,7 +106,9 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
             compression="zstd",
             compression_level=19,
             row_group_size=GROUP_ROWS,
-            use_dictionary=[field for field in table.column_names if field not in floats],
+            use_dictionary=[
+                field for field in table.column_names if field not in {*floats, *unique}
+            ],
             use_byte_stream_split=[
                 floats[field] for field in floats if field in table.column_names
             ],

@@ -13,6 +13,7 @@ _BLOCK = re.compile(
     r"(?P<code>.*?)(?:(?m:^)[ \t]*(?:(?(tildes)(?P=tildes)|(?P=fence)))[`~]*[ \t]*(?m:$)|\Z)",
     re.DOTALL,
 )
+_MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?=```|~~~)")
 PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3", "sage", "cython"}
 NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext", "output"}
 
@@ -23,6 +24,14 @@ class Block(NamedTuple):
     begin: int
     start: int
     end: int
+
+
+def code_of(answer: str, block: Block) -> str:
+    """Return a block's code without the indentation of its fence, which may stand in a list."""
+    line = answer[answer.rfind("\n", 0, block.begin) + 1 : block.start]
+    margin = _MARGIN.match(line)
+    width = len(margin[0]) if margin else 0
+    return re.sub(rf"(?m)^[ \t]{{0,{width}}}", "", answer[block.start : block.end])
 
 
 def blocks(answer: str) -> list[Block]:

@@ -20,7 +20,7 @@ from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError, check_choice
 from lookuplab.execution.server import Program
 from lookuplab.models.completions import visible
-from lookuplab.models.fences import blocks
+from lookuplab.models.fences import blocks, code_of
 from lookuplab.models.store import hashed
 
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
@@ -210,7 +210,7 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
             block, *_ = (*blocks(text), None)
             # drop a line with only the language
             rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])
-            text = text[block.start : block.end] if block else rest
+            text = code_of(text, block) if block else rest
         text = text.split("# SOLUTION END")[0]
     text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")

@@ -244,7 +244,8 @@ class ToolGen(Benchmark[Original]):
         - ``dependencies`` and ``covered``: counts; by the packages' rules, from the marks.
         - ``passed``, ``messages`` (pylint's, see ``success``) and ``failures``, the ids of these
           messages joined by blanks.
-        - ``reference_passed``: whether pylint passes the original; None if that was not checked.
+        - ``reference_messages``: those against the original. ``reference_passed``: whether there
+          are none; None if that was not checked.
         - ``lost``: why pylint or Jedi gave no answer; ``passed`` or ``dependencies`` is then None.
         - ``similarity.COLUMNS``.
         """
@@ -292,9 +293,9 @@ class ToolGen(Benchmark[Original]):
                 "errors": None if messages is None else _errors(against),
             }
             said = answers.get(of_own) if self.references else None
-            columns["reference_passed"] = (
-                None if said is None else not verdict(said, own, self.rules)
-            )
+            objections = None if said is None else verdict(said, own, self.rules)
+            columns["reference_messages"] = objections
+            columns["reference_passed"] = None if objections is None else not objections
             rows.append(columns)
         return rows
 

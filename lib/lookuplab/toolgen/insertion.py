@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab.errors import UNPARSABLE, UserError
-from lookuplab.models.fences import blocks
+from lookuplab.models.fences import blocks, code_of
 from lookuplab.toolgen.tokens import cut_comments, tokens
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -168,7 +168,7 @@ def _extracted(location: Location, answer: str) -> Iterator[str]:
       of the other lines.
     """
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
-    fenced = [answer[block.start : block.end] for block in blocks(answer)]
+    fenced = [code_of(answer, block) for block in blocks(answer)]
     fenced.sort(key=lambda block: bool(re.search(name, block)))
     texts = [] if re.match(r"\s*(```|~~~)", answer) else [answer]
     for text in texts + fenced[-1:]:

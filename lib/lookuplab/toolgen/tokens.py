@@ -2,6 +2,7 @@
 
 import keyword
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -110,10 +111,13 @@ def whole_tokens(text: str, line: int) -> list[Token]:
 
 def _tree(text: str) -> BaseNode:
     """Return parso's tree of a text, however deep it is."""
+    limit = sys.getrecursionlimit()
+    # behind an error, it looks for the last leaf of what it has read, level by level
+    sys.setrecursionlimit(limit + 2 * len(text))
     try:
         return parso.parse(text, version="3.11")
-    except RecursionError:  # parso recurses in search of a missing line end
-        return parso.parse(text + "\n", version="3.11")
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @lru_cache(maxsize=8)

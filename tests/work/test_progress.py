@@ -8,11 +8,13 @@ from lookuplab.work.progress import Progress
 
 
 def test_a_line_says_what_is_done_what_was_found_and_how_long_it_may_take(monkeypatch):
-    now = iter([0.0, 60.0, 90.0])
+    now = iter([0.0, 60.0, 75.0, 90.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(now))
     bar = Progress("mini-large", 622, "answers", found=40, quiet=True)
     assert bar.line() == "mini-large: 0 of 622 answers, 40 found"
-    bar.update(120)
+    bar.update(4)
+    assert bar.line() == "mini-large: 4 of 622 answers, 40 found"
+    bar.update(116)
     assert bar.line() == "mini-large: 120 of 622 answers, 40 found, about 6 min left"
 
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 LINE_SECONDS = 10.0
+FIRST = 5  # parts without which the time left is not guessed: the first ones may be the longest
 T = TypeVar("T")
 
 
@@ -53,7 +54,7 @@ class Progress(AbstractContextManager["Progress"]):
         else:
             parts = [f"{self.done:,} of {self.total:,} {self.unit}".rstrip()]
             parts += [f"{self.found:,} found"] if self.found else []
-            if 0 < self.done < self.total:
+            if FIRST <= self.done < self.total:
                 parts.append(f"about {span(took * (self.total - self.done) / self.done)} left")
         return f"{self.what}: {', '.join(parts)}"
 

@@ -210,7 +210,8 @@ def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tm
         assert [other.wait() for other in [begun(1), begun(2)]] == [0, 0]
         with CompletionStore(store) as opened:
             assert len(opened.present()) == 120
-        first, more, most = [log.read_text().split() for log in logs]
+        # a process that starts late may find everything answered, and then has no log
+        first, more, most = [log.read_text().split() if log.is_file() else [] for log in logs]
         assert len(first) == 10 and len({*first, *more, *most}) == 120
         # two of its third batch were in flight when it hung
         assert {*first[:8]}.isdisjoint(more + most)

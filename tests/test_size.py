@@ -46,7 +46,7 @@ def test_only_code_is_counted():
         ("lib", 113_400),
         ("notebooks", 53_700),  # 38,700, and what judges published answers
         ("data/recipes", 35_400),  # with the trainings that lay beside notebooks
-        ("tests", 115_650),
+        ("tests", 115_700),
         ("data/paper", 0),
         ("docs", 1_613),
     ],

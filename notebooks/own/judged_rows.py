@@ -6,11 +6,13 @@ from typing import Any
 
 from pandas import DataFrame
 
-from lookuplab.scoring.rates import averages, bare_row, of_share, row
+from lookuplab.scoring.rates import averages, of_share, row
 from lookuplab_notebooks.toolgen.table_rows import repository_rows
 
 Record = dict[str, Any]  # a function of a marked corpus
-SHOWN = re.compile("(depcov|succrate)_(percent|change)|failed|pylint_lost|jedi_lost|degenerate")
+SHOWN = re.compile(
+    "(depcov|succrate)_(percent|change)|(reference_)?failed|pylint_lost|jedi_lost|degenerate"
+)
 
 
 def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, Any]]:
@@ -19,14 +21,7 @@ def judged_rows(frames: Mapping[tuple[str, str], DataFrame]) -> list[dict[str, A
     no verdict, or have an original that fails; the share of bodies that do nothing; and the changes
     from ``base`` to ``toolgen``, in points.
     """
-    rows = [row for row in repository_rows(frames) if SHOWN.match(row["metric"])]
-    return rows + [
-        bare_row(
-            *key, "reference_failed_functions", frame.reference_passed.eq(False).sum(), len(frame)
-        )
-        for key, frame in frames.items()
-        if frame.reference_passed.notna().any()
-    ]
+    return [row for row in repository_rows(frames) if SHOWN.match(row["metric"])]
 
 
 def offered_rows(records: Sequence[Record]) -> list[dict[str, Any]]:

@@ -53,9 +53,9 @@ class Prompt:
     only.
 
     ``choices`` are the names (identifiers) with which the answer may begin; None and () mean any.
-    Local models support them, and so do some endpoints (``models.remote``), if the answer continues
-    the prompt or begins a new text (no chat). ``place`` says where the answer will be inserted, for
-    a model whose answer depends on that, too; it is part of the key of a stored answer.
+    Only local models support them, if the answer continues the prompt or begins a new text (no
+    chat). ``place`` says where the answer will be inserted, for a model whose answer depends on
+    that, too; it is part of the key of a stored answer.
     """
 
     id: str

@@ -43,12 +43,12 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 113_400),
-        ("notebooks", 53_700),  # 38,700, and what judges published answers
-        ("data/recipes", 35_400),  # with the trainings that lay beside notebooks
-        ("tests", 115_700),
+        ("lib", 120_000),
+        ("notebooks", 57_000),  # 38,700, and what judges published answers
+        ("data/recipes", 37_000),  # with the trainings that lay beside notebooks
+        ("tests", 121_000),
         ("data/paper", 0),
-        ("docs", 1_613),
+        ("docs", 2_500),
     ],
 )
 def test_no_folder_grows(folder, most):

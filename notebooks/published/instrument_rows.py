@@ -50,9 +50,17 @@ from lookuplab.stackoverflow.ds1000 import (
 from lookuplab.toolgen.insertion import function_of, location_of
 from lookuplab.toolgen.similarity import COMPONENTS, bleu, bleu_counts, code_bleu_counts, components
 from lookuplab.toolgen.success import CHECKS, messages_of
-from lookuplab_notebooks.published.near_draw import MODELS, published_answers, verdicts
 
 Row = dict[str, Any]
+# the models whose answers DS-1000's authors published
+MODELS = (
+    "codex002",
+    "gpt-3.5-turbo-0613",
+    "gpt-3.5-turbo-0125",
+    "gpt-4-0613",
+    "gpt-4-turbo-2024-04-09",
+    "gpt-4o-2024-08-06",
+)
 PAIRS = 1000  # pairs of answer and reference whose similarity is computed in two ways
 ANSWERS = 50  # answers for pylint: so many that pass, and so many that end in a name error
 LINE = re.compile(r"<<<api_call>>>: *(.*?)(?:,? *\n?<<<|\"?\Z)", re.DOTALL)
@@ -234,6 +242,23 @@ def calibration() -> Iterator[Row]:
         theirs = sum(abs((right[part] - sure[part]).sum()) for part in parts) / len(order)
         mine = ece_interval(right, sure, frame.cluster).value
         yield row("ECE, ten bins of equal mass", "numpy", name, abs(mine - theirs))
+
+
+def published_answers(folder: Path, model: str) -> dict[str, str]:
+    """Return {problem's id: a model's answer}, from a file of DS-1000's authors."""
+    texts = {}
+    for line in (folder / f"{model}-answers.jsonl").read_text("utf-8").splitlines():
+        record = json.loads(line)
+        code = record["code"]
+        texts[str(record["metadata"]["problem_id"])] = code[0] if isinstance(code, list) else code
+    return texts
+
+
+def verdicts(folder: Path, model: str) -> list[tuple[str, bool | None, str]]:
+    """Return (problem's id, whether the answer passed or None, error) of a model's answers."""
+    lines = (folder / f"verdicts-{model}.jsonl").read_text("utf-8").splitlines()
+    each = map(json.loads, lines)
+    return [(str(one["problem_id"]), one["passed"], one["error"]) for one in each]
 
 
 def all_rows(problems: Path, answers: Path, gorilla: Path, labelled: Path) -> Iterator[Row]:

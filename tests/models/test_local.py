@@ -6,10 +6,13 @@ import gc
 import json
 import math
 import shutil
+import signal
+import subprocess
 import sys
 import weakref
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +35,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import TURNS, choose
 from lookuplab.models.local import LocalModel, cache_numbers
+from lookuplab.models.store import CompletionStore
 from lookuplab.models.tokens import decoded, located
 from lookuplab.work import resources
 
@@ -41,6 +45,8 @@ PROMPTS = [
     )
     for i in range(20)
 ]
+# six tokens less than the context
+NEARLY = Prompt("nearly", "client." * 45)
 LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
 OTHERS = "pieces-llama", "pieces-t5", "python-llama", "python-t5"
 
@@ -194,6 +200,46 @@ def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain):
         answers(model, SHORT)
 
 
+def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain, monkeypatch):
+    """One prompt's answer ends at the limit of the context, before the others'."""
+    monkeypatch.setattr("lookuplab.models.decoding.KEEP_SECONDS", 0)
+    model = LocalModel(llama)
+    passes = count()
+
+    def fail_once(*_):
+        if next(passes) == 12:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    model.module.register_forward_pre_hook(fail_once)
+    done = list(model.generate([(prompt, 0) for prompt in (NEARLY, *PROMPTS[:3])], LONG))
+    assert [one.id for one in done[0]] == [NEARLY.id] and sum(map(len, done)) == 4
+    assert_equal(by_request(done), answers(plain, LONG, NEARLY, *PROMPTS[:3]))
+
+
+KILLED = """\
+import os, signal, sys
+from lookuplab.models import Decoding, Prompt, complete, decoding, local
+class Kill:
+    name = "kill"
+    read = 0
+    def feed(self, _):
+        self.read += 1
+        if self.read == 12:
+            os.kill(os.getpid(), signal.SIGKILL)
+decoding.KEEP_SECONDS = 0
+asked = [Prompt(*each.split(":", 1)) for each in sys.argv[3:]]
+complete(local.LocalModel(sys.argv[1]), asked, Decoding(20, stop_rule=Kill), sys.argv[2])
+"""
+
+
+def test_a_kill_in_the_middle_of_a_batch_keeps_the_answers_that_have_ended(llama, tmp_path):
+    asked = [f"{prompt.id}:{prompt.text}" for prompt in (NEARLY, *PROMPTS[:3])]
+    command = [sys.executable, "-c", KILLED, llama, tmp_path / "s.sqlite", *asked]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    with CompletionStore(tmp_path / "s.sqlite") as store:
+        assert [one["id"] for one in store.everything().values()] == [NEARLY.id]
+
+
 class Asking:
     """A constraint that asks, and notes the forward passes before each choice of a token."""
 
@@ -239,6 +285,7 @@ def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, p
 
 
 def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypatch):
+    monkeypatch.setattr("lookuplab.models.decoding.KEEP_SECONDS", math.inf)  # whole batches
     model = LocalModel(llama, batch_size=4)
     asked = [(Prompt(str(i), "again " * i + "client."), 0) for i in range(9)]
 
@@ -247,7 +294,7 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
         return ["".join(one.id for one in batch) for batch in done]
 
     assert batches(asked) == batches(asked[::-1]) == ["8765", "4321", "0"]
-    assert batches(asked[:5]) == ["4321", "0"], "an interrupted run has the same batches"
+    assert batches(asked[:5]) == ["4321", "0"], "also after a batch was kept"
     longest = len(model.prompt_ids(asked[8][0].text))
     monkeypatch.setattr("lookuplab.models.decoding.CPU_TOKENS", 2 * longest)
     assert batches(asked)[:2] == ["87", "65"]

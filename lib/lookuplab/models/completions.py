@@ -205,7 +205,7 @@ def thinking_switches(model: "Model", thinking: bool | int | None) -> tuple[dict
 
 Requests = Sequence[tuple[Prompt, int]]  # each with the index of the sample
 Continuations = Sequence[tuple[Prompt, str]]  # each with the text to score
-Batches = Iterator[list[Completion]]  # each yielded as soon as it is done
+Batches = Iterator[list[Completion]]  # each has the answers that ended since the last
 
 
 class Model(Protocol):
@@ -214,9 +214,9 @@ class Model(Protocol):
     ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers
     one. ``identity`` is everything about the model that changes its answers (content hash or name,
     revision, dtype ...).
-    ``generate(requests, decoding)`` answers each (prompt, sample index), in any order, and yields a
-    batch as soon as it is done; so does ``score(pairs)`` with the log-probabilities of a given
-    continuation of each prompt.
+    ``generate(requests, decoding)`` answers each (prompt, sample index), in any order, and yields
+    answers about a second after they end; so does ``score(pairs)`` with the log-probabilities of a
+    given continuation of each prompt.
     """
 
     name: str
@@ -334,7 +334,7 @@ def make(
     store: CompletionStore,
     bar: Progress,
 ) -> list[str]:
-    """Generate the answers to these requests, by key, and store them batch by batch.
+    """Generate the answers to these requests, by key, and store them as they end.
 
     Return the keys that are still missing when other processes have generated half of the remaining
     ones. A slow process, or one that hung and continues, thus does not repeat their work.

@@ -12,6 +12,7 @@ beam search, penalties and assisted decoding. A checkpoint's own sampling defaul
 
 import hashlib
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # forward pass is shorter than Jedi's answer, so it computes one while the others wait for theirs.
 TURNS = {"cuda": 4}
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
+KEEP_SECONDS = 1.0  # how long at most an answer that has ended waits to be kept
 # drop finished rows once they are one in this many of the batch: each drop copies the cache
 COMPACT = 8
 # relative differences of logits that rounding explains; an ignored cache makes them about 1
@@ -46,13 +48,15 @@ APART, APART_IN_16_BITS = 0.01, 0.5
 def decode_rows(
     model: "LocalModel", rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
 ) -> Batches:
-    """Finish the model's rows, longest prompts first, in batches.
+    """Finish the model's rows, longest prompts first, in batches, and yield those that have ended
+    about once a second, so that a kill costs only what is in progress.
 
     A batch has at most ``batch_size`` rows, on a CPU also ``CPU_TOKENS`` of prompts, padding
-    included. If memory runs out, the batch is halved and repeated, and later ones are no larger;
-    UserError if a single row does not fit. The order is fixed and results are whole batches, so an
-    interrupted run resumes with the same batches on a CPU; on GPUs they may differ. A row that its
-    tool has lost (``constraint.Lost``) is said and left out.
+    included. If memory runs out, what is left of the batch is halved and repeated, and later ones
+    are no larger; UserError if a single row does not fit. The order is fixed, so an unbroken run
+    forms the same batches each time on a CPU. One that goes on after a kill forms others, which may
+    change the last digits of log-probabilities. A row that its tool has lost (``constraint.Lost``)
+    is said and left out.
 
     No row enters a running batch. Its cache is one tensor in each layer, whose rows end in the same
     column: to let a row in is to copy and pad every layer, and its answer's last digits would
@@ -65,6 +69,8 @@ def decode_rows(
     while at < len(rows):
         each = len(rows[at].ids)
         batch = rows[at : at + max(1, int(min(model.batch_size, budget // each)))]
+        size = len(batch)
+        kept = time.monotonic()
         try:
             for row in batch:
                 row.begin(model.tokenizer, decoding)
@@ -73,27 +79,35 @@ def decode_rows(
             turns = [_decode(model, batch[i::parts], decoding, end_of_text) for i in range(parts)]
             while turns:
                 turns = [steps for steps in turns if next(steps, 0)]
+                if turns and time.monotonic() - kept >= KEEP_SECONDS:
+                    if ended := [*_ended(model.work, batch)]:
+                        yield ended
+                    batch = [row for row in batch if not row.finish_reason]
+                    kept = time.monotonic()
         except RuntimeError as error:
             if not should_reduce_batch_size(error):
                 raise
-            if len(batch) == 1:
+            if size == 1:
                 raise UserError(
                     f"{model.name}: not enough memory for a single prompt; use shorter prompts, "
                     "fewer new tokens, a smaller dtype or a larger device"
                 ) from error
-            budget = len(batch) // 2 * each
+            budget = size // 2 * each
+            rows = rows[:at] + batch + rows[at + size :]
         else:
-            at += len(batch)
-            model.work.new_tokens += sum(len(row.tokens) for row in batch)
-            yield [*_whole(batch)]
+            at += size
+            yield [*_ended(model.work, batch)]
             continue
         # outside the except block, so that the failed batch's tensors are free
         clear_device_cache(garbage_collection=True)
 
 
-def _whole(ended: list["DecodingRow"]) -> Iterator[Completion]:
+def _ended(work: Work, rows: list["DecodingRow"]) -> Iterator[Completion]:
     """Yield the completions of rows that have ended, but for those that their tool has lost."""
-    for row in ended:
+    for row in rows:
+        if not row.finish_reason:
+            continue
+        work.new_tokens += len(row.tokens)
         try:
             if row.lost:
                 raise row.lost

@@ -6,9 +6,9 @@ searches the committed record first (``models.record``), then the file. Each kin
 separate file. Several processes may write to a store at once: on a local disk through SQLite; on a
 file system that other machines may share, each to a separate journal (``models.journals``) beside
 the SQLite file. The caller must build keys from everything that could change the answer. A
-transaction holds one batch, so a kill at any moment loses only the batch in progress. Only missing
-answers are written: the file is created with the first one, and a store that has them all may be
-read-only.
+transaction holds the answers of about a second, so a kill at any moment loses only what is in
+progress. Only missing answers are written: the file is created with the first one, and a store that
+has them all may be read-only.
 
 Invalid answers are never stored (``AnswerStore.fault``). A row that a flipped bit has changed, or
 that an earlier version should not have stored, is never read: one line names its file, and the

@@ -7,7 +7,10 @@ of that key. If two rows have one key, all readers take the earlier. A kill may 
 the end of a file, which is ignored.
 """
 
+import errno
+import fcntl
 import json
+import mmap
 import os
 import socket
 import sqlite3
@@ -15,11 +18,14 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from lookuplab import paths
 
 # file systems in memory, and a container's layers, which no other machine sees
 OF_THIS_MACHINE = ("tmpfs", "overlay")
+# of a folder where nothing can be written: what is stored there can be read all the same
+UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 BEGAN = time.time_ns()  # distinguishes this process from a later one with the same number
 KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
     SET json = excluded.json, at = excluded.at
@@ -29,13 +35,15 @@ FORGET = """INSERT INTO rows VALUES (?, NULL, 0, ?) ON CONFLICT DO UPDATE
 
 
 def is_local(folder: Path) -> bool:
-    """Return whether no other machine writes to the file system of ``folder``, so that SQLite's
-    locks and shared memory reach all writers. It is True for a block device or the memory of this
-    machine, and False for all others (NFS, Lustre, FUSE, unknown ones).
+    """Return whether SQLite's locks and shared memory reach all who write to the file system of
+    ``folder``: it has both, and no other machine writes to it. The latter is so for a block device
+    or the memory of this machine, and for no others (NFS, Lustre, FUSE, unknown ones).
     """
     import psutil  # takes time
 
     place = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
+    if not _has_locks(place):
+        return False
     if os.major(place.stat().st_dev):
         return True
     mounts = {Path(one.mountpoint): one for one in psutil.disk_partitions(all=True)}
@@ -44,6 +52,18 @@ def is_local(folder: Path) -> bool:
         # such as btrfs, whose files have numbers of no device
         Path(mount.device).is_block_device() or mount.fstype in OF_THIS_MACHINE
     )
+
+
+def _has_locks(folder: Path) -> bool:
+    """Try a lock and shared memory on a file without a name."""
+    try:
+        with TemporaryFile(dir=folder) as probe:
+            probe.truncate(1)
+            fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mmap.mmap(probe.fileno(), 1).close()
+    except OSError as error:
+        return error.errno in UNWRITABLE
+    return True
 
 
 class Journals:

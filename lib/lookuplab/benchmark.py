@@ -6,16 +6,22 @@ gives a model all tasks of a benchmark and returns one data frame. ``rate_rows``
 into numbers with intervals. ``lookuplab score`` judges completions that were generated elsewhere.
 """
 
+import gzip
 import importlib
+import json
+import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, Protocol, Self, TypeVar
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
+from lookuplab.models.completions import JUDGED, LOG_VARIABLE
 from lookuplab.scoring.rates import average, rate, row
 
 
@@ -28,6 +34,19 @@ class HasId(Protocol):
 
 TaskT = TypeVar("TaskT", bound=HasId)
 Pairs = Sequence[tuple[TaskT, Completion]]
+# the columns of a frame of ``judged`` that are not the benchmark's
+KEPT = ("id", "cluster", "sample", "completion", "finish_reason")
+OFFERED = 50  # names that this file keeps of each of Jedi's answers
+
+
+class Asked(NamedTuple):
+    """Whose answer is judged, and how the model was asked, in words. ``prompt`` is what it read;
+    None stands for the benchmark's own.
+    """
+
+    model: str = ""
+    condition: str = ""
+    prompt: str | None = None
 
 
 class Benchmark(ABC, Generic[TaskT]):
@@ -59,6 +78,12 @@ class Benchmark(ABC, Generic[TaskT]):
         cluster.
         """
         return str(task.id)
+
+    def condition(self, task: TaskT) -> str:  # noqa: ARG002
+        """Return in words how a task is asked, for `lookuplab view`: what its answers are filtered
+        and compared by. By default all tasks are asked in one way, "".
+        """
+        return ""
 
     def line(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a line of a file to judge in our form: with the task's ``id`` and the
@@ -109,11 +134,15 @@ def completions_of(
     return [(tasks[completion.id], completion) for completion in completions]
 
 
-def judged(benchmark: Benchmark[TaskT], pairs: Pairs[TaskT]) -> pd.DataFrame:
+def judged(
+    benchmark: Benchmark[TaskT], pairs: Pairs[TaskT], asked: Sequence[Asked] = ()
+) -> pd.DataFrame:
     """Return one row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its
     text), ``finish_reason``, and the columns of the benchmark's judgement.
 
-    Raises UserError if a judgement is not a dict, or has a column with one of these names.
+    In a run of the kit, the rows are also kept for `lookuplab view` (``keep``); ``asked`` names the
+    model and the condition of each pair there. Raises UserError if a judgement is not a dict, or
+    has a column with one of these names.
     """
     rows = []
     for (task, completion), columns in zip(pairs, benchmark.judge_all(pairs), strict=True):
@@ -130,17 +159,63 @@ def judged(benchmark: Benchmark[TaskT], pairs: Pairs[TaskT]) -> pd.DataFrame:
                 f"for task {task.id!r} it gave {columns!r:.200}"
             )
         rows.append(row | columns)
+    if log := os.environ.get(LOG_VARIABLE):
+        keep(Path(log).with_name(JUDGED), benchmark, pairs, rows, asked)
     return pd.DataFrame(rows)
 
 
-def evaluate(model: Model, benchmark: Benchmark[TaskT], **options: Any) -> pd.DataFrame:
+def keep(
+    file: Path,
+    benchmark: Benchmark[TaskT],
+    pairs: Pairs[TaskT],
+    rows: Sequence[dict[str, Any]],
+    asked: Sequence[Asked] = (),
+) -> None:
+    """Append judged rows to a file of compressed JSON lines, each with what a reader needs to see
+    why: the ``prompt``; the answer's ``tokens`` and their ``sure`` (percent); ``offers``, the names
+    that a tool offered, as [token after which it was asked, number of names, names, why there are
+    none]; ``class``; ``right``, the first of the measures; and the ``columns`` of the judgement.
+    """
+    first = {name: value for row in rows for name, value in row.items() if isinstance(value, bool)}
+    measure = next(iter(benchmark.measures or first), "")
+    own = [Asked()] * len(rows)
+    with gzip.open(file, "at", 1, encoding="utf-8") as log:
+        for (task, one), row, names in zip(pairs, rows, asked or own, strict=True):
+            right = row.get(measure)
+            columns = {name: value for name, value in row.items() if name not in KEPT}
+            logprobs = one.token_logprobs or ()
+            questions = one.record if isinstance(one.record, list) else []
+            prompt = benchmark.prompt(task).text if names.prompt is None else names.prompt
+            kept = {
+                "model": names.model,
+                "condition": names.condition or benchmark.condition(task),
+                "class": str(row.get(benchmark.by, "")),
+                "right": None if right is None or pd.isna(right) else bool(right),
+                "prompt": prompt,
+                **{name: row[name] for name in KEPT},
+                "tokens": one.tokens if logprobs else (),
+                "sure": [round(100 * math.exp(min(0.0, each))) for each in logprobs],
+                "offers": [
+                    (ask["step"], len(ask["offered"]), ask["offered"][:OFFERED], ask["failure"])
+                    for ask in questions
+                ],
+                "columns": columns,
+            }
+            log.write(json.dumps(kept, default=str) + "\n")
+
+
+def evaluate(
+    model: Model, benchmark: Benchmark[TaskT], condition: str = "", **options: Any
+) -> pd.DataFrame:
     """Give the model every task, judge its completions and return the frame of ``judged``, in the
     order of tasks and samples, with the model's name in the first column, ``model``.
 
-    ``options`` are those of ``models.complete``, as in ``completions_of``.
+    ``condition`` names the way of asking in `lookuplab view`; by default the benchmark's own
+    words. ``options`` are those of ``models.complete``, as in ``completions_of``.
     """
     suited = benchmark.for_model(model)
-    frame = judged(suited, completions_of(model, suited, **options))
+    pairs = completions_of(model, suited, **options)
+    frame = judged(suited, pairs, [Asked(model.name, condition)] * len(pairs))
     frame.insert(0, "model", model.name)
     return frame
 

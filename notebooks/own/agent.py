@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from lookuplab.benchmark import judged
+from lookuplab import benchmark
 from lookuplab.cloudapi.bench import CloudApiBench, Documents
 from lookuplab.cloudapi.dag import Passes, api_ranker, retrieved_documents
 from lookuplab.cloudapi.policies import (
@@ -262,7 +262,8 @@ def conversations(
 
             talk.take(turn, show)
     pairs = [(talk.task, answered(talk)) for talk in talks]
-    frame = judged(bench, pairs).assign(
+    named = benchmark.Asked(model.name, "with the tool" if find else "")
+    frame = benchmark.judged(bench, pairs, [named] * len(pairs)).assign(
         calls=[len(talk.calls) for talk in talks],
         errors=[talk.calls.count(None) for talk in talks],
         cut=[0 < talk.max_calls <= len(talk.calls) for talk in talks],

@@ -115,7 +115,7 @@ def evaluate_ways(
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, changes in ways.items():
-            frame = evaluate(model, replace(bench, **changes))
+            frame = evaluate(model, replace(bench, **changes), way)
             if lost := frame.passed.isna().sum():
                 print(f"{model.name}, {way}: {lost} of {len(frame)} answers are not judged")
             trial.frames[model.name, way] = frame

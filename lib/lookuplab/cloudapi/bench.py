@@ -24,6 +24,8 @@ from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
 from lookuplab.errors import check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
 
+# how a task is asked, in `lookuplab view`
+NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT = "no document", "right document", "wrong document"
 DESIGN = "description_specification"  # adopted in Section 3.2 for all later experiments
 # Task id -> ids of the APIs whose documentation precedes the prompt.
 Documents = Mapping[str, Sequence[str]]
@@ -165,6 +167,15 @@ class CloudApiBench(Benchmark[ApiTask]):
 
     def cluster(self, task: ApiTask) -> str:
         return task.target
+
+    def condition(self, task: ApiTask) -> str:
+        ways = [NO_DOCUMENT]
+        if self.documents is not None:
+            shown = self.documents[task.id]
+            ways = [RIGHT_DOCUMENT if {*shown} & {*task.targets} else WRONG_DOCUMENT]
+            ways += [f"{len(shown)} documents"] * (len(shown) > 1)
+            ways += [self.design.replace("_", " ")] * (self.design != DESIGN)
+        return ", ".join([*ways, *["constrained"] * self.constrained])
 
 
 def operations(task: ApiTask, index: ApiIndex) -> tuple[str, ...]:

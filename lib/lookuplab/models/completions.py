@@ -32,6 +32,9 @@ DECODING_VERSION = 1
 OTHERS = 32  # number of answers from another process's share that are generated at a time
 # names a file for the answers that a notebook used; set by the runner
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
+JUDGED = (
+    "judged.jsonl.gz"  # the file beside it in which ``benchmark.keep`` says how each was judged
+)
 # model -> {key of each answer used in this process: how it ended}
 ENDED: dict[str, dict[str, str]] = {}
 # tags of Qwen and DeepSeek, Claude's and Gemini's imitators, Seed; Kimi; Magistral; OpenThinker;

@@ -18,6 +18,10 @@ COMMANDS = {
         "Generate a sample of the record again, and compare it row by row.",
     ),
     "claims": ("results", "Check the papers' claims against our runs."),
+    "compare": (
+        "view",
+        "Compare two runs: task by task if their answers are kept, else number by number.",
+    ),
     "data": (
         "data",
         "List and fetch the downloads named in data/sources.toml; count",
@@ -48,6 +52,10 @@ COMMANDS = {
     "verify": (
         "results",
         "Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers.",
+    ),
+    "view": (
+        "view",
+        "Write a page that shows every answer of a run, and why it is right or wrong.",
     ),
 }
 

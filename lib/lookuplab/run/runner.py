@@ -4,6 +4,7 @@
 notebook's process ends with the process that waits for it, however that ends.
 """
 
+import gzip
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
-from lookuplab.models.completions import LOG_COLUMNS, LOG_VARIABLE
+from lookuplab.models.completions import JUDGED, LOG_COLUMNS, LOG_VARIABLE
 from lookuplab.models.names import bare, is_mini, is_remote
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
@@ -42,6 +43,7 @@ _LAUNCHER = re.compile(
 )
 # the counts in each store's line of ``USES_VARIABLE``'s file
 USES = ("from the record", "found in the store", "made anew")
+EARLIER = 5  # runs whose judged answers are kept beside the last run's
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # this Python, whatever kernels are registered on the machine
 KERNEL = {
@@ -136,12 +138,34 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
         failure = Failure(0, "", "ProcessDied", message, "")
     if failure:
         return Ended(_plain(Failure(*failure)), tuple(counts), warned)
+    keep_judged(job, own / JUDGED)
     job.beside(".answers.csv").unlink(missing_ok=True)
     if (answers := own / "answers.csv").is_file():
         with paths.replacing(job.beside(".answers.csv")) as file:
             shutil.copyfile(answers, file)
     job.beside(".ran").write_text(_record(job, ran_with), "utf-8")
     return Ended(None, tuple(counts), warned)
+
+
+def keep_judged(job: Job, made: Path) -> None:
+    """Keep the judged answers of a run beside its executed copy, below a line with its parameters,
+    for `lookuplab view` and `compare`. Those of an earlier run with other parameters stay, up to
+    ``EARLIER`` runs.
+    """
+    target = job.beside(f".{JUDGED}")
+    about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
+    head = json.dumps(provenance.public(about), default=str) + "\n"
+    if target.is_file():
+        with gzip.open(target, "rt", encoding="utf-8") as kept:
+            is_other = kept.readline() != head
+        for number in range(EARLIER if is_other else 0, 0, -1):
+            earlier = target if number == 1 else job.beside(f".{number - 1}.{JUDGED}")
+            with suppress(FileNotFoundError):
+                earlier.replace(job.beside(f".{number}.{JUDGED}"))
+        target.unlink(missing_ok=True)
+    if made.is_file():
+        with paths.replacing(target) as part:
+            part.write_bytes(gzip.compress(head.encode()) + made.read_bytes())
 
 
 def _plain(failure: Failure) -> Failure:

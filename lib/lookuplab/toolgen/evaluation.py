@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from lookuplab.benchmark import Benchmark, judged, written
+from lookuplab.benchmark import Asked, Benchmark, judged, written
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Prompt
 from lookuplab.models.loading import load
@@ -41,7 +41,7 @@ from lookuplab.toolgen.functions import (
     extract,
     without_comments,
 )
-from lookuplab.toolgen.generation import FUNCTION_DECODING, ToolModel
+from lookuplab.toolgen.generation import FUNCTION_DECODING, Generations, ToolModel
 from lookuplab.toolgen.insertion import (
     Inserted,
     Location,
@@ -342,7 +342,7 @@ class ToolGen(Benchmark[Original]):
 
 def judged_all(
     functions: Sequence[Function],
-    predictions: Mapping[Hashable, Mapping[str, str]],
+    predictions: Mapping[Any, Mapping[str, str] | Generations],
     rules: Rules = PAPER_RULES,
     workers: int | None = None,
     references: bool = False,
@@ -350,18 +350,28 @@ def judged_all(
     """Return the frames of ``benchmark.judged`` for several models at once, each in the functions'
     order.
 
-    The analysers read each file once for all models. ``predictions``: name -> {id: prediction}; if
-    the names are (model, condition), the result is the input of ``tables``. Raises UserError if an
-    analyser gave no answer.
+    The analysers read each file once for all models. ``predictions``: name -> {id: prediction}
+    or what ``generation.generate`` returned, which `lookuplab view` then shows with tokens and
+    offers. If the names are (model, condition), the result is the input of ``tables``. Raises
+    UserError if an analyser gave no answer.
     """
     if not functions:
         raise UserError("there is no function to judge: check the parameters that choose functions")
-    pairs = [
-        (function, written(function.id, texts[function.id]))
-        for texts in predictions.values()
-        for function in functions
-    ]
-    frame = judged(ToolGen(functions, rules, workers, references=references), pairs)
+    pairs = []
+    asked = []
+    for key, made in predictions.items():
+        model, condition = key if isinstance(key, tuple) else ("", key)
+        kind: ModelKind = "decoder"
+        answers: Mapping[str, Completion] = {}
+        if isinstance(made, Generations):
+            model, kind = model or made.model.name, made.model.kind
+            answers, made = made.completions, made.predictions
+        for function in functions:
+            id = function.id
+            pairs.append((function, answers.get(id) or written(id, made[id])))
+            asked.append(Asked(model, str(condition), prompt_text(function, kind, rules)))
+    bench = ToolGen(functions, rules, workers, references=references)
+    frame = judged(bench, pairs, asked)
     starts = range(0, len(frame), len(functions))
     parts = [frame[at:][: len(functions)].reset_index(drop=True) for at in starts]
     return dict(zip(predictions, parts, strict=True))

@@ -1,0 +1,200 @@
+"""The page of a run's answers, in a real browser; and two runs compared."""
+
+import functools
+import http.server
+import json
+import threading
+from dataclasses import dataclass
+from types import SimpleNamespace
+from urllib.parse import urlencode
+
+import pytest
+from chromium import BINARY, Browser
+
+from lookuplab import paths
+from lookuplab.benchmark import Asked, Benchmark, keep
+from lookuplab.models import Completion, Prompt
+from lookuplab.models.completions import JUDGED
+from lookuplab.run.runner import keep_judged
+
+MARKUP = "</script><b id='made'>x</b>"  # text of a model, which must stay text
+
+
+@dataclass
+class Sums(Benchmark):
+    """Is the answer the sum? Documented prompts have a line before them."""
+
+    documented: bool = False
+    measures = ("right",)
+    by = "size"
+
+    def prompt(self, task):
+        return Prompt(task.id, f"{'# a hint' * self.documented}\n{task.id} = ")
+
+    def condition(self, _):
+        return "hint" if self.documented else "no document"
+
+    def judge(self, task, completion):
+        is_right = completion.text == str(eval(task.id))
+        why = "" if is_right else f"'{completion.text}' is no sum"
+        return {"size": task.size, "right": is_right, "error": why}
+
+
+def answer(id, text):
+    record = [{"step": 0, "begun": "", "offered": ("one", "two"), "failure": ""}]
+    return Completion(id, 0, text, (text,), (1,), (-0.5,), "eos", 3, record=record)
+
+
+def log(folder, wrong, documented=False, models=("small", "large"), count=6):
+    """Keep answers of models as a run does; ``wrong[model]`` are the tasks that it fails."""
+    tasks = [
+        SimpleNamespace(id=f"{n} + {n}", size="odd" if n % 2 else "even") for n in range(count)
+    ]
+    bench = Sums()
+    bench.tasks, bench.documented = tasks, documented
+    for model in models:
+        texts = [MARKUP if n in wrong[model] else str(2 * n) for n in range(count)]
+        pairs = [(task, answer(task.id, text)) for task, text in zip(tasks, texts, strict=True)]
+        rows = [
+            {
+                "id": t.id,
+                "cluster": t.id,
+                "sample": 0,
+                "completion": one.text,
+                "finish_reason": "eos",
+            }
+            | bench.judge(t, one)
+            for t, one in pairs
+        ]
+        keep(paths.made(folder) / JUDGED, bench, pairs, rows, [Asked(model)] * count)
+
+
+@pytest.fixture
+def ran(kit, tmp_path):
+    """A run of a notebook that judged answers: {model: tasks that it fails}, and a parameter."""
+    kit.notebook("sums", "1")
+    number = iter(range(100))
+
+    def run(wrong, tasks=3, **options):
+        made = tmp_path / str(next(number))
+        log(made, wrong, **options)
+        log(made, {model: {0} for model in wrong}, True, [*wrong])
+        job = plan_of("sums", tasks)
+        paths.made(job.output.parent)
+        keep_judged(job, made / JUDGED)
+
+    return run
+
+
+def plan_of(name, tasks):
+    from lookuplab.run.notebooks import find, load_profile, plan
+
+    return plan(find(name), load_profile("mini"), {"tasks": str(tasks)})
+
+
+def test_a_notebook_that_was_not_run_says_in_a_line_what_to_run(kit):
+    kit.notebook("sums", "1")
+    said = kit.said("view sums", code=2)
+    assert said == "error: no judged answers of sums here: `lookuplab run demo/sums`\n"
+
+
+def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ran, kit):
+    for tasks in (3, 3, 4, 5):  # the second replaces the first
+        ran({"small": {tasks}}, tasks, models=["small"])
+    for name in ("sums", "sums~1", "sums~2"):
+        assert "12 answers: open" in kit.said(f"view {name} --output '{kit.root}/{name}'")
+    texts = [(kit.root / name / "index.js").read_text() for name in ("sums", "sums~1", "sums~2")]
+    assert [json.loads(text[16:-2])["about"][0]["parameters"]["tasks"] for text in texts] == [
+        5,
+        4,
+        3,
+    ]
+    assert "of its runs, 3 are kept" in kit.said("view sums~3", code=2)
+
+
+def test_a_page_is_not_written_into_a_folder_with_other_files(ran, kit):
+    ran({"small": {1}}, models=["small"])
+    (paths.made(kit.root / "mine") / "rows").mkdir()
+    assert "holds other files" in kit.said(f"view sums --output '{kit.root}/mine'", code=2)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if not BINARY:
+        pytest.skip("no Chromium on this machine")
+    with Browser(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(ran, kit):
+    ran({"small": {1, 2, 3}, "large": {3, 4}})
+    kit.said(f"view sums --output '{kit.root}/page'")
+    return kit.root / "page"
+
+
+COUNT = "document.getElementById('count').textContent"
+SIGNS = "[...document.querySelectorAll('#rows .verdict')].map(one => one.textContent).join('')"
+
+
+def choose(browser, **values):
+    for name, value in values.items():
+        node, event = f"document.getElementById('{name}')", "input" if name == "q" else "change"
+        browser.evaluate(f"{node}.value = {json.dumps(value)}")
+        browser.evaluate(f"{node}.dispatchEvent(new Event('{event}'))")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_reader_filters_opens_and_searches_on_a_desk_and_on_a_phone(browser, page, width):
+    browser.open((page / "index.html").as_uri(), width)
+    browser.until(f"{COUNT} === '24 of 24 answers'")
+    choose(browser, verdict="wrong", model="small", condition="no document")
+    browser.until(f"{COUNT} === '3 of 24 answers'")
+    assert browser.evaluate(SIGNS) == "✗✗✗"
+    browser.evaluate("document.querySelector('#rows a').click()")
+    browser.until("document.querySelector('#detail h2')?.textContent === '1 + 1'")
+    detail = browser.evaluate("document.getElementById('detail').innerText")
+    for text in (MARKUP, "is no sum", "1 + 1 =", "61", "one", "two"):
+        assert text in detail
+    assert browser.evaluate("document.querySelector('#detail mark').textContent") == MARKUP
+    assert browser.evaluate("document.getElementById('made')") is None
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    choose(browser, verdict="", model="", condition="", q="A HINT")
+    browser.until(f"{COUNT} === '12 of 24 answers'")
+
+
+def test_what_is_right_here_and_wrong_there_comes_first(browser, page):
+    sides = {"here": "large · no document", "there": "small · no document"}
+    browser.open(f"{(page / 'index.html').as_uri()}#{urlencode(sides)}")
+    browser.until(f"{COUNT}.startsWith('6 tasks: 2 right here, wrong there; 1 wrong here, right')")
+    tasks = "[...document.querySelectorAll('#rows .id:not(.quiet)')].map(one => one.textContent)"
+    assert browser.evaluate(tasks)[:3] == ["1 + 1", "2 + 2", "4 + 4"]
+    browser.evaluate("document.querySelector('#rows a').click()")
+    browser.until("document.querySelectorAll('.sides > section').length === 2")
+    assert browser.evaluate("document.querySelectorAll('.sides .right').length") == 1
+
+
+def test_an_address_leads_to_one_answer_from_a_server_too(browser, page):
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=page)
+    handler.log_message = lambda *_: None
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        open_ = json.dumps(["3 + 3", 0, "small", "hint"], separators=(",", ":"))
+        address = urlencode({"model": "small", "open": open_})
+        browser.open(f"http://127.0.0.1:{server.server_port}/index.html#{address}")
+        browser.until("document.querySelector('#detail h2')?.textContent === '3 + 3'")
+        assert (
+            browser.evaluate("document.querySelector('.prompt .shown').textContent") == "# a hint"
+        )
+        assert browser.evaluate(COUNT) == "12 of 24 answers"
+        server.shutdown()
+
+
+def test_keys_move_through_the_list(browser, page):
+    browser.open((page / "index.html").as_uri())
+    browser.until(f"{COUNT} === '24 of 24 answers'")
+    for key, task in (("j", "0 + 0"), ("j", "1 + 1"), ("k", "0 + 0")):
+        browser.evaluate(f"document.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}))")
+        browser.until(f"document.querySelector('#detail h2')?.textContent === '{task}'")
+    browser.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+    browser.until("!document.querySelector('#detail h2')")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
+import pandas as pd
 import pytest
 from chromium import BINARY, Browser
 
@@ -15,6 +16,9 @@ from lookuplab import paths
 from lookuplab.benchmark import Asked, Benchmark, keep
 from lookuplab.models import Completion, Prompt
 from lookuplab.models.completions import JUDGED
+from lookuplab.results.artifact import ARTIFACT_COLUMNS, to_csv
+from lookuplab.run import answers
+from lookuplab.run.notebooks import find, load_profile, plan
 from lookuplab.run.runner import keep_judged
 
 MARKUP = "</script><b id='made'>x</b>"  # text of a model, which must stay text
@@ -87,8 +91,6 @@ def ran(kit, tmp_path):
 
 
 def plan_of(name, tasks):
-    from lookuplab.run.notebooks import find, load_profile, plan
-
     return plan(find(name), load_profile("mini"), {"tasks": str(tasks)})
 
 
@@ -116,6 +118,48 @@ def test_a_page_is_not_written_into_a_folder_with_other_files(ran, kit):
     ran({"small": {1}}, models=["small"])
     (paths.made(kit.root / "mine") / "rows").mkdir()
     assert "holds other files" in kit.said(f"view sums --output '{kit.root}/mine'", code=2)
+
+
+def test_two_runs_are_paired_by_task(ran, kit):
+    ran({"small": {1, 2}}, 3, models=["small"])
+    ran({"small": {2, 3, 4}}, 4, models=["small"])
+    said = kit.said("compare sums~1 sums")
+    assert "parameters that changed:\n  tasks: 3 -> 4\n" in said
+    *line, gap, lost, gained, p = next(
+        line for line in said.split("\n") if "no doc" in line
+    ).split()
+    # two of six tasks are lost, one is gained
+    assert line[:7] == ["small", "no", "document", "6", "66.7", "50.0", "-16.7"]
+    assert (lost, gained, p) == ("2", "1", "1") and gap.endswith("]")
+
+
+def test_two_runs_of_one_model_each_are_compared_though_it_is_another(ran):
+    ran({"small": {1, 2}}, 3, models=["small"])
+    ran({"large": {1}}, 4, models=["large"])
+    table = answers.compared(answers.side("sums~1"), answers.side("sums"))
+    assert [*table.model] == 2 * ["small -> large"] and [*table.n] == [6, 6]
+
+
+def table(folder, model, value, condition="all"):
+    row = ("p", "a", model, condition, "valid_percent", value, value - 3, value + 4, 10, 5, None)
+    file = paths.made(folder) / "a.csv"
+    file.write_text(to_csv(pd.DataFrame([row], columns=[*ARTIFACT_COLUMNS])))
+    return file
+
+
+def test_numbers_of_tables_are_compared_unpaired_and_say_so(kit):
+    first, second = (table(kit.root / name, "m", value) for name, value in (("a", 50), ("b", 60)))
+    said = kit.said(f"compare '{first}' '{second}'")
+    assert "unpaired" in said and "+10.0 [5.0, 15.0]" in said  # 5 = sqrt(3 * 3 + 4 * 4)
+
+
+def test_what_has_nothing_in_common_is_refused_in_a_line(ran, kit):
+    first, second = table(kit.root / "a", "m", 1), table(kit.root / "b", "m", 1, "other")
+    told = kit.said(f"compare '{first}' '{second}'", code=2)
+    assert told == "error: nothing in common to compare: m (all) and m (other)\n"
+    ran({"small": {1}}, models=["small"])
+    assert "name two of a kind" in kit.said(f"compare sums '{first}'", code=2)
+    assert "holds no table" in kit.said(f"compare sums '{paths.made(kit.root / 'c')}'", code=2)
 
 
 @pytest.fixture(scope="module")

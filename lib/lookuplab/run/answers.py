@@ -1,5 +1,5 @@
-"""The judged answers that runs left beside their executed copies: where they are, and as a page to
-read (`lookuplab view`).
+"""The judged answers that runs left beside their executed copies: where they are, as a page to read
+(`lookuplab view`), and those of two runs side by side (`lookuplab compare`).
 
 The page is static: it opens from a disk as well as from a server. Scripts hold the answers in
 pieces, of which the page loads those that it shows.
@@ -11,8 +11,9 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -21,7 +22,9 @@ from lookuplab.cloudapi.bench import NO_DOCUMENT
 from lookuplab.cloudapi.policies import POLICIES, triggered
 from lookuplab.errors import UserError
 from lookuplab.models.completions import JUDGED
+from lookuplab.results.artifact import NUMBERS, ROW_KEY, read_csv, read_record
 from lookuplab.run.notebooks import find
+from lookuplab.scoring.rates import Rate, difference, mcnemar, paired_difference
 
 PAGE = Path(__file__).with_name("pages") / "answers.html"
 CHUNK = 200  # answers in one script
@@ -29,6 +32,7 @@ HEAD = 120  # characters of an answer and of a reason in the list
 # columns of judgements that say why an answer is wrong, in the order in which they are looked for
 REASONS = ("reason", "error", "messages", "lost")
 SAME = ("predicted", "solution")  # columns that repeat the answer
+PAIRED = ("model", "condition", "id", "sample")  # answers with these in common are compared
 FILTERS = ("model", "condition", "class")
 Line = dict[str, Any]
 
@@ -166,3 +170,118 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     paths.write_lines(output / "index.js", [f"lookuplab.index({json.dumps(index)})"])
     shutil.copyfile(PAGE, output / "index.html")
     return len(of["id"])
+
+
+class Side(NamedTuple):
+    """One side of a comparison: the parameters of its runs, and the rows that it has: judged
+    answers (``is_judged``), else numbers of tables.
+    """
+
+    parameters: Line
+    rows: pd.DataFrame
+    is_judged: bool
+
+
+def side(name: str) -> Side:
+    """Return what `lookuplab compare` was given: a table's CSV, a folder of tables or of executed
+    copies, or a name for ``logs``. Raises UserError if nothing is there.
+    """
+    place = paths.expanded(name)
+    is_table = place.suffix == ".csv" and place.is_file()
+    tables = [place] if is_table else sorted(place.rglob("*.csv")) if place.is_dir() else []
+    tables = [file for file in tables if file.with_suffix(".json").is_file() or is_table]
+    if tables:
+        numbers = pd.concat([read_csv(file) for file in tables], ignore_index=True)
+        records = [read_record(file) for file in tables if file.with_suffix(".json").is_file()]
+        told = {name: value for record in records for name, value in record["parameters"].items()}
+        return Side(told, numbers, is_judged=False)
+    files = sorted(place.rglob(f"*[!0-9].{JUDGED}")) if place.is_dir() else logs(name)[:1]
+    if not files:
+        raise UserError(f"{name} holds no table and no judged answers")
+    about: Line = {}
+    rows = []
+    for file in files:
+        lines = read(file)
+        about |= next(lines)["parameters"]
+        rows += [{name: line[name] for name in (*PAIRED, "cluster", "right")} for line in lines]
+    return Side(about, pd.DataFrame(rows).dropna(subset=["right"]), is_judged=True)
+
+
+def changed(first: Side, second: Side) -> list[str]:
+    """Return a line for each parameter that differs."""
+    old, new = first.parameters, second.parameters
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return [f"  {name}: {old.get(name, '(none)')} -> {new.get(name, '(none)')}" for name in names]
+
+
+def compared(first: Side, second: Side) -> pd.DataFrame:
+    """Return the comparison of two runs, one line for each model and condition.
+
+    If both have judged answers, they are paired by task and sample: the rates in percent, the
+    paired difference in points with its interval (clustered), n, how many are right on one side
+    only, and the p value of McNemar's exact test on these, which takes tasks as independent. Two
+    runs of one model each are compared even if it is not the same.
+
+    Otherwise numbers of the same name are compared: their difference, with the interval that
+    follows from their two intervals as if they were independent, those that differ most first.
+    Raises UserError if nothing is in common.
+    """
+    sides = [first.rows, second.rows]
+    is_judged = first.is_judged and second.is_judged
+    if first.is_judged != second.is_judged:
+        raise UserError("one side is a table, the other a run's answers: name two of a kind")
+    keys = [*PAIRED] if is_judged else [*ROW_KEY]
+    models = [rows.model.unique().tolist() for rows in sides]
+    if [len(one) for one in models] == [1, 1] and models[0] != models[1]:
+        sides = [rows.assign(model=" -> ".join(models[0] + models[1])) for rows in sides]
+    if not is_judged and all(rows.artifact.nunique() == 1 for rows in sides):
+        keys = keys[2:]
+    both = sides[0].merge(sides[1], on=keys, suffixes=("_1", "_2"))
+    if both.empty:
+        told = [", ".join(sorted({*rows.condition})[:3]) for rows in sides]
+        raise UserError(
+            f"nothing in common to compare: {', '.join(models[0])} ({told[0]}) and "
+            f"{', '.join(models[1])} ({told[1]})"
+        )
+    if is_judged:
+        groups = both.groupby(["model", "condition"], sort=False)
+        return pd.DataFrame(
+            [
+                {"model": model, "asked with": condition, **paired(part)}
+                for (model, condition), part in groups
+            ]
+        )
+    rates = [
+        [Rate(*row) for row in zip(*(both[name + end] for name in NUMBERS[:4]), strict=True)]
+        for end in ("_1", "_2")
+    ]
+    changes = [difference(new, old) for old, new in zip(*rates, strict=True)]
+    table = both[keys[-3:]].assign(
+        first=both.value_1.map("{:.4g}".format),
+        second=both.value_2.map("{:.4g}".format),
+        change=[with_interval(one) for one in changes],
+    )
+    clear = [abs(one.value) / (one.high - one.low or nan) for one in changes]
+    order = pd.Series(clear, table.index).fillna(0).sort_values(ascending=False, kind="stable")
+    return table.loc[order.index]
+
+
+def paired(part: pd.DataFrame) -> Line:
+    """Return the comparison of the same tasks' answers in two runs, ``right_1`` and ``right_2``."""
+    old, new = (part[name].astype(float) for name in ("right_1", "right_2"))
+    lost, gained, p = mcnemar(old, new)
+    return {
+        "n": len(part),
+        "first (%)": f"{100 * old.mean():.1f}",
+        "second (%)": f"{100 * new.mean():.1f}",
+        "change in points": with_interval(paired_difference(old, new, part.cluster_1).percent()),
+        "right only in first": lost,
+        "only in second": gained,
+        "p": f"{p:.2g}",
+    }
+
+
+def with_interval(change: Rate) -> str:
+    """Return a change with its interval, if it has one: ``-1.5 [-3.0, 0.1]``."""
+    interval = f" [{change.low:.1f}, {change.high:.1f}]" if change.low == change.low else ""
+    return f"{change.value:+.1f}{interval}"

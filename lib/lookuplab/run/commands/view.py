@@ -7,6 +7,8 @@ import click
 from lookuplab import paths
 from lookuplab.run.commands import claimed, command
 
+MOST_ROWS = 12  # lines of a comparison printed to the terminal
+
 
 @command()
 def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
@@ -39,3 +41,46 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
     claimed(place)
     count = answers.write_page(files, place)
     click.echo(f"{count:,} answers: open {place / 'index.html'}")
+
+
+@command()
+def compare(first: str, second: str, *, output: Path | None = None) -> None:
+    """Compare two runs: task by task if their answers are kept, else number by number.
+
+    FIRST and SECOND are notebooks, named as for `lookuplab run`: the last run counts, with or
+    without -p, and NAME~1 is the run before it. They may also be executed copies or folders of them
+    (runs/mini), tables (CSV), or folders of tables (figures/mini/cloudapibench).
+
+    First come the parameters that changed. Answers are paired by model, way of asking, task and
+    sample: the change in points with its 95% interval, clustered, how many answers are right in one
+    run only, and McNemar's p value. Tables have no answers, so their numbers are compared unpaired,
+    which gives wider intervals.
+
+    \b
+    Examples:
+      lookuplab run fig7a_retriever_precision -p models=mini-small
+      lookuplab run fig7a_retriever_precision -p models=mini-large
+      lookuplab compare fig7a_retriever_precision~1 fig7a_retriever_precision
+      lookuplab compare runs/mini/cloudapibench/table1_base_models.ipynb table1_base_models
+      lookuplab compare figures/mini/cloudapibench figures/gemma/cloudapibench
+
+    Args:
+        output: Write the whole comparison to this CSV file.
+    """
+    from lookuplab.run import answers  # takes a second
+
+    sides = answers.side(first), answers.side(second)
+    table = answers.compared(*sides)
+    changed = answers.changed(*sides)
+    click.echo(
+        "\n".join(["parameters that changed:", *changed] if changed else ["same parameters"])
+    )
+    is_judged = sides[0].is_judged
+    click.echo(f"\n{'paired by task' if is_judged else 'unpaired: numbers of tables'}")
+    click.echo(table.head(MOST_ROWS).to_string(index=False))
+    if (more := len(table) - MOST_ROWS) > 0:
+        click.echo(f"... {more} more lines: --output FILE.csv keeps all")
+    if output:
+        paths.write_lines(output, [table.to_csv(index=False).removesuffix("\n")])
+    if is_judged:
+        click.echo(f"answer by answer: lookuplab view {first} {second}")

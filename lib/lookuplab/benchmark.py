@@ -184,7 +184,7 @@ def keep(
             right = row.get(measure)
             columns = {name: value for name, value in row.items() if name not in KEPT}
             logprobs = one.token_logprobs or ()
-            questions = one.record if isinstance(one.record, list) else []
+            questions = one.record if isinstance(one.record, list | tuple) else ()
             prompt = benchmark.prompt(task).text if names.prompt is None else names.prompt
             kept = {
                 "model": names.model,

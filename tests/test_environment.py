@@ -7,10 +7,12 @@ import os
 import re
 import subprocess
 import tomllib
+from contextlib import suppress
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from lookuplab import __version__
@@ -37,6 +39,18 @@ def test_every_line_of_the_constraints_pins_one_version_and_each_python_gets_one
     assert all(re.fullmatch(pin, line) for line in LINES)
     pins = [name for name, _ in needed(LINES, python_version=python)]
     assert sorted(pins) == sorted(PINNED)
+
+
+def test_what_is_pinned_installs_on_the_python_of_debian_12():
+    """The containers are made from it. Only what is installed here says which Python it needs."""
+    refused = []
+    for name, one in needed(LINES, python_version="3.11"):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            about = importlib.metadata.metadata(name)
+            is_pinned = one.specifier.contains(about["Version"], prereleases=True)
+            if is_pinned and "3.11.2" not in SpecifierSet(about["Requires-Python"] or ""):
+                refused.append(one)
+    assert refused == []
 
 
 def test_every_declared_dependency_is_pinned_and_only_there_and_the_core_is_small():

@@ -29,7 +29,7 @@ from tiny_architectures import (
     byte_tokenizer,
     save,
 )
-from transformers import AutoModelForCausalLM, ByT5Tokenizer
+from transformers import AutoModelForCausalLM, ByT5Tokenizer, Gemma4TextConfig, LlamaConfig
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
@@ -420,12 +420,12 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monk
 
 
 def test_a_row_of_cache_counts_the_heads_of_keys_and_the_window():
-    text = {"num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 32}
-    config = SimpleNamespace(**text, num_key_value_heads=2, sliding_window=None)
-    config.get_text_config = lambda: config
-    assert cache_numbers(config, 10) == 2 * 2 * 2 * 4 * 10
-    config.sliding_window, config.head_dim = 5, 16
-    assert cache_numbers(config, 10) == 2 * 2 * 2 * 16 * 5
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 32}
+    sizes |= {"num_key_value_heads": 2, "sliding_window": 5}
+    assert cache_numbers(LlamaConfig(**sizes), 10) == 2 * 2 * 2 * 4 * 5
+    kinds = ["sliding_attention", "full_attention"]
+    apart = Gemma4TextConfig(**sizes, layer_types=kinds, head_dim=8, global_head_dim=16)
+    assert cache_numbers(apart, 10) == 2 * 2 * (8 * 5 + 16 * 10)
 
 
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):

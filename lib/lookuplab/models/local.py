@@ -70,16 +70,22 @@ TODAY = date(2024, 7, 26)
 
 
 def cache_numbers(config: Any, tokens: int) -> int:
-    """Return how many numbers the cache of keys and values of one row holds, by the model's own
+    """Return how many numbers the cache of keys and values of one row holds, by each layer's own
     heads and sliding window.
     """
     text = config.get_text_config()
-    query_heads = getattr(text, "num_attention_heads", 1)
-    heads = getattr(text, "num_key_value_heads", None) or query_heads
-    width = getattr(text, "head_dim", None) or getattr(text, "hidden_size", 0) // query_heads
-    layers = getattr(text, "num_hidden_layers", 0)
-    window = getattr(text, "sliding_window", None) or tokens
-    return 2 * layers * heads * width * min(tokens, window)
+    layers = range(getattr(text, "num_hidden_layers", 0))
+    kinds = getattr(text, "layer_types", None) or ["sliding_attention" for _ in layers]
+    numbers = 0
+    for at in layers:
+        # layers may differ (Gemma 4), and Transformers then refuses to read such a size from `text`
+        layer = text.per_layer_config[at]
+        query_heads = getattr(layer, "num_attention_heads", None) or 1
+        heads = getattr(layer, "num_key_value_heads", None) or query_heads
+        width = getattr(layer, "head_dim", None) or getattr(layer, "hidden_size", 0) // query_heads
+        window = kinds[at] == "sliding_attention" and getattr(layer, "sliding_window", None)
+        numbers += 2 * heads * width * min(tokens, window or tokens)
+    return numbers
 
 
 @dataclass(eq=False)

@@ -239,7 +239,8 @@ def reproduce(
             planned.append(replace(job, environment=variables))
     if chosen.name == "mini" and not cold:
         click.echo("\n".join(auditing.fit()), err=True)
-    code = execute(planned, jobs, scheduler, dry_run, again or cold, part)
+    # a shard fills a store, which may lack answers behind figures that are up to date
+    code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
     if planned and not dry_run:
         if code == 0 and part.draws:
             keep_answers(planned)
@@ -348,7 +349,7 @@ def sweep(
         varied = [f"{name}={text}" for name, text in given.items() if values[name][1:]]
         cases.append((job, varied))
     part = part_of(shard)
-    code = execute([job for job, _ in cases], jobs, scheduler, part=part)
+    code = execute([job for job, _ in cases], jobs, scheduler, again=bool(shard), part=part)
     if not part.draws:
         sys.exit(code)
     for job, varied in cases:

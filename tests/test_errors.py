@@ -2,7 +2,7 @@
 
 import pytest
 
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError, check_choice, explained
 
 
 def test_a_misspelt_name_of_few_gets_all_choices_the_nearest_first():
@@ -14,3 +14,45 @@ def test_a_misspelt_name_of_many_gets_the_three_nearest():
     names = ["table1", "table2", "table3", *(f"fig{n}" for n in range(20))]
     with pytest.raises(UserError, match=r"it must be table., table., table. or another of 23$"):
         check_choice("notebook", "tablee", names)
+
+
+NO_MEMORY = [
+    MemoryError(),
+    ImportError("libscipy.so: failed to map segment from shared object"),
+    RuntimeError("can't start new thread"),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    OSError(12, "Cannot allocate memory"),
+]
+
+
+@pytest.mark.parametrize("error", NO_MEMORY)
+def test_a_lack_of_memory_is_one_line(error):
+    assert explained(error).startswith("not enough memory; raise the limit")
+
+
+def test_a_process_that_ran_out_of_memory_stores_and_shows_nothing(run_python):
+    """Also if a parser took the failed allocation for a syntax error."""
+    code = """
+import resource
+from lookuplab.errors import check_memory
+from lookuplab.models.store import AnswerStore
+store = AnswerStore(False)
+store.add({"a": 1})
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (64 << 20), -1))
+store.add({"b": 1})
+found = []
+try:
+    while True: found.append(bytearray(1 << 20))
+except MemoryError: found.clear()
+for ask in check_memory, lambda: store.add({"c": 1}):
+    try: ask()
+    except MemoryError as error: print(error)
+print(*store.everything())"""
+    *said, kept = run_python(code).splitlines()
+    assert len(said) == 2 and "this process may use" in said[0] and kept == "a b"
+
+
+@pytest.mark.parametrize("number", [5, 27, 28, 30, 116, 122])
+def test_an_error_of_the_disk_is_one_line(number):
+    assert explained(OSError(number, "why", "file")).startswith("cannot use file: why; free some")

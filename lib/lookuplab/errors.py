@@ -2,6 +2,8 @@
 
 import difflib
 import errno
+import re
+import resource
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -18,8 +20,21 @@ _OF_THE_MACHINE = {
     errno.EISDIR,
     errno.ENAMETOOLONG,
     errno.EEXIST,
+    errno.EFBIG,
+    errno.EIO,
+    errno.ESTALE,
+    errno.ENXIO,
+    errno.ELOOP,
 }
-_OF_THE_LIMITS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+_OF_THE_LIMITS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
+# how Python, the loader, numpy and torch say that there is no memory
+_NO_MEMORY = re.compile(
+    r"MemoryError|\[Errno 12\]|(cannot|can't|unable to|failed to) (allocate|map segment)"
+    r"|can't start new thread|out of memory"
+)
+NO_MEMORY = "not enough memory; raise the limit (`ulimit -v`) or free some, then run again"
+_KINDS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+MARGIN = 32 << 20  # bytes that were left when the largest allocation failed, at most
 
 
 class UserError(Exception):
@@ -50,6 +65,28 @@ def check_choice(what: str, value: object, choices: Collection[object]) -> None:
     raise UserError(f"{what} is {value!r}; it must be {', '.join(nearest)}{rest}")
 
 
+def no_memory(text: str) -> bool:
+    """Return whether an error's type and message say that memory could not be allocated."""
+    return _NO_MEMORY.search(text) is not None
+
+
+def check_memory() -> None:
+    """Raise MemoryError if this process has reached its limit of memory (``ulimit -v``).
+
+    A parser may have taken a failed allocation for a syntax error; an answer from such a process
+    must be neither stored nor shown.
+    """
+    limit = min(
+        (one for kind in _KINDS if (one := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY),
+        default=0,
+    )
+    if limit:
+        with open("/proc/self/status") as file:
+            (peak,) = (int(line.split()[1]) << 10 for line in file if line.startswith("VmPeak:"))
+        if peak > limit - MARGIN:
+            raise MemoryError(f"this process may use {limit >> 20} MB")
+
+
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
     """Guard imports that need this extra of pyproject.toml. Raises UserError if a package is
@@ -64,9 +101,11 @@ def needs(extra: str) -> Iterator[None]:
 
 
 def explained(error: Exception) -> str | None:
-    """Return one line for a UserError, a full disk, an unusable path or an exceeded limit; None for
-    anything that may be a bug.
+    """Return one line for a UserError, a full disk, an unusable path, a lack of memory or an
+    exceeded limit; None for anything that may be a bug.
     """
+    if no_memory(f"{type(error).__name__}: {error}") and not isinstance(error, UserError):
+        return f"{NO_MEMORY}: {error}".removesuffix(": ")
     if isinstance(error, OSError) and error.errno in _OF_THE_LIMITS:
         return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:

@@ -39,6 +39,11 @@ def test_standard_input_gives_judgements_on_stdout_and_table_and_flags_on_stderr
         (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
         (AWS | {"provider": "gcp"}, "line 2: provider is 'gcp'; it must be"),
         (AWS | {"client": "s4"}, "line 2: no client 's4'"),
+        (AWS | {"token_logprobs": "-1"}, "line 2: the field 'token_logprobs': its logits or"),
+        (AWS | {"token_logprobs": [-1, None]}, "line 2: the field 'token_logprobs': its logits"),
+        (AWS | {"logprobs": [float("nan")]}, "line 2: the field 'logprobs': its logits or"),
+        (AWS | {"logprobs": [-0.5, 1]}, "'logprobs': a log-probability above 0 (1)"),
+        (AWS | {"token_logprobs": [-1], "tokens": []}, "1 log-probabilities of 0 tokens"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words):

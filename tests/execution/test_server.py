@@ -174,6 +174,37 @@ def test_a_time_out_or_a_kill_is_no_verdict(sandbox):
         assert not short.run(solving("raise SystemExit")).stopped
 
 
+def test_a_killed_server_is_asked_again_and_a_machine_s_fault_is_no_verdict(sandbox, run_python):
+    code = f"""
+import resource, sys, threading, time
+import psutil
+from lookuplab.errors import UserError
+from lookuplab.execution.server import ForkServer, Program
+
+def kill():
+    time.sleep(0.6)
+    for one in psutil.Process(server._process.pid).children(recursive=True):
+        one.kill()
+
+def run(code):
+    try:
+        return server.run(Program(f"exec({{code!r}}, {{{{}}}})")).passed
+    except UserError as error:
+        return str(error)
+
+with ForkServer({sandbox!r}, sys.executable) as server:
+    server.preload([])
+    threading.Thread(target=kill).start()
+    print(run("import time; time.sleep(1)"))
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, -1))
+    server.close()
+    print(run("x = 1"))
+    print(run("bytearray(3 << 31)"))"""
+    killed, passed, short = run_python(code).splitlines()
+    assert (killed, passed) == ("True", "True")
+    assert "cannot be judged: MemoryError" in short and "memory 2,147,483,648 of" in short
+
+
 def test_a_program_ends_with_its_caller(sandbox):
     one = solving(f"import subprocess\nsubprocess.run({SLEEP})")
     script = f"""

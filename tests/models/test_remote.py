@@ -139,11 +139,20 @@ def test_an_endpoint_neither_scores_given_texts_nor_holds_answers_to_names(endpo
 def test_a_server_that_dies_in_the_middle_loses_and_spoils_nothing(endpoint, tiny, tmp_path):
     endpoint.lives = 3
     asked = partial(ask, endpoint, PROMPTS, store=tmp_path / "s.sqlite")
-    with pytest.raises(UserError, match="after 5 retries"):
+    with pytest.raises(UserError, match=r"after 5 retries.*; 3 of 8 prompts are answered, run it"):
         asked(parallel=2)
     endpoint.lives = math.inf
     assert_equal(asked(), complete(load(tiny), PROMPTS, SHORT, False))
     assert len(endpoint.bodies) == len(PROMPTS), "only what was missing is asked again"
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_redirect_is_followed(endpoint, status):
+    headers = {"location": f"{endpoint.url}/completions"}
+    endpoint.reply = {"status": status, "body": "", "headers": headers}
+    with pytest.raises(UserError, match=f"{status} .*it redirects to http://127.0.0.1"):
+        ask(endpoint, PROMPTS[:1])
+    assert len(endpoint.bodies) == 1
 
 
 def test_answers_of_a_chat_are_the_local_ones(endpoint, tiny):

@@ -135,6 +135,28 @@ def test_a_worker_sees_its_repositories_and_neither_network_nor_keys_nor_other_f
         ask(f"socket.create_connection({listener.getsockname()!r}, 1)")
 
 
+LIMITED = """
+import resource
+most = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + (64 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, -1))
+found = []
+try:
+    while True: found.append(bytearray(1 << 20))
+except MemoryError: found.clear()"""
+BROKEN = """
+def opener(path, flags): raise OSError(5, "broken")
+try: open("x", opener=opener)
+except OSError: pass"""
+
+
+@pytest.mark.parametrize("code", [LIMITED, BROKEN])
+def test_what_an_analyser_takes_for_the_code_s_fault_is_the_machine_s(who, code):
+    """Memory that is not there, a file that cannot be read: pylint reports a syntax error."""
+    with pytest.raises(WorkerLost, match="error on this machine: "):
+        who(code)
+    who("try: open('nowhere')\nexcept OSError: pass")
+
+
 def test_without_namespaces_a_line_says_so(monkeypatch, capsys):
     monkeypatch.setattr(analysers, "refusal", lambda: "not permitted")
     analysers.is_contained.cache_clear()

@@ -3,10 +3,13 @@ file changed.
 """
 
 import json
+from unittest.mock import Mock
 
 import pytest
 
 from lookuplab import paths
+from lookuplab.toolgen import evaluation
+from lookuplab.toolgen.analysers import WorkerLost
 
 SOURCE = '''def helper(x):
     return x
@@ -55,6 +58,17 @@ def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words
     assert result.exit_code == 2
     assert words in result.stderr and result.stderr.count("\n") == 1, result.stderr
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_what_the_machine_has_lost_is_said_and_no_success(score, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "messages_of", Mock(side_effect=WorkerLost("crashed")))
+    result = score("toolgen", [GOOD], "-o", "out.jsonl")
+    assert result.exit_code == 2 and "1 of 1 judgements were lost: run it again" in result.stderr
+    assert json.loads((tmp_path / "out.jsonl").read_text())["passed"] is None
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert score("toolgen", [GOOD], "-o", "out.jsonl").exit_code == 0
+    assert json.loads((tmp_path / "out.jsonl").read_text())["passed"] is True
 
 
 def test_originals_that_the_judge_fails_are_counted(score, repository):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # characters of an error
+ENDED = "the test was ended"  # reported when T ends without a verdict
 GONE = "ended before its test did"  # reported when W ends, or closes its end of the connection
 SENT_FILES, SENT_BYTES = 1000, 1 << 27  # limits of the files sent from one folder to the other
 # packages whose classes W may send back, and functions and classes that may be called to rebuild
@@ -379,11 +380,11 @@ class Server:
         asking, asked = (end.detach() for end in _socket.socketpair())
         verdict, verdicts = os.pipe()
         solver = forked(self.process, "solver", seed, asked)
-        forked(self.process, "tester", seed, asking, self.requests, verdicts)
+        tester = forked(self.process, "tester", seed, asking, self.requests, verdicts)
         for end in (asking, asked, verdicts):
             os.close(end)
         try:
-            return self.watch(solver, verdict)
+            return self.watch(solver, tester, verdict)
         finally:
             os.close(verdict)
             end_all()
@@ -410,7 +411,7 @@ class Server:
         requests, verdicts = ends
         test(requests, verdicts, both)
 
-    def watch(self, solver: int, verdict: int) -> "dict[str, Any]":
+    def watch(self, solver: int, tester: int, verdict: int) -> "dict[str, Any]":
         """Wait for the verdict, or for whatever ends a program without one."""
         deadline = time.monotonic() + self.limits["seconds"]
         own = resident(os.getpid())
@@ -436,15 +437,16 @@ class Server:
         try:
             error = read(verdict)
         except EOFError:
-            return {"passed": False, "error": "the test was ended", "stopped": True}
-        for _ in range(100 if error == GONE else 0):
-            ended, status = os.waitpid(solver, os.WNOHANG)
+            error = ENDED
+        process = {GONE: solver, ENDED: tester}.get(error, 0)
+        for _ in range(100 if process else 0):
+            ended, status = os.waitpid(process, os.WNOHANG)
             if ended:  # killed by a limit, or by the kernel because the machine ran out of memory
                 code = os.waitstatus_to_exitcode(status)
-                stopped = abs(code) % 128 in (signal.SIGKILL, signal.SIGXCPU)
-                return {"passed": False, "error": f"{GONE} ({code})", "stopped": stopped}
+                stopped = abs(code) % 128 in (signal.SIGKILL, signal.SIGXCPU) or error == ENDED
+                return {"passed": False, "error": f"{error} ({code})", "stopped": stopped}
             time.sleep(0.01)
-        return {"passed": not error, "error": error}
+        return {"passed": not error, "error": error, "stopped": error == ENDED}
 
 
 def end_all() -> None:

@@ -9,7 +9,10 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import resource
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,6 +52,10 @@ ENVIRONMENT = {
 FETCHED = paths.DOWNLOADS / "fetched"
 CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
 NOT_JUDGED = "not judged"  # the beginning of the error of an outcome that is not judged
+DOWN = "took its server down"
+# perhaps by the kernel, because the machine ran out of memory
+KILLED = re.compile(rf"{DOWN}|({inside.GONE}|{inside.ENDED}) .(-9|137)")
+SHORT = r"MemoryError|can't start new thread|\[Errno (5|11|12|27|28|122)\]"
 DRAWS = ("matplotlib", "seaborn")
 
 
@@ -176,15 +183,47 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         in one process. If it passes there, it is not judged, because in one process a solution
         could change the test.
         """
-        self.preload(program.imports)
         if program.draws:
-            return self._run(program, program.joined)
-        outcome = self._run(program, program.text)
+            return self._certain(program, program.joined)
+        outcome = self._certain(program, program.text)
         final = outcome.passed or outcome.stopped or "SyntaxError" in outcome.error
-        if not final and self._run(program, program.joined).passed:
+        if not final and self._certain(program, program.joined).passed:
             why = f"{NOT_JUDGED}: passes only in one process with its test, apart {outcome.error}"
             return replace(outcome, error=why)
         return outcome
+
+    def _certain(self, program: Program, text: str) -> Outcome:
+        """Return the outcome of one program; if it was killed, of a second attempt. Raises
+        UserError if it failed because of the machine, which says nothing about the program.
+        """
+        self.preload(program.imports)
+        outcome = self._run(program, text)
+        if KILLED.search(outcome.error):
+            self.preload(program.imports)  # of a new server, if the old one has died
+            outcome = self._run(program, text)
+        fault = ""
+        if self.sandbox != "none" and re.match(rf"{DOWN}|{inside.ENDED} .-9", outcome.error):
+            fault = "its server or test was killed twice: is there enough memory?"
+        elif less := re.search(SHORT, outcome.error) and self._less():
+            fault = f"{outcome.error}; programs get less than they need here: {', '.join(less)}"
+        if fault:
+            raise UserError(f"program {program.about} cannot be judged: {fault}")
+        return outcome
+
+    def _less(self) -> list[str]:
+        """Return the limits of a program that this machine does not allow."""
+        less = []
+        for name, kind in namespaces.LIMITS.items():
+            limit = resource.getrlimit(kind)[1]
+            if name == "memory" and (all := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
+                # libraries are part of this limit, too
+                limit = all // 2 if limit < 0 else min(limit, all // 2)
+            if 0 <= limit < vars(self.limits)[name]:
+                less.append(f"{name} {limit:,} of {vars(self.limits)[name]:,}")
+        free = shutil.disk_usage(self._folder.name).free
+        if self.sandbox == "none" and free < self.limits.file_size:
+            less.append(f"disk {free:,} of {self.limits.file_size:,}")
+        return less
 
     def _run(self, program: Program, text: str) -> Outcome:
         started = time.monotonic()
@@ -195,7 +234,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             )
         except (EOFError, OSError):
             self.close()
-            verdict = {"passed": False, "error": "took its server down", "stopped": True}
+            verdict = {"passed": False, "error": DOWN, "stopped": True}
         error = " ".join(verdict["error"].split())  # one line
         # the parentheses keep a program from writing NOT_JUDGED itself
         verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error

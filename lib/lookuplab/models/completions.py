@@ -302,14 +302,19 @@ def find_or_generate(
         if missing:
             store.add({})  # finds a full disk or a read-only store before anything is generated
             bar = Progress(model.name, len(missing), "answers", len(answers), quiet=not progress)
-            with bar:
-                for now in turns(store, missing):
-                    while now:
-                        asked = {key: by_key[key] for key in now}
-                        now = make(model, asked, decoding, store, bar)
-            if left := {*missing} - store.present(missing):
+            try:
+                with bar:
+                    for now in turns(store, missing):
+                        while now:
+                            asked = {key: by_key[key] for key in now}
+                            now = make(model, asked, decoding, store, bar)
+            except UserError as error:
+                made = len(store.present(missing))
+                left = f"; {made} of {len(missing)} prompts are answered, run it again for the rest"
+                raise UserError(f"{error}{left if made else ''}") from None
+            if unmade := {*missing} - store.present(missing):
                 raise UserError(
-                    f"model {model.name} left {len(left)} of {len(missing)} prompts unanswered"
+                    f"model {model.name} left {len(unmade)} of {len(missing)} prompts unanswered"
                 )
             answers = store.get(missing) | answers  # in an audit, the recorded answers are used
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]

@@ -31,7 +31,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self, TypeVar
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_memory
 from lookuplab.models import record
 from lookuplab.models.journals import Journals, is_local
 from lookuplab.work.resources import share
@@ -246,6 +246,7 @@ class AnswerStore:
 
         Raises UserError for the first invalid answer (``fault``), after the valid ones are stored.
         """
+        check_memory()
         faults = {}
         texts = {}
         for key, answer in answers.items():
@@ -317,17 +318,13 @@ class CompletionStore(AnswerStore):
         """Return why a completion is invalid (not finite, not complete, or inconsistent), or ""."""
         text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
         margin = answer["margin"]
-        measured = [*(numbers or ()), *([] if margin is None else [margin])]
         counts = [*answer["token_ids"], *(answer.get(f"prompt_{what}", 0) for what in COUNTED)]
-        said = ""
-        if not all(type(one) in (int, float) and abs(one) < math.inf for one in measured):
-            said = NOT_NUMBERS
+        said = "" if margin is None or _is_finite(margin) else NOT_NUMBERS
+        said = said or ("" if numbers is None else faulty(numbers, tokens))
+        if said:
+            pass
         elif not all(type(one) is int and one >= 0 for one in counts):
             said = "its token ids or counts of tokens are no numbers of tokens"
-        elif numbers is not None and len(numbers) != len(tokens):
-            said = f"{len(numbers)} log-probabilities of {len(tokens)} tokens"
-        elif numbers and max(numbers) > ROUNDING:
-            said = f"a log-probability above 0 ({max(numbers)})"
         elif len(answer["token_ids"]) not in (0, len(tokens)) or (
             # a scored text may be a special token, which adds no text
             tokens and answer["finish_reason"] != "scored" and "".join(tokens) != text
@@ -343,6 +340,23 @@ class CompletionStore(AnswerStore):
         # while $PWD is the user's folder
         stated = paths.expanded(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
         return Path(os.environ.get("PWD", ""), stated).absolute()
+
+
+def faulty(logprobs: Any, tokens: Any = None) -> str:
+    """Return why a text's log-probabilities are invalid (not finite, not negative, or not one for
+    each of its ``tokens``, if they are known); "" for valid ones.
+    """
+    if not isinstance(logprobs, list | tuple) or not all(map(_is_finite, logprobs)):
+        return NOT_NUMBERS
+    if isinstance(tokens, list | tuple) and len(logprobs) != len(tokens):
+        return f"{len(logprobs)} log-probabilities of {len(tokens)} tokens"
+    if max(logprobs, default=0) > ROUNDING:
+        return f"a log-probability above 0 ({max(logprobs)})"
+    return ""
+
+
+def _is_finite(number: Any) -> bool:
+    return type(number) in (int, float) and abs(number) < math.inf
 
 
 def elsewhere(sandbox: bool = True) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError, check_choice, check_memory
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
 from lookuplab.results.kernel import figures_of, of_kernel
@@ -78,6 +78,7 @@ class Artifact:
         """
         from lookuplab.models.completions import unfinished
 
+        check_memory()
         table = self._checked(frame)
         record = {
             "paper": self.paper,

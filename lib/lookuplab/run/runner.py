@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from lookuplab import paths
-from lookuplab.errors import UserError, explained
+from lookuplab.errors import NO_MEMORY, UserError, explained, no_memory
 from lookuplab.models.completions import JUDGED, LOG_COLUMNS, LOG_VARIABLE
 from lookuplab.models.names import bare, is_mini, is_remote
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
@@ -173,6 +173,8 @@ def _plain(failure: Failure) -> Failure:
     becomes one line without a traceback.
     """
     text = failure.evalue
+    if no_memory(f"{failure.ename}: {text}"):
+        return failure._replace(ename="UserError", evalue=f"{NO_MEMORY}: {text}")
     if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
         file = re.search(r": b?'(.*)'$", text)
         error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])

@@ -27,6 +27,7 @@ from lookuplab.errors import UserError
 from lookuplab.execution import environments
 from lookuplab.execution.server import (
     CACHES,
+    KILLED,
     NOT_JUDGED,
     ForkServer,
     Limits,
@@ -36,7 +37,7 @@ from lookuplab.execution.server import (
 )
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.stackoverflow.ds1000 import Problem, program
-from lookuplab.work.progress import Progress, watched
+from lookuplab.work.progress import Progress, say, watched
 from lookuplab.work.resources import processors
 from lookuplab.work.spread import Workers, check_seen, kept, spread
 
@@ -158,6 +159,9 @@ class Grader:
                     bar.update()
             for key, fields in store.get(missing).items():  # outcomes of other processes
                 outcomes.setdefault(key, Outcome(**fields))
+        killed = sum(KILLED.search(outcome.error) is not None for outcome in outcomes.values())
+        if killed:
+            say(f"warning: programs killed twice, which fail and will run again: {killed}")
         return [outcomes[key] for key in keys]
 
     def _run(

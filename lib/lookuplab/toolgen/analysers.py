@@ -11,6 +11,8 @@ the user's environment, and sees only the files of the system, of Python, of the
 repositories in question, all read-only.
 """
 
+import builtins
+import errno
 import gc
 import importlib
 import os
@@ -21,8 +23,8 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from multiprocessing import Pipe
@@ -30,9 +32,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from lookuplab import python_sources
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_memory
 from lookuplab.execution import namespaces
 from lookuplab.execution.server import refusal
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
@@ -54,6 +57,8 @@ MOST_SHOWN = 100  # repositories that one worker may see
 # attempt gives the same. All other reasons lie with the machine.
 ITS_OWN = "error in "
 HERE = "error on this machine"
+# what an analyser may find when it looks for a file
+_OF_THE_CODE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
 # the variables of the user's environment that a worker gets
 VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOURCES".split()
 
@@ -214,22 +219,21 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             return
     with Connection(handle) as channel, suppress(EOFError):
         is_copy = False
-        failure = ""
-        if (shown := channel.recv()) is not None:
-            folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
-            try:
-                namespaces.read_alone(folders, shown)
-            except OSError as error:
-                failure = f"{HERE}: no sandbox for {analyser}: {error}"
+        failure = _entered(channel.recv(), trusted)
         while not is_copy:
             limit, function, question = channel.recv()
+            if warm and not failure:
+                # includes the copy's time
+                signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)
+                try:
+                    with checked():
+                        warm(*question)
+                except (OSError, MemoryError) as error:
+                    failure = f"{HERE}: {type(error).__name__}: {error}"
             if failure:
                 channel.send((failure, None))
                 break
             if warm:
-                # includes the copy's time
-                signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)
-                warm(*question)
                 if copy := os.fork():
                     if os.waitpid(copy, 0)[1]:
                         break  # the copy died without an answer
@@ -239,7 +243,8 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             signal.setitimer(signal.ITIMER_REAL, PATIENCE * limit)
             signal.setitimer(signal.ITIMER_PROF, limit)
             try:
-                answer = "", function(*question)
+                with checked():
+                    answer = "", function(*question)
             except (OSError, MemoryError) as error:
                 answer = f"{HERE}: {type(error).__name__}: {error}", None
             except Exception as error:  # an analyser may raise any exception on other people's code
@@ -250,6 +255,44 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
     # Python's own exit would visit, and so copy, every tree that this process shares with its
     # parent.
     os._exit(0)
+
+
+@contextmanager
+def checked() -> Iterator[None]:
+    """Raise the machine's error at the end of the block, also if an analyser has taken it for a
+    property of the code: a file that the machine could not open, or memory that it did not have.
+    """
+    raised: list[OSError] = []
+    opens = builtins.open
+
+    def opened(*arguments: Any, **options: Any) -> Any:
+        try:
+            return opens(*arguments, **options)
+        except OSError as error:
+            if error.errno not in _OF_THE_CODE:
+                raised.append(error)
+            raise
+
+    try:
+        with patch.object(builtins, "open", opened):
+            yield
+    finally:
+        for error in raised:
+            raise error
+        check_memory()
+
+
+def _entered(shown: list[str] | None, trusted: Sequence[str]) -> str:
+    """Enter the sandbox, in which only the folders ``shown`` and Python are visible; without
+    namespaces there is none. Return why that failed, or "".
+    """
+    folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
+    try:
+        if shown is not None:
+            namespaces.read_alone(folders, shown)
+    except OSError as error:
+        return f"{HERE}: no sandbox: {error}"
+    return ""
 
 
 def answer_all(
@@ -301,7 +344,7 @@ def answer_all(
         # includes answers of other processes; in an audit, the recorded answers are used
         found = store.get(missing) | found
     words = "; ".join(f"{n} {reason}" for reason, n in sorted(Counter(lost.values()).items()))
-    if strict and not all(reason.startswith(ITS_OWN) for reason in lost.values()):
+    if strict and any(map(is_of_machine, lost.values())):
         raise UserError(
             f"{len(lost)} questions to pylint or Jedi were lost ({words}); the others "
             "are kept: mend what is named, or see to less other work here, and run it again"
@@ -309,6 +352,11 @@ def answer_all(
     if lost:
         say(f"warning: questions to pylint or Jedi without an answer: {words}")
     return found, lost
+
+
+def is_of_machine(reason: str) -> bool:
+    """Return whether an answer was lost for a reason other than the code in question."""
+    return bool(reason) and not reason.startswith(ITS_OWN)
 
 
 def _is_spoilt(answer: Any) -> bool:

@@ -77,7 +77,7 @@ class Group(click.Group):
         except click.UsageError as error:
             message = " ".join(error.format_message().split()).rstrip(".")
             message += f" (see `{(error.ctx or ctx).command_path} --help`)"
-        except (UserError, OSError) as error:
+        except Exception as error:
             if (line := explained(error)) is None:
                 raise
             message = line

@@ -139,7 +139,7 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.toolgen.analysers import repository_digest
+    from lookuplab.toolgen.analysers import is_of_machine, repository_digest
     from lookuplab.toolgen.evaluation import token_counter
     from lookuplab.toolgen.functions import Filters, extract, locate_all, prompt_key
     from lookuplab.toolgen.marking import marked_records
@@ -152,6 +152,7 @@ def mark(
     seen: set[tuple[str, str]] = set()
     left_out = Counter[str]()
     lines = []
+    lost = 0
     places = locate_all(repositories)
     with joined(scheduler) as cluster:
         for place in watched(places, "marking", "repositories"):
@@ -162,9 +163,11 @@ def mark(
                 part = extract(place, filters, seen, count)
                 records = marked_records(part.functions, rules, jobs, cluster=cluster, strict=False)
                 head = {"asked": asked, "left_out": part.left_out}
-                write_lines(
-                    shard, [json.dumps(one, ensure_ascii=False) for one in (head, *records)]
-                )
+                found = [json.dumps(one, ensure_ascii=False) for one in (head, *records)]
+                if any(is_of_machine(reason) for one in records for reason in one["failures"]):
+                    lost += 1
+                else:
+                    write_lines(shard, found)
             left_out.update(head["left_out"])
             for record in records:
                 seen.add(prompt_key(record))
@@ -173,6 +176,8 @@ def mark(
     write_lines(output, lines)
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
     click.echo(f"written: {output}, {len(lines):,} functions")
+    if lost:
+        raise UserError(f"{lost} of {len(places)} repositories lost questions: run it again")
 
 
 @data.command()

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError, check_choice, check_memory
+from lookuplab.models.store import faulty
 from lookuplab.paths import json_lines, write_lines
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
@@ -117,6 +118,7 @@ def judged_file(
             nulls.append(number)
             record[given[0]] = ""
         try:
+            check_logprobs(record)
             pair = read(record)
         except UserError as error:
             raise UserError(f"{file}, line {number}: {error}") from None
@@ -139,6 +141,14 @@ def judged_file(
     if samples and len(numbers := {*times.values()}) > 1:
         click.echo(f"samples of a task: {min(numbers)} to {max(numbers)}", err=True)
     return records, judged(benchmark, pairs).assign(model="")
+
+
+def check_logprobs(record: Line) -> None:
+    """Check log-probabilities, if the line has any. Raises UserError."""
+    for name in ("token_logprobs", "logprobs"):
+        given = record.get(name)
+        if given is not None and (fault := faulty(given, record.get("tokens"))):
+            raise UserError(f"the field {name!r}: {fault}")
 
 
 def check_fields(record: Line, **types: Any) -> None:
@@ -187,6 +197,7 @@ def write(
 
     from lookuplab.results.artifact import NUMBERS, readable
 
+    check_memory()
     values = columns.astype(object).where(columns.notna(), None)
     values.insert(0, id_field, [record[id_field] for record in records])
     lines = map(json.dumps, values.to_dict("records"))
@@ -293,6 +304,7 @@ def toolgen(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows
+    from lookuplab.toolgen.analysers import is_of_machine
     from lookuplab.toolgen.evaluation import ToolGen, corpus_rows
     from lookuplab.toolgen.similarity import COLUMNS
 
@@ -310,6 +322,8 @@ def toolgen(
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
     fields = [*COLUMNS, "dependencies", "covered", "passed", "reference_passed", "lost", "messages"]
     write("id", records, frame[fields], output, rows, digits=3)
+    if lost := sum(map(is_of_machine, frame.lost)):
+        raise UserError(f"{lost} of {len(frame)} judgements were lost: run it again")
 
 
 def function_of(record: Line) -> "tuple[Any, Completion]":

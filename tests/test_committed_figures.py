@@ -48,18 +48,19 @@ def test_all_artifacts_of_a_paper_were_made_by_one_commit_without_other_changes(
 
 
 @pytest.mark.parametrize(
-    "artifact", ["fig9_confidence", "fig3_pass_at_k", "monitor_mode", "dose_response"]
+    "artifact", ["fig9_confidence", "fig3_pass_at_k", "monitor_mode", "dose_response", "apibench"]
 )
 def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, monkeypatch):
     """By the cells tagged ``draw``, without a model. `make reproduce` draws all, and compares."""
-    shutil.copytree(paths.FIGURES / "mini", tmp_path / "mini")
+    for profile in ("mini", "published"):
+        shutil.copytree(paths.FIGURES / profile, tmp_path / profile)
     monkeypatch.setattr(paths, "FIGURES", tmp_path)
     monkeypatch.setenv("LOOKUPLAB_FIGURES", "")  # the command sets it
-    before = {file: file.read_bytes() for file in tmp_path.rglob(f"{artifact}.[st][vx][gt]")}
+    before = {file: file.read_bytes() for file in tmp_path.rglob(f"{artifact}.[spt][vnx][gt]")}
     for file in before:
         file.unlink()
     assert CliRunner().invoke(cli, ["draw", artifact], catch_exceptions=False).exit_code == 0
-    assert len(before) == 2
+    assert len(before) == 3
     assert [file.name for file in before if file.read_bytes() != before[file]] == []
 
 

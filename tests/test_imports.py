@@ -89,10 +89,10 @@ def test_notebooks_import_their_package_by_name_and_papers_neither_another_paper
     ("module", "others"),
     [
         ("cloudapi.bench", r"recipes|cloudapi\.dag"),  # what scores a model needs no recipe
-        ("results.artifact", r"lookuplab\.models\.(?!names$)|torch|transformers"),
+        ("results.artifact", r"lookuplab\.models\.(?!names$)|torch|transformers|seaborn"),
         # two seconds each, which judging finished runs does not need
-        ("run.report", r"scipy|statsmodels$|nbformat$|jsonschema$|torch$|matplotlib$"),
-        ("results.claims", r"scipy|statsmodels$|nbformat$|jsonschema$|torch$"),
+        ("run.report", r"scipy|statsmodels$|nbformat$|jsonschema$|torch$|matplotlib$|seaborn"),
+        ("results.claims", r"scipy|statsmodels$|nbformat$|jsonschema$|torch$|seaborn"),
     ],
 )
 def test_importing_a_module_does_not_bring_others_along(run_python, module, others):
@@ -107,7 +107,9 @@ from lookuplab.run.cli import cli
 cli(["--help"], standalone_mode=False)
 print(*sys.modules)"""
     loaded = {*run_python(script).split()}
-    heavy = "torch transformers pandas numpy statsmodels papermill IPython nbformat matplotlib"
+    heavy = (
+        "torch transformers pandas numpy statsmodels papermill IPython nbformat matplotlib seaborn"
+    )
     assert not loaded & {*heavy.split(), "yaml", "sqlite3", "lookuplab.run.notebooks"}
     assert not [name for name in loaded if name.startswith("lookuplab.run.commands.")]
 
@@ -120,8 +122,8 @@ from lookuplab.run.cli import cli
 cli(["{page}"], standalone_mode=False)
 print("loaded", *sys.modules)"""
     loaded = {*run_python(script).rpartition("loaded")[2].split()}
-    heavy = "torch transformers scipy statsmodels papermill IPython nbformat jsonschema matplotlib"
-    assert not loaded & {*heavy.split(), "sklearn", "jedi", "rfc3987_syntax"}
+    heavy = "torch transformers scipy statsmodels papermill IPython nbformat jsonschema seaborn"
+    assert not loaded & {*heavy.split(), "matplotlib", "sklearn", "jedi", "rfc3987_syntax"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

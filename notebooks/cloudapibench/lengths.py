@@ -1,10 +1,6 @@
 """Validity by length of the augmentation: Figure 6 (right)."""
 
 import pandas as pd
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
-
-from lookuplab.results.plots import STYLE, WIDTH
 
 LONGEST_BIN = 2048  # tokens; the last bin of the paper's figure begins here
 
@@ -17,38 +13,32 @@ def token_bin(count: int) -> str:
     return f"[{2 ** (exponent - 1)}, {2**exponent - 1}]" if exponent else "[0, 0]"
 
 
-def length_map(rows: pd.DataFrame, designs: list[str], title: str) -> Figure:
-    """Draw, for each of the designs that have rows, how many tokens it adds (y, binned), how often,
-    and how many calls are valid.
+def by_length(rows: pd.DataFrame, designs: list[str], frequency: str) -> pd.DataFrame:
+    """Return the metric ``percent`` for each of the designs that have rows, from all lengths to the
+    longest bin: conditions ``<tokens>/valid calls`` with intervals, and ``<tokens>/share of the
+    samples``. The column ``design`` names the design.
 
-    Conditions are ``<design>/<bin>``, with bins from ``token_bin`` or "all". Number and colour are
-    the metric ``valid_percent`` of the design's samples in the bin; the area is ``share_percent``,
-    their share of all its samples.
+    Conditions of the given rows are ``<design>/<bin>``, with bins from ``token_bin``, and
+    ``<design>/<frequency>`` for all lengths. There are no rows if no design has a bin.
     """
+    kinds = {"valid_percent": "valid calls", "share_percent": "share of the samples"}
     rows = rows.assign(**rows.condition.str.extract("(?P<design>.*)/(?P<bin>.*)"))
-    names = [name for name in designs if name in set(rows.design)]
-    starts = {name: -1 if name == "all" else int(name[1:].partition(",")[0]) for name in rows.bin}
-    bins = sorted(starts, key=lambda name: starts[name])
-    cells = rows.pivot(index=["design", "bin"], columns="metric", values="value").reset_index()
-    x, y = cells.design.map(names.index), cells.bin.map(bins.index)
-    share = cells.share_percent.where(cells.bin != "all", 100)
-    with plt.style.context(STYLE):
-        size = WIDTH, 1.5 + 0.4 * len(bins)
-        figure, axes = plt.subplots(figsize=size, layout="constrained")
-        axes.set_title(title, fontsize=11, x=-0.16)
-    plt.close(figure)
-    axes.scatter(x - 0.2, y, 6 * share, cells.valid_percent, cmap="viridis_r", vmin=0)
-    for place in zip(x, y, cells.valid_percent, strict=True):
-        axes.text(place[0] + 0.05, place[1], f"{place[2]:.0f}%", va="center")
-    labels = [name.replace("_", " +\n") for name in names]
-    axes.set_xticks(range(len(names)), labels, fontsize=9)
-    texts = {"[0, 0]": "0", "all": "any number"}
-    ticks = [texts.get(name, name[1:-1].replace(",", " to")) for name in bins]
-    axes.set_yticks(range(len(bins)), ticks)
-    axes.grid(visible=False)
-    axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(-0.5, len(bins) - 0.5))
-    axes.set(
-        ylabel="tokens that it adds",
-        xlabel="number and colour: valid calls (%); area: share of a design's samples",
+    first = rows.bin.str.extract(r"\[(\d+),")[0].astype(float).mask(rows.bin == frequency, -1)
+    rows = rows.assign(
+        first=first, order=rows.design.map({name: i for i, name in enumerate(designs)})
     )
-    return figure
+    rows = rows[rows.metric.isin(kinds)].dropna(subset=["first", "order"])
+    if not rows["first"].gt(-1).any():
+        return rows[:0]
+    rows = rows.sort_values(["first", "order"], kind="stable")
+    bins = rows.bin.str.strip("[]").str.replace(", ", " to ")
+    bins = bins.replace({frequency: "any number", "0 to 0": "0"})
+    is_share = rows.metric == "share_percent"
+    return rows.assign(
+        design=rows.design.str.replace("_", " + "),
+        condition=bins + "/" + rows.metric.map(kinds),
+        metric="percent",
+        ci_low=rows.ci_low.mask(is_share),
+        ci_high=rows.ci_high.mask(is_share),
+        paper_value=float("nan"),
+    )

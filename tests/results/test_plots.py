@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgb
 
 from lookuplab.errors import UserError
 from lookuplab.results import plots
@@ -33,37 +35,63 @@ CURVE = CURVE.assign(ci_low=CURVE.value - 5, ci_high=CURVE.value + 5)
 
 
 def diamonds(axes):
-    """The paper's points, (x, y)."""
-    marked = [line.get_xydata() for line in axes.lines if line.get_marker() == "D"]
-    return [tuple(point) for points in marked for point in points if not np.isnan(point).any()]
+    """The paper's points, (x, y): white within a border."""
+    dots = [each for each in axes.collections if isinstance(each, PathCollection)]
+    white = [each for each in dots if (each.get_facecolor() == 1).all()]
+    return sorted(tuple(point) for each in white for point in each.get_offsets().tolist())
+
+
+def segments(axes):
+    """The ends of the intervals, [[x, low], [x, high]]."""
+    drawn = [each for each in axes.collections if isinstance(each, LineCollection)]
+    return sorted(segment.tolist() for each in drawn for segment in each.get_segments())
 
 
 def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
     figure = plots.grouped_bars(RATES, "valid_percent", order=["low", "high"])
     (axes,) = figure.axes
-    assert [bar.get_height() for bar in axes.patches] == [5, 14, 60, 80]
-    segments = [one[:, 1].tolist() for lines in axes.collections for one in lines.get_segments()]
-    assert segments == [[2, 9], [8, 20], [50, 72], [75, 84]]
+    bars = sorted((bar.get_x(), bar.get_height()) for bar in axes.patches)
+    assert [height for _, height in bars] == [5, 60, 14, 80]
+    ends = [[y for _, y in segment] for segment in segments(axes)]
+    # twice: a dark line on a white one
+    assert ends == [[2, 9], [2, 9], [50, 72], [50, 72], [8, 20], [8, 20], [75, 84], [75, 84]]
     assert [y for _, y in diamonds(axes)] == [11.61, 84.39]
     [legend] = figure.legends
-    texts = [text.get_text() for text in (legend.get_title(), *legend.get_texts())]
-    assert texts == [
-        "API frequency",
-        "low, n = 205",
-        "high",
-        "95% interval",
-        "paper",
-    ]
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["low frequency, n = 205", "high frequency", "95% interval", "paper"]
 
 
-def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
+def test_a_curve_of_few_points_has_an_interval_at_each_beside_those_of_other_lines():
     before = plt.get_fignums()
     (axes,) = plots.curves(CURVE, "valid_percent", "precision").axes
     assert plt.get_fignums() == before, "an open figure would be shown twice in a notebook"
-    assert axes.lines[0].get_xydata().tolist() == [[0, 40], [50, 65], [100, 90]]
-    assert diamonds(axes) == [(50, 67.32)]
-    (low,) = axes.collections[1].get_paths()
-    assert {tuple(corner) for corner in low.vertices} == {(0, 15), (0, 25), (100, 75), (100, 85)}
+    high = axes.lines[0].get_xydata()
+    assert high[:, 1].tolist() == [40, 65, 90]
+    assert high[:, 0] == pytest.approx([-0.75, 49.25, 99.25])  # 1.5% of the axis apart
+    assert segments(axes)[0] == [[-0.75, 35], [-0.75, 45]]
+    assert segments(axes)[1] == [[0.75, 15], [0.75, 25]]
+    assert [y for _, y in diamonds(axes)] == [67.32, 84]  # the other ends the level of "base"
+
+
+def test_a_curve_of_many_points_has_a_band():
+    rows = pd.DataFrame({"condition": [f"share_{share}/all" for share in range(10)]})
+    rows = rows.assign(model="m", metric="valid_percent", value=50.0, ci_low=40.0, ci_high=60.0)
+    (axes,) = plots.curves(rows, "valid_percent", "share").axes
+    [band] = axes.patches
+    corners = band.get_path().vertices
+    assert {tuple(corner) for corner in corners} >= {(0, 40), (0, 60), (9, 40), (9, 60)}
+    assert axes.lines[0].get_xydata().tolist() == [[share, 50] for share in range(10)]
+
+
+def test_every_colour_stands_out_from_white():
+    """The contrast of WCAG 2.2 for what one must see to understand a picture is at least 3."""
+    for colour in (*plots.COLOURS.values(), *plots.OTHERS, plots.GREY):
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+            for part in to_rgb(colour)
+        ]
+        luminance = float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+        assert 1.05 / (luminance + 0.05) >= 3, colour
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,29 @@
-"""Figures in a common style. Each function draws rows of an artifact (``value``, ``ci_low``,
-``ci_high``, ``paper_value``).
+"""Figures in a common style, by seaborn. Each function draws rows of an artifact (``value``,
+``ci_low``, ``ci_high``, ``paper_value``) as they are; seaborn computes no number.
 
 Bars, dots and lines are our values with 95% intervals; a hollow diamond is the paper's value of the
-same quantity. Frequency classes, model sizes, providers and failure categories have fixed colours.
-The same rows give the same picture. Figures are returned closed, because a notebook would otherwise
-show each of them twice.
+same quantity, in the colour of its class. Frequency classes, model sizes, providers and failure
+categories have fixed colours. The same rows give the same picture. Figures are returned closed,
+because a notebook would otherwise show each of them twice.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, cast
 
+import matplotlib
 import numpy as np
 import pandas as pd
+import seaborn.objects as so
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
-from numpy.typing import NDArray
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.results.artifact import NUMBERS
@@ -30,29 +32,32 @@ from lookuplab.results.artifact import NUMBERS
 WIDTH, HEIGHT = 6.5, 3.5
 STYLE = Path(__file__).with_name("pictures.mplstyle")
 DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"
-# Distinguishable in greyscale and by colour-blind readers, within a group and together with "all".
+# Distinguishable by colour-blind readers, within a group and together with "all"; the contrast with
+# white is at least 3 (WCAG 2.2, 1.4.11).
 COLOURS = {
     # frequency classes
-    "high": "#2171b5",
-    "medium": "#93cdf0",
-    "low": "#e08214",
+    "high": "#08306b",
+    "medium": "#2f8fc4",
+    "low": "#c55a00",
     "all": "#333333",
     # providers
-    "aws": "#e69f00",
+    "aws": "#c77700",
     "azure": "#0072b2",
     # outcomes of a call
     "valid": "#0b3c5d",
-    "another API": "#bdbdbd",
-    "wrong usage": "#3f9e63",
+    "another API": "#8a8a8a",
+    "wrong usage": "#c77700",
     "no such API": "#b2182b",
     # model sizes
-    "-small": "#c48fe0",
-    "-medium": "#8e5bb0",
-    "-large": "#4a1f70",
+    "-small": "#c46fb8",
+    "-medium": "#7f3fa8",
+    "-large": "#2b0f4a",
 }
-OTHERS = ["#0b3c5d", "#e69f00", "#12967a", "#a3123a", "#8fd0f5", "#7b6ca8"]
+OTHERS = ["#0b3c5d", "#c77700", "#0f8a6f", "#a3123a", "#3d8fd1", "#777777"]
+FEW = 8  # a line of so few points has an interval at each, which a band would hide
 Style = dict[str, Any]  # options of a line, by matplotlib's names
 Mark = float | tuple[float, float]  # a place on the x axis, or a span
+Layer = tuple[so.Mark, Sequence[so.Move], dict[str, str | None]]  # None: not by this variable
 PAPER_STYLE: Style = {
     "marker": "D",
     "linestyle": "none",
@@ -60,8 +65,13 @@ PAPER_STYLE: Style = {
     "markeredgecolor": DARK,
     "markersize": 5.5,
 }
-INTERVAL: Style = {"marker": "|", "markersize": 9, "markeredgewidth": 1.5}
-DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2, "markerfacecolor": "white"}
+# intervals in a legend
+UPRIGHT: Style = {"marker": "|", "markersize": 11, "markeredgewidth": 1.6, "linestyle": "none"}
+BAND: Style = {"marker": "s", "markersize": 9, "alpha": 0.3, "linestyle": "none"}
+DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
+HOLLOW: Style = {"color": "white", "edgewidth": 1.2, "artist_kws": {"zorder": 5}}
+SMALL: Style = {"pointsize": 5, "artist_kws": {"zorder": 3}}
+BY_KIND: dict[str, str | None] = {"color": None, "edgecolor": "kind"}
 
 
 def looks(names: Iterable[str]) -> dict[str, Style]:
@@ -103,24 +113,24 @@ def grouped_bars(
     automatic, and each bar then shows its value.
     """
     rows = _rows(frame, metric)
-    names = list(rows[groups].unique())
-    kinds = _present(order, rows[bars])
-    width = 0.8 / len(kinds)
-    palette = looks(kinds)
-    figure, [(axes, _)] = _panels(rows, None, "", ylabel)
-    for position, (kind, look) in enumerate(palette.items()):
-        ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
-        x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
-        drawn = axes.bar(x, ours.value, width * 0.92, color=look["color"])
-        if top is None:
-            axes.bar_label(drawn, fmt="{:,.3g}", padding=2)
-        axes.errorbar(x, ours.value, _whiskers(ours), fmt="none", ecolor=DARK, capsize=2.5)
-        axes.plot(x, ours.paper_value, **PAPER_STYLE, zorder=5)
-    ticks = [_wrapped(name, 66 // len(names)) for name in names]
-    axes.set_xticks(range(len(names)), ticks)
+    width = 66 // rows[groups].nunique()
+    kinds = looks(_present(order, rows[bars]))
+    rows = rows.assign(x=[_wrapped(name, width) for name in rows[groups]], kind=rows[bars])
+    dodge = [so.Dodge(by=["group"], gap=0.08)]
+    interval = {"ymin": "ci_low", "ymax": "ci_high", "color": None}
+    layers: list[Layer] = [
+        (so.Bar(alpha=1, edgewidth=0), dodge, {"y": "value"}),
+        (so.Range(color="white", linewidth=4), dodge, interval),  # visible on dark bars, too
+        (so.Range(color=DARK), dodge, interval),
+        (so.Dot(marker="D", edgecolor=DARK, **HOLLOW), dodge, {"y": "paper_value", "color": None}),
+    ]
+    keys = _keys(rows, kinds, marker="s", markersize=9, linestyle="none")
+    figure = _drawn(rows, layers, kinds, keys, title=title, ylabel=ylabel, x="x")
+    [axes] = figure.axes
     axes.set_ylim(0, top)
-    keys, title = _keys(rows, bars, palette, title, marker="s", markersize=10, linestyle="none")
-    _draw_keys(figure, title, keys, rows)
+    if top is None:
+        for drawn in axes.containers:
+            axes.bar_label(cast(BarContainer, drawn), fmt="{:,.3g}", padding=2)
     return figure
 
 
@@ -134,6 +144,7 @@ def dots_with_intervals(
     marks: Mapping[str, Mark] | None = None,
     title: str = "",
     xlabel: str = "",
+    ylabel: str = "",
 ) -> Figure:
     """Draw policies from top to bottom, a dot with its interval per class, e.g. Tables 2 and 3.
 
@@ -143,30 +154,42 @@ def dots_with_intervals(
     """
     rows = _rows(frame, metric)
     heads = _present(policies, rows["head"])
-    palette = looks(_present(classes, rows["class"]))
+    kinds = looks(_present(classes, rows["class"]))
     named = policies if isinstance(policies, Mapping) else {}
-    labels = [_wrapped(named.get(name, name.replace("_", " ")), 32) for name in heads]
-    height = 1.3 + len(heads) * max(0.32, 0.2 * len(palette))
-    figure, cells = _panels(rows, panels, xlabel, "", height)
-    keys, title = _keys(rows, "class", palette, title)
-    for axes, here in cells:
-        several = here.groupby("head")["class"].nunique().reindex(heads).ne(1).to_numpy()
-        for position, (name, look) in enumerate(palette.items()):
-            ours = here[here["class"] == name].set_index("head").reindex(heads)
-            beside = (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
-            y = np.arange(len(heads)) + beside * several
-            axes.errorbar(
-                ours.value, y, xerr=_whiskers(ours), ls="none", **look, markersize=5, capsize=2
-            )
-            axes.plot(ours.paper_value, y, **PAPER_STYLE, zorder=5)
-        axes.set_yticks(range(len(labels)), labels)
-        axes.set_ylim(len(labels) - 0.45, -0.55)
-        axes.grid(axis="x")
-        axes.grid(visible=False, axis="y")
+    labels = {
+        name: _wrapped(named.get(name, name.replace("_", " ")), 32 if panels else 40)
+        for name in heads
+    }
+    y = pd.Categorical(rows["head"].map(labels), [*dict.fromkeys(labels.values())])
+    rows = rows.assign(y=y, kind=rows["class"])[rows["head"].isin(heads)]
+    dodge = [so.Dodge("drop", by=["group"])]
+    layers: list[Layer] = [
+        (so.Range(), dodge, {"xmin": "ci_low", "xmax": "ci_high"}),
+        (so.Dot(**SMALL), dodge, {"x": "value", "marker": "kind"}),
+        # behind our dot, so that equal values are both seen
+        (
+            so.Dot(marker="D", pointsize=8, **HOLLOW | {"artist_kws": {"zorder": 2.5}}),
+            dodge,
+            {"x": "paper_value", **BY_KIND},
+        ),
+    ]
+    figure = _drawn(
+        rows,
+        layers,
+        kinds,
+        _keys(rows, kinds, linestyle="-"),
+        panels=panels,
+        marks=marks,
+        title=title,
+        xlabel=xlabel,
+        ylabel=ylabel,
+        interval={"linestyle": "-"},
+        height=1.3 + len(heads) * max(0.32, 0.2 * len(kinds)),
+        y="y",
+    )
+    for axes in figure.axes:
         for between in np.arange(len(labels) - 1) + 0.5:
             axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
-        keys |= _draw_marks(axes, marks)
-    _draw_keys(figure, title, keys, rows)
     return figure
 
 
@@ -179,50 +202,78 @@ def curves(
     panels: str | None = "model",
     classes: Sequence[str] = (),
     marks: Mapping[str, Mark] | None = None,
+    log_ticks: Sequence[float] = (),
     title: str = "",
     xlabel: str = "",
     ylabel: str = "",
 ) -> Figure:
     """Draw a value against a quantity that was varied, one line per class, e.g. Figures 7a, 7b and
-    9b, or risk against coverage.
+    9b, or risk against coverage. Lines of few points have an interval at each, others a band.
 
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
     column; ``panels`` is a column with one panel per value; ``classes`` selects and orders the
     classes. In ``marks``, {label: x} is a vertical line and {label: (from, to)} a grey span.
+    With ``log_ticks``, the x axis shows log(1 + x), with these ticks.
     """
     rows = _rows(frame, metric)
     varied = rows["head"].str.rpartition("_")
     check_choice("x", x, varied[0].unique())
-    rows = rows.assign(at=pd.to_numeric(varied[2].where(varied[0] == x)))
-    rows = rows[rows["at"].notna() | (rows["head"] == "base")]
+    rows = rows.assign(x=pd.to_numeric(varied[2].where(varied[0] == x)), kind=rows[lines])
+    rows = rows[rows["x"].notna() | (rows["head"] == "base")]
     rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
-    palette = looks(_present(classes if lines == "class" else (), rows[lines]))
-    figure, cells = _panels(rows, panels, xlabel, ylabel)
-    keys, title = _keys(rows, lines, palette, title, linestyle="-")
-    if rows["at"].isna().any():
+    kinds = looks(_present(classes if lines == "class" else (), rows["kind"]))
+    # few values: a tick for each, and none between them
+    few = rows["x"].dropna().unique() if rows["x"].nunique() <= 6 else None
+    there, back = (np.log1p, np.expm1) if log_ticks else (np.asarray, np.asarray)
+    scale = so.Continuous(trans=(there, back) if log_ticks else None)
+    levels, rows = rows[rows["x"].isna()], rows[rows["x"].notna()].sort_values("x", kind="stable")
+    of_line = rows.groupby(list({"kind", panels or "kind"}))["x"]
+    sizes = of_line.transform("size")
+    is_few = sizes.max() <= FEW
+    first, last = there([rows["x"].min(), rows["x"].max()])
+    # intervals at the same x stand side by side
+    step = 0.015 * (last - first) * is_few * rows.ci_low.notna().any()
+    beside = {name: (place - (len(kinds) - 1) / 2) * step for place, name in enumerate(kinds)}
+    rows = rows.assign(
+        x=back(there(rows["x"]) + rows["kind"].map(beside).astype(float)),
+        # more markers would hide the line
+        dot=rows.value.where(of_line.cumcount() % (sizes // 8).clip(lower=1) == 0),
+    )
+    layers: list[Layer] = [
+        (so.Range() if is_few else so.Band(alpha=0.15), [], {"ymin": "ci_low", "ymax": "ci_high"}),
+        (so.Line(), [], {"y": "value"}),
+        (so.Dot(**SMALL), [], {"y": "dot", "marker": "kind"}),
+        # several diamonds may share an x, so each contains its line's marker
+        (so.Dot(marker="D", pointsize=9, **HOLLOW), [], {"y": "paper_value", **BY_KIND}),
+        (
+            so.Dot(pointsize=3.5, artist_kws={"zorder": 6}),
+            [],
+            {"y": "paper_value", "marker": "kind"},
+        ),
+        (so.Line(**DASHES), [], {"y": "level"}),
+        (so.Dot(pointsize=5, **HOLLOW), [], {"y": "end", "marker": "kind", **BY_KIND}),
+    ]
+    keys = _keys(rows, kinds if lines != panels else {}, linestyle="-")
+    if len(levels):
         keys["base"] = {"color": GREY, **DASHES}
-    for axes, here in cells:
-        for name, look in palette.items():
-            of_line = here[here[lines] == name].sort_values("at", kind="stable")
-            is_base = of_line["at"].isna()
-            ours = of_line[~is_base]
-            colour = look["color"]
-            axes.fill_between(ours["at"], ours.ci_low, ours.ci_high, color=colour, alpha=0.15, lw=0)
-            every = max(1, len(ours) // 8)  # more markers would hide the line
-            axes.plot(ours["at"], ours.value, **look, markersize=5, markevery=every)
-            for level in of_line.value[is_base]:  # markevery=[1] puts the marker at the right end
-                axes.axhline(level, **look, **DASHES, markevery=[1], clip_on=False, zorder=1.5)
-            # several diamonds may share an x, so each contains its line's marker
-            diamond = PAPER_STYLE | {"markeredgecolor": colour, "markersize": 9}
-            axes.plot(ours["at"], ours.paper_value, **diamond, zorder=5)
-            axes.plot(ours["at"], ours.paper_value, **look, ls="none", markersize=3.5, zorder=6)
-        if rows["at"].nunique() <= 6:  # few values: a tick for each, and none between them
-            axes.set_xticks(rows["at"].dropna().unique())
-        keys |= _draw_marks(axes, marks)
-    band = {"marker": "s", "markersize": 9, "alpha": 0.3}
-    _draw_keys(figure, title, keys, rows[rows["at"].notna()], band)
-    return figure
+        levels = levels.assign(level=levels.value, value=np.nan, ci_low=np.nan, paper_value=np.nan)
+        ends = levels.assign(x=back(last + 0.06 * (last - first)), end=levels.level)
+        rows = pd.concat([rows, levels.assign(x=back(first)), ends])
+    return _drawn(
+        rows.reindex(columns=[*dict.fromkeys([*rows, "level", "end"])]).reset_index(drop=True),
+        layers,
+        kinds,
+        keys,
+        panels=panels,
+        marks=marks,
+        title=title,
+        xlabel=xlabel,
+        ylabel=ylabel,
+        interval=UPRIGHT if is_few else BAND,
+        scales={"x": scale.tick(at=log_ticks or few)},
+        x="x",
+    )
 
 
 def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
@@ -241,12 +292,12 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
         "correct_percent",
         "confidence",
         lines="model",
-        panels=None,
         title=title,
-        xlabel="API invocation confidence",
+        xlabel="API invocation confidence (dashed: perfect calibration)",
         ylabel="valid (%)",
     )
-    figure.axes[0].plot([0, 1], [0, 100], color=GREY, zorder=1, **DASHES)
+    for axes in figure.axes:
+        axes.plot([0, 1], [0, 100], color=GREY, zorder=1, **DASHES)
     return figure
 
 
@@ -258,42 +309,59 @@ def plain_log(axis: XAxis | YAxis) -> None:
     axis.minorticks_off()
 
 
-def _panels(
+def _drawn(
     rows: pd.DataFrame,
-    column: str | None,
-    xlabel: str,
-    ylabel: str,
+    layers: Iterable[Layer],
+    kinds: Mapping[str, Style],
+    keys: Mapping[str, Style],
+    *,
+    panels: str | None = None,
+    marks: Mapping[str, Mark] | None = None,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
     height: float = HEIGHT,
-) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """Return a figure with one panel per value of ``column``, and each panel with its rows. At most
-    three are side by side; all share their axes.
+    interval: Style = UPRIGHT,
+    scales: Mapping[str, so.Continuous] | None = None,
+    **variables: str,
+) -> Figure:
+    """Return a figure of those layers that have a number to show. It has one panel per value of
+    ``panels``, at most three side by side; all share their axes.
     """
-    cells = dict(list(rows.groupby(column, sort=False))) if column else {"": rows}
-    lines = -(-len(cells) // 3)
-    columns = -(-len(cells) // lines)
-    height *= 0.8 * lines if lines > 1 else 1
-    with plt.style.context(STYLE):
-        figure, grid = plt.subplots(
-            lines,
-            columns,
-            figsize=(WIDTH, height),
-            sharex=True,
-            sharey=True,
-            squeeze=False,
-            layout="constrained",
+    count = rows[panels].nunique() if panels else 1
+    lines = -(-count // 3)
+    columns = -(-count // lines)
+    rows = rows.assign(kind=pd.Categorical(rows["kind"], [*kinds]))
+    rows = rows[rows["kind"].notna()]
+    plot = so.Plot(rows, color="kind", group="kind", **variables)
+    for mark, moves, shown in layers:
+        if rows[next(iter(shown.values()))].notna().any():
+            orient = "y" if "y" in variables else "x"
+            plot = plot.add(mark, *moves, orient=orient, legend=False, **shown)
+    if panels:
+        plot = plot.facet(panels, wrap=columns).label(
+            title=lambda name: _wrapped(name, 66 // columns)
         )
+    colours, markers = (
+        {name: look[key] for name, look in kinds.items()} for key in ("color", "marker")
+    )
+    theme = dict(matplotlib.rc_params_from_file(STYLE, use_default_template=False))
+    theme["axes.grid.axis"] = "x" if "y" in variables else "y"
+    with plt.style.context(STYLE):
+        height *= 0.8 * lines if lines > 1 else 1
+        figure = plt.figure(figsize=(WIDTH, height), layout="constrained")
+        plot = plot.scale(color=colours, edgecolor=colours, marker=markers, **scales or {})
+        plot = plot.label(x="", y="").theme(theme)
+        plot.on(figure).plot()
         figure.supxlabel(xlabel)
         figure.supylabel(ylabel)
-        used = grid.flat[: len(cells)]
-        unused = grid.flat[len(cells) :]
-        for axes, name in zip(used, cells, strict=True):
-            axes.set_title(_wrapped(name, 66 // columns))
     plt.close(figure)
-    for axes in unused:
-        axes.remove()
-    for axes in used[-columns:]:
-        axes.xaxis.set_tick_params(labelbottom=True)  # also above an empty place in the grid
-    return figure, list(zip(used, cells.values(), strict=True))
+    marked = {}
+    for axes in figure.axes:
+        axes.tick_params(labelbottom=True)
+        marked = _draw_marks(axes, marks)
+    _draw_keys(figure, title, {**keys, **marked}, rows, interval)
+    return figure
 
 
 def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -311,40 +379,32 @@ def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})
 
 
-def _whiskers(rows: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the interval's distances down and up, (2, rows). NaN, if there is no interval, draws
-    nothing.
-    """
-    distances = [rows.value - rows.ci_low, rows.ci_high - rows.value]
-    return np.array(distances, dtype=float).clip(min=0)
-
-
 def _draw_keys(
-    figure: Figure,
-    title: str,
-    keys: Mapping[str, Style],
-    rows: pd.DataFrame,
-    interval: Style = INTERVAL,
+    figure: Figure, title: str, keys: Mapping[str, Style], rows: pd.DataFrame, interval: Style
 ) -> None:
     """Draw the title and, below it, one legend of {label: style} for all panels.
 
-    The legend also explains intervals and the paper's mark if a row has them.
+    The legend also explains intervals and the paper's mark, and tells an n that all rows share.
     """
     styles = dict(keys)
     if rows.ci_low.notna().any():
-        styles["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
+        styles["95% interval"] = {"color": GREY, **interval}
     if rows.paper_value.notna().any():
         label = "paper (the ◇ model)" if any("◇" in model for model in rows.model) else "paper"
         styles[label] = PAPER_STYLE
-    columns = max(1, 80 // (7 + max(map(len, [*styles, ""]))))
+    if rows.n.nunique() == 1:
+        styles[f"n = {rows.n.max():,.0f}"] = {"linestyle": "none"}
+    columns = max(1, 115 // (8 + max(map(len, [*styles, ""]))))
     figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(styles) // columns))
     figure.legend(
         handles=[Line2D([], [], label=label, **style) for label, style in styles.items()],
-        title=title,
+        title=_wrapped(title, 78),
         title_fontsize=11,
+        fontsize=9,
         loc="outside upper left",
         ncols=columns,
         alignment="left",
+        columnspacing=1.6,
         frameon=False,
     )
 
@@ -355,11 +415,11 @@ def _draw_marks(axes: Axes, marks: Mapping[str, Mark] | None) -> dict[str, Style
     dashes = cycle([":", "-.", (0, (6, 2))])
     for label, place in (marks or {}).items():
         if isinstance(place, tuple):
-            axes.axvspan(*place, color="#bbbbbb", alpha=0.3)
+            axes.axvspan(*place, color="#bbbbbb", alpha=0.3, zorder=0)
             keys[label] = {"color": PALE, "linewidth": 7}
         else:
             keys[label] = {"color": GREY, "linestyle": next(dashes)}
-            axes.axvline(place, **keys[label])
+            axes.axvline(place, **keys[label], zorder=0.5)
     return keys
 
 
@@ -367,29 +427,17 @@ def _wrapped(text: str, width: int) -> str:
     return fill(text, width, break_on_hyphens=False)
 
 
-def _keys(
-    rows: pd.DataFrame, column: str, palette: Mapping[str, Style], title: str, **style: Any
-) -> tuple[dict[str, Style], str]:
-    """Return a legend, {label: style}, and its title, which says what the names are.
-
-    A label is the name and the n of its rows. If all names share one n, it is below the title.
+def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], **style: Any) -> dict[str, Style]:
+    """Return a legend, {label: style}. A label is the name and the n of its rows, unless all rows
+    share it.
     """
-    told = {}
-    for name in palette:
-        counts = rows.n[rows[column] == name].dropna().unique()
-        told[name] = f"n = {counts[0]:,.0f}" if len(counts) == 1 else ""
-    is_shared = len(set(told.values())) == 1
-
-    def with_n(text: str, n: str) -> str:
-        return ", ".join(filter(None, (text, n)))
-
-    keys = {
-        name if is_shared else with_n(name, told[name]): look | style
-        for name, look in palette.items()
-        if [*palette] != ["all"]
-    }
-    below = with_n("API frequency" if "high" in palette else "", told[name] if is_shared else "")
-    return keys, f"{_wrapped(title, 78)}\n{below}".strip()
+    keys = {}
+    for name, look in kinds.items():
+        counts = rows.n[rows["kind"] == name].dropna().unique()
+        n = f", n = {counts[0]:,.0f}" if len(counts) == 1 < rows.n.nunique() else ""
+        of_class = " frequency" if "high" in kinds and name != "all" else ""
+        keys[f"{name}{of_class}{n}"] = look | style
+    return keys if [*kinds] != ["all"] else {}
 
 
 def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:

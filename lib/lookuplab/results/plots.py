@@ -69,8 +69,8 @@ PAPER_STYLE: Style = {
 UPRIGHT: Style = {"marker": "|", "markersize": 11, "markeredgewidth": 1.6, "linestyle": "none"}
 BAND: Style = {"marker": "s", "markersize": 9, "alpha": 0.3, "linestyle": "none"}
 DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
-HOLLOW: Style = {"color": "white", "edgewidth": 1.2, "artist_kws": {"zorder": 5}}
-SMALL: Style = {"pointsize": 5, "artist_kws": {"zorder": 3}}
+HOLLOW: Style = {"color": "white", "edgewidth": 1.2, "artist_kws": {"zorder": 5, "clip_on": False}}
+SMALL: Style = {"pointsize": 5, "artist_kws": {"zorder": 3, "clip_on": False}}
 BY_KIND: dict[str, str | None] = {"color": None, "edgecolor": "kind"}
 
 
@@ -168,7 +168,11 @@ def dots_with_intervals(
         (so.Dot(**SMALL), dodge, {"x": "value", "marker": "kind"}),
         # behind our dot, so that equal values are both seen
         (
-            so.Dot(marker="D", pointsize=8, **HOLLOW | {"artist_kws": {"zorder": 2.5}}),
+            so.Dot(
+                marker="D",
+                pointsize=7,
+                **HOLLOW | {"artist_kws": {"zorder": 2.5, "clip_on": False}},
+            ),
             dodge,
             {"x": "paper_value", **BY_KIND},
         ),
@@ -331,8 +335,8 @@ def _drawn(
     count = rows[panels].nunique() if panels else 1
     lines = -(-count // 3)
     columns = -(-count // lines)
+    rows = rows[rows["kind"].isin(kinds)]
     rows = rows.assign(kind=pd.Categorical(rows["kind"], [*kinds]))
-    rows = rows[rows["kind"].notna()]
     plot = so.Plot(rows, color="kind", group="kind", **variables)
     for mark, moves, shown in layers:
         if rows[next(iter(shown.values()))].notna().any():

@@ -222,6 +222,35 @@ def sentence(place: Path) -> str:
     return file.read_text("utf-8").strip() if file.is_file() else ""
 
 
+def alternative(title: str, told: str) -> str:
+    """Return what a picture shows, for those who do not see it: its notebook's title and the first
+    300 characters of its result, cut as by ``parts``, without intervals and n, as plain text.
+    """
+    values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
+    shown = parts(values, 300)[:1]
+    text = " ".join([title if title.endswith("?") else f"{title}.", *shown])
+    plain = text.translate({ord("["): "(", ord("]"): ")", ord("`"): None})
+    return plain.removesuffix(";").removesuffix(".") + "."
+
+
+def apart(text: str) -> str:
+    """Return a result of more than 600 characters as a list; else the text."""
+    return text if len(text) <= 600 else "\n".join(f"- {part}" for part in parts(text, 300))
+
+
+def parts(text: str, most: int) -> list[str]:
+    """Return a text cut after sentences and semicolons, in parts of at most ``most`` characters
+    where that is possible.
+    """
+    found: list[str] = []
+    for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):
+        if found and len(found[-1]) + len(part) < most:
+            found[-1] += f" {part}"
+        else:
+            found.append(part)
+    return found
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(PAGES),
     undefined=StrictUndefined,
@@ -229,6 +258,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.filters |= {
+    "apart": apart,
     "link": link,
     "counts": Counter,
     "number": claims.number,
@@ -241,6 +271,7 @@ TEMPLATES.globals |= {
     "filled": filled,
     "heading": heading,
     "opening": opening,
+    "alternative": alternative,
     "sentence": sentence,
     "read_csv": read_csv,
     "read_record": read_record,

@@ -228,7 +228,7 @@ def alternative(title: str, told: str) -> str:
     """
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
     shown = parts(values, 300)[:1]
-    text = " ".join([title if title.endswith("?") else f"{title}.", *shown])
+    text = " ".join([title if title.endswith("?") else f"{title}.", *filter(None, shown)])
     plain = text.translate({ord("["): "(", ord("]"): ")", ord("`"): None})
     return plain.removesuffix(";").removesuffix(".") + "."
 

@@ -14,6 +14,7 @@ import nbformat
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
+from lookuplab.run.answers import last_runs, write_page
 from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile, profile_names
 from lookuplab.run.report import Run, claims_page, heading, page, results_page, sentence
 
@@ -35,6 +36,7 @@ _DOCUMENTS = [
     "CONTRIBUTING",
     "CHANGELOG",
 ]
+_MOST = 1_000_000
 # the first and the last of docs/ in the navigation
 _FIRST, _LAST = ["docs/kit", "docs/own", "docs/glossary"], ["docs/citing"]
 
@@ -53,9 +55,21 @@ def build(profile: Profile, output: Path) -> Path:
         options = [*"-q -j auto -b html".split(), "-c", f"{sources}/docs", "-d", f"{folder}/cache"]
         if build_main([*options, str(sources), str(site)]):
             raise UserError("Sphinx could not build the report, for the reason above")
+        for folder in Run(profile).notebooks:
+            if file := small_answers(profile, folder):
+                write_page([file], site / "answers" / folder)
         shutil.rmtree(output, ignore_errors=True)
         site.rename(output)
     return output / "index.html"
+
+
+def small_answers(profile: Profile, folder: str) -> Path | None:
+    """Return the smallest file of judged answers that a paper's notebooks left in the profile's
+    last run; None if there is none of at most ``_MOST`` bytes, which is a page of some 6 MB.
+    """
+    files = last_runs(paths.RUNS / profile.name / folder)
+    small = min(files, key=lambda file: file.stat().st_size, default=None)
+    return small if small and small.stat().st_size <= _MOST else None
 
 
 def write_sources(profile: Profile, sources: Path) -> None:
@@ -88,7 +102,9 @@ def write_sources(profile: Profile, sources: Path) -> None:
         file = paths.NOTEBOOKS / folder / "README.md"
         text = file.read_text("utf-8") if file.is_file() else f"# {heading(folder)}\n"
         story = illustrated(run, text)
-        pages[name] = page("site_paper.md.j2", run=run, folder=folder, story=story)
+        answers = small_answers(profile, folder)
+        shown = answers and answers.name.partition(".")[0]
+        pages[name] = page("site_paper.md.j2", run=run, folder=folder, story=story, answers=shown)
     for name, text in pages.items():
         (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
 

@@ -265,6 +265,7 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
     for material in ("one", "two"):  # not each other's
         planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
         assert planned.figures == paths.RUNS / "figures" / material
+        assert planned.output == paths.RUNS / "own" / material / "mini/own/repository.ipynb"
 
 
 def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_too(kit, monkeypatch):

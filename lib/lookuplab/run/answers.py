@@ -60,6 +60,12 @@ def logs(name: str) -> list[Path]:
     return files[back:]
 
 
+def last_runs(folder: Path) -> list[Path]:
+    """Return the files of judged answers below a folder, without those of earlier runs, sorted."""
+    files = folder.rglob(f"*.{JUDGED}")
+    return sorted(file for file in files if not re.search(rf"\.\d+\.{JUDGED}$", file.name))
+
+
 def read(file: Path) -> Iterator[Line]:
     """Yield what a run was, and then its judged answers (``benchmark.keep``). An answer that was
     judged twice in one way counts once; another answer to a question of the same name gets a number
@@ -195,7 +201,7 @@ def side(name: str) -> Side:
         records = [read_record(file) for file in tables if file.with_suffix(".json").is_file()]
         told = {name: value for record in records for name, value in record["parameters"].items()}
         return Side(told, numbers, is_judged=False)
-    files = sorted(place.rglob(f"*[!0-9].{JUDGED}")) if place.is_dir() else logs(name)[:1]
+    files = last_runs(place) if place.is_dir() else logs(name)[:1]
     if not files:
         raise UserError(f"{name} holds no table and no judged answers")
     about: Line = {}

@@ -480,9 +480,10 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     if notebook.is_copy:  # a copy does not write where its original writes
         figures = paths.RUNS / "copies" / notebook.name
         output = figures / profile.name / f"{notebook.id}.ipynb"
-    if is_own and notebook.paper == "own":  # runs on different subjects have separate figures
-        material = [parameters[name] for name in _MATERIALS if name in profile.given]
-        figures = figures.joinpath(*(Path(name).name for name in material[:1]))
+    if is_own and notebook.paper == "own":  # each subject has its own figures and executed copy
+        material = [Path(parameters[name]).name for name in _MATERIALS if name in profile.given][:1]
+        figures = figures.joinpath(*material)
+        output = paths.RUNS.joinpath("own", *material, profile.name, f"{notebook.id}.ipynb")
     return Job(notebook, profile, parameters, output, figures, tuple(notes))
 
 

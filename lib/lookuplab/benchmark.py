@@ -40,8 +40,8 @@ OFFERED = 50  # names that this file keeps of each of Jedi's answers
 
 
 class Asked(NamedTuple):
-    """Whose answer is judged, and how the model was asked, in words. ``prompt`` is what it read;
-    None stands for the benchmark's own.
+    """Whose answer is judged, and how the model was asked, in words that are added to those of
+    ``Benchmark.condition``. ``prompt`` is what it read; None stands for the benchmark's own.
     """
 
     model: str = ""
@@ -188,7 +188,7 @@ def keep(
             prompt = benchmark.prompt(task).text if names.prompt is None else names.prompt
             kept = {
                 "model": names.model,
-                "condition": names.condition or benchmark.condition(task),
+                "condition": ", ".join(filter(None, [benchmark.condition(task), names.condition])),
                 "class": str(row.get(benchmark.by, "")),
                 "right": None if right is None or pd.isna(right) else bool(right),
                 "prompt": prompt,
@@ -210,8 +210,8 @@ def evaluate(
     """Give the model every task, judge its completions and return the frame of ``judged``, in the
     order of tasks and samples, with the model's name in the first column, ``model``.
 
-    ``condition`` names the way of asking in `lookuplab view`; by default the benchmark's own
-    words. ``options`` are those of ``models.complete``, as in ``completions_of``.
+    ``condition`` is what `lookuplab view` adds to the benchmark's own words for the way of asking.
+    ``options`` are those of ``models.complete``, as in ``completions_of``.
     """
     suited = benchmark.for_model(model)
     pairs = completions_of(model, suited, **options)

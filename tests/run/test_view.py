@@ -111,7 +111,7 @@ def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ra
         4,
         3,
     ]
-    assert "of its runs, 3 are kept" in kit.said("view sums~3", code=2)
+    assert "(runs kept: 3)" in kit.said("view sums~3", code=2)
 
 
 def test_a_page_is_not_written_into_a_folder_with_other_files(ran, kit):

@@ -137,6 +137,7 @@ def passes(
     """
     first = evaluate(model, bench, **options)
     shown = retrieved_documents(bench.tasks, first, k, service, bench.index)
-    hit = evaluate(model, replace(bench, documents=shown.hit), **options)
-    miss = evaluate(model, replace(bench, documents=shown.miss), **options)
+    query = "" if service else "found by the name alone"
+    hit = evaluate(model, replace(bench, documents=shown.hit), query, **options)
+    miss = evaluate(model, replace(bench, documents=shown.miss), query, **options)
     return Passes(k, first, hit, miss, shown.found)

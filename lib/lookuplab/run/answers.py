@@ -55,7 +55,7 @@ def logs(name: str) -> list[Path]:
         files, command = [file for file in files if own.fullmatch(file.name)], notebook.id
     files = sorted(filter(Path.is_file, files), key=lambda file: -file.stat().st_mtime_ns)
     if not files[back:]:
-        kept = f"; of its runs, {len(files)} are kept" if files else ""
+        kept = f" (runs kept: {len(files)})" if files else ""
         raise UserError(f"no judged answers of {name} here: `lookuplab run {command}`{kept}")
     return files[back:]
 

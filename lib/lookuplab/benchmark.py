@@ -172,9 +172,9 @@ def keep(
     asked: Sequence[Asked] = (),
 ) -> None:
     """Append judged rows to a file of compressed JSON lines, each with what a reader needs to see
-    why: the ``prompt``; the answer's ``tokens`` and their ``sure`` (percent); ``offers``, the names
-    that a tool offered, as [token after which it was asked, number of names, names, why there are
-    none]; ``class``; ``right``, the first of the measures; and the ``columns`` of the judgement.
+    why: the ``prompt``; the answer's ``tokens`` and their ``sure`` (percent); ``offers``, the
+    names that a tool offered (``offer``); ``class``; ``right``, the first of the measures; and the
+    ``columns`` of the judgement.
     """
     first = {name: value for row in rows for name, value in row.items() if isinstance(value, bool)}
     measure = next(iter(benchmark.measures or first), "")
@@ -195,13 +195,23 @@ def keep(
                 **{name: row[name] for name in KEPT},
                 "tokens": one.tokens if logprobs else (),
                 "sure": [round(100 * math.exp(min(0.0, each))) for each in logprobs],
-                "offers": [
-                    (ask["step"], len(ask["offered"]), ask["offered"][:OFFERED], ask["failure"])
-                    for ask in questions
-                ],
+                "offers": [offer(one, question) for question in questions],
                 "columns": columns,
             }
             log.write(json.dumps(kept, default=str) + "\n")
+
+
+def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
+    """Return one of a tool's questions: the token after which it was asked, the number of names,
+    at most ``OFFERED`` of them, why there are none, and the name that the answer took, which is
+    also the first of the names.
+    """
+    offered = question["offered"]
+    after = "".join(completion.tokens[question["step"] + 1 :])
+    fitting = [name for name in offered if after.startswith(name.removeprefix(question["begun"]))]
+    taken = max(fitting, key=len, default="")
+    names = sorted(offered, key=lambda name: name != taken)[:OFFERED]
+    return question["step"], len(offered), names, question["failure"], taken
 
 
 def evaluate(

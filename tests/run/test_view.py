@@ -13,7 +13,7 @@ import pytest
 from chromium import BINARY, Browser
 
 from lookuplab import paths
-from lookuplab.benchmark import Asked, Benchmark, keep
+from lookuplab.benchmark import Asked, Benchmark, keep, offer
 from lookuplab.models import Completion, Prompt
 from lookuplab.models.completions import JUDGED
 from lookuplab.results.artifact import ARTIFACT_COLUMNS, to_csv
@@ -45,8 +45,8 @@ class Sums(Benchmark):
 
 
 def answer(id, text):
-    record = [{"step": 0, "begun": "", "offered": ("one", "two"), "failure": ""}]
-    return Completion(id, 0, text, (text,), (1,), (-0.5,), "eos", 3, record=record)
+    record = [{"step": 0, "begun": "o", "offered": ("first", "one", "once"), "failure": ""}]
+    return Completion(id, 0, text, (text, ""), (1, 2), (-0.5, 0), "eos", 3, record=record)
 
 
 def log(folder, wrong, documented=False, models=("small", "large"), count=6):
@@ -92,6 +92,12 @@ def ran(kit, tmp_path):
 
 def plan_of(name, tasks):
     return plan(find(name), load_profile("mini"), {"tasks": str(tasks)})
+
+
+def test_of_the_names_that_a_tool_offered_the_one_taken_comes_first():
+    asked = {"step": 0, "begun": "o", "offered": ("first", "on", "one"), "failure": ""}
+    done = Completion("a", 0, "x.one = 2", ("x.o", "ne", " = 2"), (1, 2, 3), None, "eos", 3)
+    assert offer(done, asked) == (0, 3, ["one", "first", "on"], "", "one")
 
 
 def test_a_notebook_that_was_not_run_says_in_a_line_what_to_run(kit):
@@ -198,7 +204,7 @@ def test_a_reader_filters_opens_and_searches_on_a_desk_and_on_a_phone(browser, p
     browser.evaluate("document.querySelector('#rows a').click()")
     browser.until("document.querySelector('#detail h2')?.textContent === '1 + 1'")
     detail = browser.evaluate("document.getElementById('detail').innerText")
-    for text in (MARKUP, "is no sum", "1 + 1 =", "61", "one", "two"):
+    for text in (MARKUP, "is no sum", "1 + 1 =", "61", "3 names"):
         assert text in detail
     assert browser.evaluate("document.querySelector('#detail mark').textContent") == MARKUP
     assert browser.evaluate("document.getElementById('made')") is None

@@ -22,6 +22,7 @@ from lookuplab.models.names import ADAPTER, base_of, split_options
 from lookuplab.models.store import AnswerStore
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv
+from lookuplab.results.kernel import fitted
 from lookuplab.run import downloads, notebooks
 from lookuplab.run.cli import cli
 from lookuplab.run.commands import pairs
@@ -143,7 +144,9 @@ def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
 @given(text=TEXTS)
 @settings(deadline=None)
 def test_any_value_of_a_parameter_is_read_or_refused(declared, text):
-    value = read_or_one_line(notebooks.fitted, declared, text)
+    value = read_or_one_line(
+        lambda text: fitted(declared, notebooks.meant(declared, text), "it"), text
+    )
     assert value is None or declared is None or type(value) is type(declared)
 
 

@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,13 @@ def of_kernel() -> dict[str, Any]:
     declared: dict[str, Any] = {}
     found: dict[str, Any] = {}
     for source in shell.user_ns["In"] if shell else ():
-        values = _assigned(source)
+        values = assigned(source)
         if source.startswith(INJECTED) and declared:
             if values is None:
                 raise UserError("the injected parameters are not all plain values")
             for name, value in values.items():
                 check_choice("the notebook's parameter", name, declared)
-                found[name] = _fitted(name, declared[name], value)
+                found[name] = fitted(declared[name], value, f"parameter {name!r}")
                 # only if the notebook has not changed it since
                 if shell.user_ns.get(name) == value:
                     shell.user_ns[name] = found[name]
@@ -46,36 +47,38 @@ def of_kernel() -> dict[str, Any]:
     return found
 
 
-def _assigned(source: str) -> dict[str, Any] | None:
+def assigned(source: str) -> dict[str, Any] | None:
     """Return {name: value} of a cell that only assigns plain values to names; None for any other
     cell.
     """
     values = {}
     try:
-        for statement in ast.parse(source).body:
+        for statement in paths.parsed(ast.parse, source).body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    values[name] = ast.literal_eval(value)
+                    values[name] = paths.parsed(ast.literal_eval, value)
                 case _:
                     return None
-    except (ValueError, SyntaxError):
+    except ValueError:
         return None
     return values
 
 
-def _fitted(name: str, declared: Any, value: Any) -> Any:
-    """Return ``value`` if it fits the type of the ``declared`` value. An int fits a float. A list's
-    items must fit its first item.
+def fitted(declared: Any, value: Any, what: str) -> Any:
+    """Return ``value`` with the type of the ``declared`` value. Where that is a list, a single
+    value is a list of one, and each item must fit the first declared one. A whole number, and a
+    text such as 1e-4, fit a float. None accepts anything. Raises UserError for another type.
     """
     if isinstance(declared, list):
         items = value if isinstance(value, list | tuple) else [value]
-        return [_fitted(name, (declared or [None])[0], item) for item in items]
+        return [fitted((declared or [None])[0], item, what) for item in items]
     kind = type(declared)
-    if declared is None or type(value) is kind or (kind is float and type(value) is int):
+    if kind is float and type(value) in (int, str):
+        with suppress(ValueError, OverflowError):
+            return float(value)
+    if declared is None or type(value) is kind:
         return value
-    raise UserError(
-        f"parameter {name!r} is of type {kind.__name__} (here {declared!r}), not {value!r}"
-    )
+    raise UserError(f"{what} is of type {kind.__name__} (here {declared!r}), not {value!r}")
 
 
 def figures_of(artifact: str) -> Path:

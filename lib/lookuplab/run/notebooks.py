@@ -10,9 +10,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +30,7 @@ from lookuplab.models.names import (
     split_options,
     table_name,
 )
-from lookuplab.results.kernel import original
+from lookuplab.results.kernel import assigned, fitted, original
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 
@@ -175,18 +174,9 @@ def read(path: Path) -> Notebook:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in today's format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
-    values: dict[str, Any] = {}
-    try:  # papermill's inspect_notebook drops lines with a second "=", even in a comment
-        for statement in paths.parsed(ast.parse, declared).body:
-            match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    values[name] = paths.parsed(ast.literal_eval, value)
-                case _:
-                    raise ValueError(f"line {statement.lineno}")
-    except ValueError as error:
-        raise UserError(
-            f"{path}: the parameters cell holds more than plain values: {error}"
-        ) from error
+    # papermill's inspect_notebook drops lines with a second "=", even in a comment
+    if (values := assigned(declared)) is None:
+        raise UserError(f"{path}: the parameters cell holds more than plain values")
     artifacts = [found for source, _ in cells for found in _artifacts(source, path)]
     drawing = [ast.unparse(statement) for _, statement in artifacts]
     drawing += [source for source, tags in cells if "draw" in tags]
@@ -268,7 +258,9 @@ class Profile:
     @property
     def name(self) -> str:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
-        models = [model for text in self._models for model in fitted([""], text)]
+        models = [
+            model for text in self._models for model in fitted([""], meant([], text), "models")
+        ]
         addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
         # two hub models never share such a folder: bigcode--starcoder2-3b,
         # bigcode--starcoder2-3b@main
@@ -453,7 +445,8 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     own = profile.notebooks.get(notebook.id, {})
     for name in (*own, *given):
         check_choice(f"the parameter for {notebook.id}", name, settable([notebook]))
-    requested = {**profile.parameters, **own, **profile.given, "profile": profile.name}
+    typed = {name: meant(declared.get(name), text) for name, text in profile.given.items()}
+    requested = {**profile.parameters, **own, **typed, "profile": profile.name}
     parameters: dict[str, Any] = {}
     notes: list[str] = []
     for name, value in declared.items():
@@ -493,65 +486,25 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
     return sorted(names - {"profile"})
 
 
-def fitted(declared: Any, value: Any, what: str = "a value") -> Any:
-    """Return ``value``, read as YAML if it is a text, with the type of ``declared``. Raises
-    UserError for a wrong type.
-
-    A list is written in brackets, ``[a, b]``; any other text is a list of one. The items of a list
-    must fit its first item, an int fits a float, and None accepts anything. A text is used without
-    change, except that quotes around it are removed. Whole numbers may be written ``010`` or
-    ``1e3``.
+def meant(declared: Any, text: str) -> Any:
+    """Return what a text of the command line means: the text itself where the notebook has a text,
+    otherwise what YAML reads in it, as in ``papermill -y``; for a list, nothing means []. Raises
+    UserError for a text that YAML cannot read.
     """
-    kind = type(declared)
-    if isinstance(value, str):
-        with suppress(ValueError):
-            value = paths.parsed(_READERS.get(kind, yaml.safe_load), value)
-    if kind is float and type(value) is int:
-        value = float(value)
-    if declared is not None and type(value) is not kind:
-        raise UserError(f"{what} is of type {kind.__name__} (here {declared!r}), not {value!r}")
-    if not isinstance(value, list) or declared is None:
-        return value
-    return [fitted((declared or [None])[0], item, what) for item in value if item != ""]
+    if isinstance(declared, str):
+        return text
+    try:
+        value = paths.parsed(yaml.safe_load, text)
+    except ValueError as error:
+        raise UserError(f"{text!r} is no YAML, put a text in quotes: {error}") from None
+    return [] if value is None and isinstance(declared, list) else value
 
 
 def split_values(text: str) -> list[str]:
-    """Return the values of a sweep: the items of a list in brackets; other text is one value.
-    Raises UserError for brackets that YAML cannot read.
-    """
-    try:
-        items = paths.parsed(_items, text)
-    except ValueError as error:
-        raise UserError(f"{text!r} is no list: {error}") from None
-    return [item if isinstance(item, str) else json.dumps(item) for item in items] or [""]
-
-
-def _text(value: str) -> Any:
-    return _texts(value) if re.fullmatch(r"""(?s)'.*'|".*\"""", value) else value
-
-
-def _items(value: str) -> Any:
-    return _texts(value) if value.lstrip()[:1] == "[" else [value]
-
-
-def _whole(value: str) -> int:
-    with suppress(ValueError):
-        return int(value)
-    if not (number := float(value)).is_integer():
-        raise ValueError(value)
-    return int(number)
-
-
-# reads every scalar as a text, also numbers, yes and no
-_texts = partial(yaml.load, Loader=yaml.BaseLoader)
-# type -> how a text is read as a value of that type
-_READERS: dict[type, Callable[[Any], Any]] = {
-    int: _whole,
-    float: float,
-    str: _text,
-    dict: _texts,
-    list: _items,
-}
+    """Return the values of a sweep: the items of a list in brackets; other text is one value."""
+    items = meant([], text)
+    items = items if isinstance(items, list) else [text]
+    return [one if isinstance(one, str) else json.dumps(one, default=str) for one in items] or [""]
 
 
 def missing_key(model: str) -> str:

@@ -148,13 +148,15 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     """Return a copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
     UserError for an unknown name or a wrong value.
     """
-    from lookuplab.run.notebooks import fitted
+    from lookuplab.results.kernel import fitted
+    from lookuplab.run.notebooks import meant
 
     changed = {}
     for name, text in pairs(texts).items():
         check_choice("the setting", name, vars(defaults))
         default = vars(defaults)[name]
-        changed[name] = None if text == "null" else fitted(default, text, f"setting {name!r}")
+        value = meant(default, text)
+        changed[name] = None if text == "null" else fitted(default, value, f"setting {name!r}")
     return replace(defaults, **changed)
 
 

@@ -23,23 +23,6 @@ COLUMNS = ["repository_name", "func_code_url", "split_name"]
 CLONE = """export GIT_TERMINAL_PROMPT=0; git init -q; git fetch -q --depth 1 "$0" "$1"
 git checkout -q FETCH_HEAD"""
 LICENCE_FILE = re.compile(r"(un)?licen[cs]e|copying|notice", re.IGNORECASE)
-# SPDX name -> the beginning of the licence's text, or a phrase only in it; the first match counts.
-LICENCES = {
-    "AGPL-3.0": "^.{0,200}GNU AFFERO GENERAL PUBLIC LICENSE",
-    "LGPL-2.1": "^.{0,200}GNU LESSER GENERAL PUBLIC LICENSE.{0,40}Version 2.1",
-    "LGPL-3.0": "^.{0,200}GNU LESSER GENERAL PUBLIC LICENSE",
-    "GPL-3.0": "^.{0,200}GNU GENERAL PUBLIC LICENSE.{0,40}Version 3",
-    "GPL-2.0": "^.{0,200}GNU GENERAL PUBLIC LICENSE",
-    "MPL-2.0": "^.{0,200}Mozilla Public License.{0,40}2.0",
-    "Apache-2.0": "Apache License.{0,40}Version 2.0",
-    "PSF-2.0": "PYTHON SOFTWARE FOUNDATION LICENSE",
-    "Unlicense": "free and unencumbered software released into the public domain",
-    "BSD-3-Clause": "Redistribution and use in source and binary forms.*endorse or promote",
-    "BSD-2-Clause": "Redistribution and use in source and binary forms",
-    "ISC": "Permission to use, copy, modify,? and/?(or)? distribute",
-    "MIT": "Permission is hereby granted, free of charge",
-}
-UNKNOWN = "LicenseRef-unknown"  # the licence's text must be read by a person
 
 
 def listed(files: Sequence[str], split: str) -> dict[str, str]:
@@ -92,19 +75,12 @@ def licence_files(folder: Path) -> list[Path]:
     )
 
 
-def spdx_name(text: str) -> str:
-    """Return the SPDX name of a licence's text. "-only" and "-or-later" are not distinguished."""
-    flat = " ".join(text.split())
-    fitting = (name for name, words in LICENCES.items() if re.search(words, flat, re.IGNORECASE))
-    return next(fitting, UNKNOWN)
-
-
 @command()
 def licences(clones: Path, *, output: Path) -> None:
     """Copy the licence files of the repositories in CLONES into the folder of a marked corpus,
-    beside their shards, and write its index: repository, licence (SPDX), files and functions.
+    beside their shards, and write its index: repository, files and number of functions.
 
-    A publisher of the functions owes the licence of each repository.
+    A publisher of the functions owes the licence of each repository: read the files.
 
     \b
     Example:
@@ -119,13 +95,10 @@ def licences(clones: Path, *, output: Path) -> None:
         files = licence_files(clones / shard.stem)
         for file in files:
             shutil.copy(file, made(shard.with_suffix("")) / file.name)
-        texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
-        named = [name for name in map(spdx_name, texts) if name != UNKNOWN] or [UNKNOWN]
-        row = shard.stem, " AND ".join(dict.fromkeys(named)), " ".join(file.name for file in files)
-        rows.append((*row, sum(1 for _ in shard.open("rb")) - 1))
-    index = pd.DataFrame(rows, columns=["repository", "licence", "files", "functions"])
+        named = " ".join(file.name for file in files)
+        rows.append((shard.stem, named, sum(1 for _ in shard.open("rb")) - 1))
+    index = pd.DataFrame(rows, columns=["repository", "files", "functions"])
     index.to_csv(output / "index.csv", index=False)
-    echo_counts("repositories by licence:", Counter(index.licence))
 
 
 @command("clone")

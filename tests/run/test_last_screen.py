@@ -1,7 +1,4 @@
-"""What a run's last lines show: the table, and where the time went."""
-
-import json
-from types import SimpleNamespace
+"""What a run's last lines show."""
 
 import pandas as pd
 import pytest
@@ -35,21 +32,3 @@ def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeyp
     monkeypatch.setattr(run, "WIDTH", 50)
     table, rest = run.shown(place)
     assert "model1 " not in table and rest.startswith("... 2 more lines and 9 more metrics")
-
-
-def test_the_time_of_kernels_and_of_the_longest_notebooks_is_told_as_their_copies_note_it(tmp_path):
-    def job(name, whole, *cells):
-        kept = [
-            {"execution_count": at, "metadata": {"papermill": {"duration": took}}}
-            for at, took in enumerate(cells, 1)
-        ]
-        text = {"metadata": {"papermill": {"duration": whole}}, "cells": [{"metadata": {}}, *kept]}
-        (tmp_path / name).write_text(json.dumps(text))
-        return SimpleNamespace(output=tmp_path / name, title=name)
-
-    jobs = [job("short", 4, 1, 2), job("long", 9.5, 2, 5, 1), SimpleNamespace(output=tmp_path)]
-    assert [*run.longest(jobs)] == [
-        "     2.5 s to start 2 kernels and to save the copies",
-        "     9.5 s long, of which In [2] 5.0 s",
-        "     4.0 s short, of which In [2] 2.0 s",
-    ]

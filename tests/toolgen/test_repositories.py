@@ -13,7 +13,6 @@ from lookuplab_notebooks.toolgen.repositories import COLUMNS, licences, main
 
 COMMIT = "git init -q; git add .; git -c user.name=n -c user.email=e commit -q --allow-empty -m m"
 HEAD = "git rev-parse HEAD"
-MIT = "Permission is hereby granted,\nfree of charge, to any person"
 CODE = "def add(a, b):\n    'Add two numbers {}.'\n    total = a + b\n    return total\n"
 
 
@@ -30,7 +29,7 @@ def test_a_killed_corpus_goes_on_and_each_of_its_repositories_has_a_licence(tmp_
     for name, file in {"a": "COPYING", "b": "LICENSE.md", "c": "NOTICE"}.items():
         origin = made(tmp_path / "host" / "o" / name)
         (origin / "f.py").write_text(CODE.format(name))
-        (origin / file).write_text(MIT if name == "a" else "")
+        (origin / file).write_text("")
         commit = check_output(f"{COMMIT}; {HEAD}; {COMMIT}", shell=True, cwd=origin, text=True)
         rows.append((f"o/{name}", f"/blob/{commit.strip()}/f.py", "test"))
     rows.append(("o/gone", rows[0][1], "test"))
@@ -54,5 +53,6 @@ def test_a_killed_corpus_goes_on_and_each_of_its_repositories_has_a_licence(tmp_
     run(cli, *words)
     assert finished == first.stat().st_mtime_ns and len(marked.read_text().splitlines()) == 2
     run(licences, clones, "-o", folder)
-    assert [*pd.read_csv(folder / "index.csv").licence] == ["MIT", "LicenseRef-unknown"]
+    index = pd.read_csv(folder / "index.csv")
+    assert [*index.files] == ["COPYING", "LICENSE.md"] and [*index.functions] == [1, 1]
     assert (folder / "o--a" / "COPYING").is_file()

@@ -3,13 +3,12 @@ under a profile.
 """
 
 import io
-import json
 import os
 import sys
 import textwrap
 import time
-from collections.abc import Collection, Iterator
-from contextlib import redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -52,7 +51,6 @@ from lookuplab.run.runner import (
 
 MOST_ROWS = 12  # lines of a table printed to the terminal
 WIDTH = 120  # characters of such a line
-LONGEST = 5  # notebooks whose times are printed at the end
 MOST = "max_new_tokens"
 
 
@@ -509,35 +507,11 @@ def execute(
         click.echo(_told(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
-    for line in longest(due) if len(due) > 1 else ():
-        click.echo(line, err=True)
     counts = [sum(ended.uses[at] for ended in results) for at in range(len(USES))]
     if any(counts):
         told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
-
-
-def longest(jobs: Collection[Job]) -> Iterator[str]:
-    """Yield where the time of executed notebooks went: a line for their kernels' starts, and one
-    for each of the LONGEST notebooks, with its longest cell.
-    """
-    starts = 0.0
-    spent = []
-    for job in jobs:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            copy = json.loads(job.output.read_text("utf-8"))
-            seconds = copy["metadata"]["papermill"]["duration"]
-            cells = [cell for cell in copy["cells"] if cell.get("execution_count")]
-            took = [cell["metadata"]["papermill"]["duration"] for cell in cells]
-            number = max(range(len(took)), key=took.__getitem__)
-            starts += seconds - sum(took)
-            cell = f"In [{cells[number]['execution_count']}]"
-            spent.append((seconds, f"{job.title}, of which {cell} {took[number]:.1f} s"))
-    if spent:
-        yield f"{starts:8.1f} s to start {len(spent)} kernels and to save the copies"
-    for seconds, text in sorted(spent, reverse=True)[:LONGEST]:
-        yield f"{seconds:8.1f} s {text}"
 
 
 def _told(job: Job, failure: Failure) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import cohen_kappa_score
 
 from lookuplab import paths
 from lookuplab.scoring.rates import (
@@ -188,9 +189,8 @@ def rule_rows(frame: pd.DataFrame) -> Rows:
         same = some.official_correct == some.domain
         number = rate(same.astype(float), some.cluster).percent()
         rows.append(row(NAMES[model], f"agreement/{hub}", "same_verdict_percent", number))
-        matrix = pd.crosstab(some.official_correct, some.domain)
-        expected = (matrix.sum(axis=0) * matrix.sum(axis=1)).sum() / matrix.to_numpy().sum() ** 2
-        kappa = (same.mean() - expected) / (1 - expected)
+        both = (some[name].astype(bool) for name in ("official_correct", "domain"))
+        kappa = cohen_kappa_score(*both)
         rows.append(bare_row(NAMES[model], f"agreement/{hub}", "kappa", kappa, len(some)))
     for (hub, part), kind in product(parts(frame), KINDS):
         both = paired(part, kind)

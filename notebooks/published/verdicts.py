@@ -15,7 +15,6 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.benchmark import judged, written
-from lookuplab.errors import UNPARSABLE
 from lookuplab.models.store import hashed
 from lookuplab.results.paper import attach
 from lookuplab.run import downloads
@@ -24,16 +23,15 @@ from lookuplab.scoring.rates import bare_row, mcnemar, rate, row
 from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.asking import Ds1000Bench
 from lookuplab.stackoverflow.ds1000 import (
-    INSERT,
     LIBRARIES,
     PERTURBATIONS,
     TEST_FUNCTIONS,
     Problem,
     load_problems,
     program,
-    template,
 )
 from lookuplab.stackoverflow.grader import Grader, environment
+from lookuplab_notebooks.stackoverflow.near_misses import tree_of
 
 GROUP = "ds1000-answers"
 FILE = paths.DATA / "published" / "ds1000" / "verdicts.csv.gz"
@@ -110,7 +108,7 @@ def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> lis
             found.append("no reference" if "reference" in error else "one process")
         elif passed:
             found.append("")
-        elif not _compiles(task, code):
+        elif tree_of(task, code) is None:
             found.append(CAUSES[0])
         elif not kind.isidentifier():
             found.append(CAUSES[4])
@@ -127,14 +125,6 @@ def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> lis
     for at, outcome in zip(asked, grader.outcomes(alone), strict=True):
         found[at] = CAUSES[3] if outcome.passed else found[at]
     return found
-
-
-def _compiles(problem: Problem, code: str) -> bool:
-    try:
-        compile(template(problem.context).replace(INSERT, code) or code, "answer", "exec")
-    except UNPARSABLE:
-        return False
-    return True
 
 
 @command()

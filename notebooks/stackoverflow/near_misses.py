@@ -41,7 +41,7 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     of_values = [program(problem, code, TEST_FUNCTIONS[:1]) for problem, code in pairs]
     rows = []
     for (problem, code), run in zip(pairs, grader.outcomes(of_values), strict=True):
-        compiles = _tree(problem, code) is not None
+        compiles = tree_of(problem, code) is not None
         distance = Levenshtein.distance(code_tokens(code), code_tokens(problem.reference))
         argument = argument_apart(problem, code)
         rows.append(
@@ -79,7 +79,8 @@ def kappa_with_readers() -> str:
     return str(readable(rows.assign(n=nan), 2).iloc[0])
 
 
-def _tree(problem: Problem, solution: str) -> ast.Module | None:
+def tree_of(problem: Problem, solution: str) -> ast.Module | None:
+    """Return the program in which the test inserts a solution; None if it does not compile."""
     text = template(problem.context).replace(INSERT, solution) or solution
     try:
         compile(text, "solution", "exec")
@@ -103,8 +104,8 @@ def argument_apart(problem: Problem, solution: str) -> bool:
     """Return whether one argument of one call is missing, superfluous or different. False for equal
     code.
     """
-    tree = _tree(problem, solution)
-    reference = _tree(problem, problem.reference)
+    tree = tree_of(problem, solution)
+    reference = tree_of(problem, problem.reference)
     if tree is None or reference is None:
         return False
     try:

@@ -122,6 +122,7 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
     copied = {
         path
         for artifact, places in saving.items()
+        if places[1:]
         for path in {*places} - {original(artifact, places)}
     }
     return [replace(notebook, is_copy=notebook.path in copied) for notebook in notebooks]

@@ -115,15 +115,10 @@ def assert_equal(answers, expected):
             assert logprobs == pytest.approx(one.token_logprobs[:shown], abs=TOLERANCE)
 
 
-def test_answers_and_cut_prompts_are_the_local_ones(kind, remote, tiny):
+def test_answers_are_the_local_ones(kind, remote, tiny):
     assert_equal(*(complete(each, PROMPTS, SHORT, False) for each in (remote(), load(tiny))))
-    cutting = remote(tokenizer=tiny, context=512)
-    if kind == "uvicorn":
-        with pytest.raises(UserError, match="prompt must be a string"):
-            complete(cutting, LONG, CUT, False)
-    else:
-        assert_equal(*(complete(each, LONG, CUT, False) for each in (cutting, load(tiny))))
-        with pytest.raises(UserError, match=r"context.*options tokenizer and context"):
+    if kind != "uvicorn":
+        with pytest.raises(UserError, match=r"context.*shorten it, or serve"):
             complete(remote(), LONG, CUT, False)
 
 
@@ -132,8 +127,6 @@ def test_an_endpoint_neither_scores_given_texts_nor_holds_answers_to_names(endpo
         score(load(f"{endpoint.url}#tiny"), [(PROMPTS[0], "x")], False)
     with pytest.raises(UserError, match="does not hold answers to given names"):
         ask(endpoint, [replace(PROMPTS[0], choices=("read",))])
-    with pytest.raises(UserError, match="context is a number of tokens"):
-        ask(endpoint, context=9)
 
 
 def test_a_server_that_dies_in_the_middle_loses_and_spoils_nothing(endpoint, tiny, tmp_path):

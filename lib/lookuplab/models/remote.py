@@ -56,8 +56,6 @@ with needs("remote"):
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from lookuplab.models.local import LocalModel
-
 KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host, perhaps with a port and a path
@@ -91,10 +89,8 @@ class RemoteModel:
     ``parallel`` limits the requests in flight. ``timeout`` is the time in seconds in which a server
     must begin or continue a reply, ``total`` the time in which a reply must be complete, retries
     included. ``key_variable`` names the environment variable with the key. ``tokenizer`` names a
-    local model with the same tokens, for budgets in tokens. If ``context`` (the server's limit) is
-    given, too, prompts are sent as that model's tokens, and prompts that are too long are cut as
-    for a local model; the prompts of a chat endpoint cannot be cut. ``revision`` is any label of
-    yours: change it when the same address serves new weights, so that no stored answers are reused.
+    local model with the same tokens, for budgets in tokens. ``revision`` is any label of yours:
+    change it when the same address serves new weights, so that no stored answers are reused.
 
     ``logprobs=False`` is for an endpoint that gives no log-probabilities; such answers are stored
     separately. ``thinking`` is passed on to the server's chat template
@@ -113,7 +109,6 @@ class RemoteModel:
         total: float = 900.0,
         key_variable: str = KEY_VARIABLE,
         tokenizer: str = "",
-        context: int | None = None,
         revision: str = "",
         logprobs: bool = True,
         sampled: bool = False,
@@ -133,11 +128,6 @@ class RemoteModel:
             )
         for option, given in ("chat", chat), ("logprobs", logprobs), ("sampled", sampled):
             check_choice(f"model {self.name}: {option}", given, (False, True))
-        if context is not None and (context < 1 or chat or not tokenizer):
-            raise UserError(
-                f"model {self.name}: context is a number of tokens of the model that ?tokenizer= "
-                "names; the prompts of a chat endpoint cannot be cut"
-            )
         self.base_url = url.rstrip("/")
         self.chat = chat
         self.revision = revision
@@ -146,7 +136,6 @@ class RemoteModel:
         self.total = total
         self.parallel = parallel
         self._tokenizer = tokenizer
-        self.context = context
         self.logprobs = logprobs
         self.sampled = sampled
         switches, self.thinking_tokens = thinking_switches(self, thinking)
@@ -172,20 +161,13 @@ class RemoteModel:
             identity["logprobs"] = "none"
         if self.sampled:
             identity["sampled"] = "as the server likes"
-        if self.context:
-            identity["context"] = f"{self.context} of {self._tokenizer}"
         if self.fields:
             identity["fields"] = canonical([self.fields, self.thinking])
         return identity
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """The tokenizer of the local model named for it."""
-        return self._reader.tokenizer
-
-    @cached_property
-    def _reader(self) -> "LocalModel":
-        """The local model named for its tokenizer. Its weights are never loaded."""
+        """The tokenizer of the local model named for it, whose weights are never loaded."""
         if not self._tokenizer:
             raise UserError(
                 f"{self.name}: to count tokens, name one with the same ones: ?tokenizer=OWNER/NAME"
@@ -193,7 +175,7 @@ class RemoteModel:
         from lookuplab.models.local import LocalModel
 
         place, options = split_options(self._tokenizer)
-        return LocalModel(place, **options | {"context": self.context})
+        return LocalModel(place, **options).tokenizer
 
     def generate(self, requests: Requests, decoding: Decoding) -> Batches:
         """Yield the answers to each (prompt, sample index) as they arrive.
@@ -203,7 +185,7 @@ class RemoteModel:
         """
         if any(prompt.choices for prompt, _ in requests):
             raise self._cannot("hold answers to given names (choices)")
-        _ = self._client, self.context and self.tokenizer  # made once, before there are threads
+        _ = self._client  # made once, before there are threads
         self._most = BYTES + TOKEN_BYTES * (decoding.max_new_tokens + self.thinking_tokens)
         failures: list[UserError] = []
 
@@ -366,7 +348,7 @@ class RemoteModel:
         elif status in (401, 403):
             advice = f"; the key is taken from {self.key_variable} (option key_variable)"
         elif status in (400, 422) and re.search("context (length|size)|too long", words):
-            advice = "; shorten it, or let it be cut (options tokenizer and context; not of a chat)"
+            advice = "; shorten it, or serve the model with a longer context"
         elif status in (400, 404) and (names := self._served()):
             advice = f"; the names there: {', '.join(names)}"
         elif status == 404 or isinstance(error, ValueError):
@@ -403,16 +385,9 @@ class RemoteModel:
         if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             asked |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
-        dropped = 0
         if self.chat:
             messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
             asked["messages"] = [*messages, {"role": "user", "content": prompt.text}]
-        elif self.context:
-            ids = self._reader.prompt_ids(prompt.text)
-            kept = self._reader.fit(prompt.id, ids, decoding)
-            asked["prompt"] = kept
-            dropped = len(ids) - len(kept)
-            asked["max_tokens"] = min(asked["max_tokens"], self.context - len(kept))
         else:
             asked["prompt"] = prompt.text
         if self.logprobs:
@@ -439,7 +414,7 @@ class RemoteModel:
             told = told[:at]
             finish = "stop"
         tokens, logprobs = zip(*told, strict=True) if told else ((), () if self.logprobs else None)
-        return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read, dropped)
+        return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
     def _finish(self, reason: object, text: str) -> str:
         """Return ``"stop"`` or ``"length"``. Raises UserError for an incomplete answer: interrupted

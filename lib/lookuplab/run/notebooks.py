@@ -489,15 +489,17 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
 
 def meant(declared: Any, text: str) -> Any:
     """Return what a text of the command line means: the text itself where the notebook has a text,
-    otherwise what YAML reads in it, as in ``papermill -y``; for a list, nothing means []. Raises
-    UserError for a text that YAML cannot read.
+    otherwise what YAML reads in it, as in ``papermill -y``; for a list, nothing means []. What YAML
+    cannot read is a text, too. Raises UserError if it begins with a bracket.
     """
     if isinstance(declared, str):
         return text
     try:
         value = paths.parsed(yaml.safe_load, text)
     except ValueError as error:
-        raise UserError(f"{text!r} is no YAML, put a text in quotes: {error}") from None
+        if text.lstrip()[:1] in ("[", "{"):
+            raise UserError(f"{text!r} is no YAML, put a text in quotes: {error}") from None
+        return text
     return [] if value is None and isinstance(declared, list) else value
 
 

@@ -379,7 +379,7 @@ class Hub:
 
 
 class ApiBench(Benchmark[Question]):
-    """APIBench as it was put to Gorilla's models: all hubs and arms, or one of each.
+    """APIBench as it was put to Gorilla's models: all hubs and arms.
 
     ``lookuplab score lookuplab_notebooks.published.apibench:ApiBench FILE`` judges a file of the
     authors without conversion.
@@ -402,14 +402,12 @@ class ApiBench(Benchmark[Question]):
     )
     by = "document"
 
-    def __init__(
-        self, hubs: Sequence[str] = tuple(HUBS), arms: Sequence[str] = ARMS, folder: Path = FOLDER
-    ) -> None:
-        self.hubs = {name: Hub(name, folder) for name in hubs}
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self.hubs = {name: Hub(name, folder) for name in HUBS}
         self.tasks = [
             question
             for hub in self.hubs.values()
-            for arm in arms
+            for arm in ARMS
             for question in hub.questions(arm)
         ]
 

@@ -75,32 +75,6 @@ def licence_files(folder: Path) -> list[Path]:
     )
 
 
-@command()
-def licences(clones: Path, *, output: Path) -> None:
-    """Copy the licence files of the repositories in CLONES into the folder of a marked corpus,
-    beside their shards, and write its index: repository, files and number of functions.
-
-    A publisher of the functions owes the licence of each repository: read the files.
-
-    \b
-    Example:
-      python notebooks/toolgen/repositories.py licences data/downloads/toolgen/training \\
-        -o data/downloads/toolgen/marked.jsonl.shards
-
-    Args:
-        output: The folder OUTPUT.shards that `lookuplab data mark` has written.
-    """
-    rows = []
-    for shard in sorted(output.glob("*.jsonl")):
-        files = licence_files(clones / shard.stem)
-        for file in files:
-            shutil.copy(file, made(shard.with_suffix("")) / file.name)
-        named = " ".join(file.name for file in files)
-        rows.append((shard.stem, named, sum(1 for _ in shard.open("rb")) - 1))
-    index = pd.DataFrame(rows, columns=["repository", "files", "functions"])
-    index.to_csv(output / "index.csv", index=False)
-
-
 @command("clone")
 def main(
     split: Literal["train", "valid", "test"],
@@ -139,6 +113,6 @@ def main(
 
 
 if __name__ == "__main__":
-    Group(commands={"clone": main, "licences": licences}, context_settings=HELP).main(
+    Group(commands={"clone": main}, context_settings=HELP).main(
         sys.argv[1:], prog_name="repositories.py"
     )

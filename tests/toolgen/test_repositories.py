@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from lookuplab.paths import made
 from lookuplab.run.cli import cli
-from lookuplab_notebooks.toolgen.repositories import COLUMNS, licences, main
+from lookuplab_notebooks.toolgen.repositories import COLUMNS, main
 
 COMMIT = "git init -q; git add .; git -c user.name=n -c user.email=e commit -q --allow-empty -m m"
 HEAD = "git rev-parse HEAD"
@@ -52,7 +52,3 @@ def test_a_killed_corpus_goes_on_and_each_of_its_repositories_has_a_licence(tmp_
     finished = first.stat().st_mtime_ns
     run(cli, *words)
     assert finished == first.stat().st_mtime_ns and len(marked.read_text().splitlines()) == 2
-    run(licences, clones, "-o", folder)
-    index = pd.read_csv(folder / "index.csv")
-    assert [*index.files] == ["COPYING", "LICENSE.md"] and [*index.functions] == [1, 1]
-    assert (folder / "o--a" / "COPYING").is_file()

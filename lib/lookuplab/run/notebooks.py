@@ -114,16 +114,16 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
     """
     files = sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))
     notebooks = [read(file) for file in dict.fromkeys([*files, *filter(None, [further])])]
-    saving: dict[str, list[Path]] = {}
+    saving: dict[str, set[Path]] = {}
     for notebook in notebooks:
         # two notebooks with one id share the executed copy
         for artifact in (*notebook.artifacts, notebook.id):
-            saving.setdefault(artifact, []).append(notebook.path)
+            saving.setdefault(artifact, set()).add(notebook.path)
     copied = {
         path
         for artifact, places in saving.items()
-        if places[1:]
-        for path in {*places} - {original(artifact, places)}
+        if len(places) > 1
+        for path in places - {original(artifact, places)}
     }
     return [replace(notebook, is_copy=notebook.path in copied) for notebook in notebooks]
 

@@ -629,3 +629,19 @@ def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path
     with pytest.raises(UserError, match=r"custom code .*trust_remote_code=true runs it"):
         answer(load(str(tmp_path)), PROMPTS[0], SHORT)
     assert answer(load(f"{tmp_path}?trust_remote_code=true"), PROMPTS[0], SHORT).token_ids
+
+
+@pytest.mark.parametrize(("stated", "used"), [(None, 1), ("2", 2)])
+def test_a_model_uses_no_more_threads_than_its_job_has_unless_they_are_stated(
+    monkeypatch, stated, used
+):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    monkeypatch.setattr(resources, "processors", lambda: 1)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if stated:
+        monkeypatch.setenv("OMP_NUM_THREADS", stated)
+    try:
+        assert load("mini-small").module and torch.get_num_threads() == used
+    finally:
+        torch.set_num_threads(before)

@@ -254,6 +254,8 @@ class LocalModel:
 
         gc.collect()
         torch.cuda.empty_cache()
+        if "OMP_NUM_THREADS" not in os.environ:  # as in JupyterLab: torch knows of no quota
+            torch.set_num_threads(min(torch.get_num_threads(), resources.processors()))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         self._check_memory(kind)
         module, report = self._read(

@@ -22,3 +22,9 @@ def test_an_architecture_that_would_answer_otherwise_is_refused_in_one_line(tmp_
     said = tried(save(tmp_path, name))
     assert f"its architecture ({name}) cannot write token by token in a batch here: " in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("name", ["whisper", "qwen2_audio", "musicgen"])
+def test_a_model_that_does_not_read_text_alone_is_refused_in_one_line(tmp_path, name):
+    said = tried(save(tmp_path, name))
+    assert "cannot load model" in said and "\n" not in said

@@ -177,7 +177,12 @@ class LocalModel:
         """The Transformers configuration."""
         from transformers import AutoConfig
 
-        return self._read(AutoConfig.from_pretrained)
+        def read(name: str, **options: Any) -> Any:
+            config = AutoConfig.from_pretrained(name, **options)
+            config.get_text_config()  # fails if several parts read text
+            return config
+
+        return self._read(read)
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -429,7 +434,7 @@ class LocalModel:
             )
         except OSError:  # there is none
             config = self.config
-        ends = config.eos_token_id
+        ends = getattr(config, "eos_token_id", None)  # one of several parts has none
         configured = ends if isinstance(ends, list) else [ends]
         return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
 

@@ -25,7 +25,8 @@ from lookuplab.errors import check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
 
 # how a task is asked, in `lookuplab view`
-NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT = "no document", "right document", "wrong document"
+NO_DOCUMENT = "no document"
+RIGHT_DOCUMENT, WRONG_DOCUMENT = "DAG, right document", "DAG, wrong document"
 DESIGN = "description_specification"  # adopted in Section 3.2 for all later experiments
 # Task id -> ids of the APIs whose documentation precedes the prompt.
 Documents = Mapping[str, Sequence[str]]

@@ -17,6 +17,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
+from lookuplab.models.completions import JUDGED
 from lookuplab.models.names import is_mini
 from lookuplab.models.store import canonical, digest
 from lookuplab.results.provenance import relative
@@ -104,6 +105,8 @@ def run(
         for id in job.notebook.artifacts:
             click.echo("\n".join(shown(job.place.parent / id)))
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
+        if job.beside(f".{JUDGED}").is_file():
+            click.echo(f"every answer: lookuplab view {job.notebook.id}")
         if job.figures == paths.FIGURES and job.notebook.paper in titles():
             click.echo(
                 f"verdicts on the paper's claims: lookuplab claims {job.notebook.paper} "

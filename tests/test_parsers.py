@@ -4,6 +4,7 @@ A small budget here; `make fuzz` tries 20,000 examples of each.
 """
 
 import json
+import os
 import time
 
 import pytest
@@ -219,3 +220,48 @@ def test_a_name_that_is_no_path_is_one_line(name):
     result = CliRunner().invoke(cli, [*call, "--dry-run"])
     assert result.exit_code == 2 and result.output.startswith("error: "), result.output
     assert f"{name!r} is no path" in result.output and result.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["score", "cloudapi", "a\0b"],
+        ["score", "cloudapi", "pipe"],
+        ["score", "cloudapi", "/dev/zero"],
+        ["score", "cloudapi", "folder"],
+        ["score", "cloudapi", "deep.jsonl"],
+        ["score", "cloudapi", "empty.jsonl"],
+        ["score", "cloudapi", "bytes.jsonl"],
+        ["score", "cloudapi", "number.jsonl"],
+        ["score", "cloudapi", "right.jsonl", "-o", "."],
+        ["score", "cloudapi", "right.jsonl", "-o", "/proc/self/mem"],
+        ["score", "toolgen", "~nobody-here/x"],
+        ["score", ":X", "right.jsonl"],
+        ["data", "mark", "deep.jsonl", "-o", "marked"],
+        ["store", "merge", "bytes.jsonl"],
+        ["run", "table1_base_models", "--dry-run", "-p", "limit=nan"],
+        ["run", "table1_base_models", "--dry-run", "-p", f"limit={'9' * 5000}"],
+        ["run", "table1_base_models", "--dry-run", "-p", "limit=" + "[" * 9000],
+        ["run", "pipe", "--dry-run"],
+    ],
+    ids=lambda given: " ".join(given)[:40].replace("\0", "NUL"),
+)
+def test_odd_input_of_any_command_is_one_line(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "c.sqlite"))
+    (tmp_path / "folder").mkdir()
+    os.mkfifo("pipe")
+    call = {"id": 1, "provider": "aws", "client": "kms", "candidate": "f()", "target": "f"}
+    contents = {
+        "deep": b"[" * 10_000,
+        "empty": b"",
+        "bytes": b"\xff\xfe\x00",
+        "number": b'{"id": ' + b"9" * 5000 + b"}",
+        "right": json.dumps(call).encode(),
+    }
+    for name, content in contents.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(content)
+    result = CliRunner().invoke(cli, given)
+    assert result.exit_code == 2 and result.stdout == "", result.output
+    *_, last = result.stderr.splitlines()
+    assert last.startswith("error: ") and "Traceback" not in result.output

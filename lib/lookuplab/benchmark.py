@@ -285,7 +285,7 @@ def load_benchmark(name: str) -> Benchmark[Any]:
     module, _, attribute = name.partition(":")
     try:
         benchmark = getattr(importlib.import_module(module), attribute)()
-    except (ImportError, AttributeError, TypeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         advice = " (is its folder in PYTHONPATH?)" if isinstance(error, ImportError) else ""
         raise UserError(f"no benchmark {name}: {error}{advice}") from None
     if not isinstance(benchmark, Benchmark):

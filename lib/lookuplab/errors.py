@@ -11,6 +11,7 @@ from contextlib import contextmanager
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 MOST_NAMED = 10  # choices named in one line; if there are more, only the nearest three are named
 _OF_THE_MACHINE = {
+    errno.ENOENT,
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EROFS,

@@ -3,6 +3,7 @@ Notebooks never build a path themselves.
 """
 
 import codecs
+import errno
 import gzip
 import hashlib
 import io
@@ -10,6 +11,7 @@ import json
 import lzma
 import os
 import re
+import stat
 import sys
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
@@ -97,6 +99,7 @@ def replacing(output: Path) -> Iterator[Path]:
     After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if
     ``output`` exists but is not a file.
     """
+    output = output.absolute()  # "." has no name
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         if output.exists() and not output.is_file():
@@ -123,7 +126,15 @@ def opened(path: Path) -> TextIO:
     """Open a text file for reading: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16.
     "-" is standard input. Bytes that cannot be decoded become lone surrogates.
     """
-    data: Any = io.BufferedReader(sys.stdin.buffer if path == Path("-") else path.open("rb"))
+    data: Any = sys.stdin.buffer
+    if path != Path("-"):
+        # a pipe to which nobody writes is empty
+        data = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+        os.set_blocking(data.fileno(), True)
+        kind = os.fstat(data.fileno()).st_mode
+        if (stat.S_ISCHR(kind) or stat.S_ISBLK(kind)) and not data.isatty() and data.read(1):
+            raise OSError(errno.ENXIO, "a device", str(path))
+    data = io.BufferedReader(data)
     for magic, decompressed in ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open)):
         if data.peek(len(magic)).startswith(magic):
             data = io.BufferedReader(decompressed(data, "rb"))

@@ -58,6 +58,20 @@ def test_words_before_a_fence_in_its_line_indent_nothing():
     assert solution_of("So: ```python\n    f(a=1)\n```", "repaired") == "    f(a=1)\n"
 
 
+@pytest.mark.parametrize("fence", ["```", "~~~~", "````"])
+@pytest.mark.parametrize("mark", ["> ", " > > ", " > "])
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_quoted_block_loses_the_signs_of_its_quotation(fence, mark, closed):
+    """CommonMark 0.31, Section 5.1."""
+    lines = [f"{fence}python", "if x:", "    f(a=1)", *[fence] * closed]
+    answer = "So:\n\n" + "\n".join(mark + line for line in lines) + "\n\nThat is it."
+    (block,) = blocks(answer)
+    assert code_of(answer, block).strip() == "if x:\n    f(a=1)"
+    assert solution_of(answer, "repaired").strip() == "if x:\n    f(a=1)"
+    assert strip_backticks(f"{mark}{fence}\n{mark}f(a=1)\n{mark}{fence}") == "f(a=1)"
+
+
 def test_a_longer_fence_holds_a_shorter_one():
+    assert solution_of("````py\ns = 1\n```\nt = 2\n````", "repaired") == "s = 1\n```\nt = 2\n"
     (block,) = blocks("````py\ns = 1\n```\nt = 2\n````")
     assert block.end - block.start == len("s = 1\n```\nt = 2\n")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lookuplab.toolgen.dependencies import covered, dependencies_of, expressions
 from lookuplab.toolgen.insertion import location_of
-from lookuplab.toolgen.tokens import whole_tokens
+from lookuplab.toolgen.similarity import code_bleu_counts
+from lookuplab.toolgen.tokens import leaves, whole_tokens
 
 BASE = """LEVEL = 3
 
@@ -85,6 +86,13 @@ def test_an_answer_that_repeats_itself_is_read_however_deep(part):
     assert whole_tokens(f"y = {deep}", 1)[-1].text == "x"
     for broken in (f"{deep} ~ )\nx", f"{deep} ~ )\n{deep} ~"):
         assert covered(["x"], broken) == 1
+
+
+@pytest.mark.parametrize("part", ["(", "f(", "a[", "- ", "not ", "lambda: ", "x if y else "])
+def test_what_is_nested_deeper_than_any_code_is_read_up_to_a_depth(part):
+    """The parser's time is quadratic in the depth, and so were CodeBLEU's subtrees."""
+    assert 1500 < len(leaves(part * 9000 + "x")) < 10_000
+    assert code_bleu_counts(f"return {part * 9000}x", "return x")[20] > 0
 
 
 def test_only_definitions_of_the_repository_outside_the_function_count_whatever_was_asked(root):

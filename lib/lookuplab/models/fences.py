@@ -6,13 +6,15 @@ line, and one that closes after code in its last line.
 """
 
 import re
+from itertools import takewhile
 from typing import NamedTuple
 
 _BLOCK = re.compile(
-    r"(?P<fence>`{3,}|(?m:^)[ \t]*(?P<tildes>~{3,}))(?P<info>(?(tildes)[^\n]|[^`\n])*)(?:\n|\Z)"
-    r"(?P<code>.*?)(?:(?m:^)[ \t]*(?:(?(tildes)(?P=tildes)|(?P=fence)))[`~]*[ \t]*(?m:$)|\Z)",
+    r"(?P<fence>`{3,}|(?m:^)[ \t>]*(?P<tildes>~{3,}))(?P<info>(?(tildes)[^\n]|[^`\n])*)(?:\n|\Z)"
+    r"(?P<code>.*?)(?:(?m:^)[ \t>]*(?:(?(tildes)(?P=tildes)|(?P=fence)))[`~]*[ \t]*(?m:$)|\Z)",
     re.DOTALL,
 )
+_QUOTED = re.compile(r"(?: {0,3}> ?)*")  # Section 5.1
 _MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?=```|~~~)")
 PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3", "sage", "cython"}
 NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext", "output"}
@@ -27,11 +29,27 @@ class Block(NamedTuple):
 
 
 def code_of(answer: str, block: Block) -> str:
-    """Return a block's code without the indentation of its fence, which may stand in a list."""
+    """Return a block's code without the indentation of its fence, which may stand in a list or a
+    quotation.
+    """
     line = answer[answer.rfind("\n", 0, block.begin) + 1 : block.start]
+    code = answer[block.start : block.end]
+    if quoted := _quoted(line):
+        line = line[len(quoted) :]
+        first, *rows = code.split("\n")
+        # the quotation, and so the block, ends at the first line without its sign
+        rows = [*takewhile(lambda row: row.lstrip().startswith(">") or not row, rows)]
+        marks = rf"(?: {{0,3}}> ?){{0,{quoted.count('>')}}}"
+        code = "\n".join([first, *(re.sub(rf"\A{marks}", "", row) for row in rows)])
     margin = _MARGIN.match(line)
     width = len(margin[0]) if margin else 0
-    return re.sub(rf"(?m)^[ \t]{{0,{width}}}", "", answer[block.start : block.end])
+    return re.sub(rf"(?m)^[ \t]{{0,{width}}}", "", code)
+
+
+def _quoted(line: str) -> str:
+    """Return the signs of quotations with which a line begins."""
+    found = _QUOTED.match(line)
+    return found[0] if found and ">" in found[0] else ""
 
 
 def blocks(answer: str) -> list[Block]:
@@ -46,6 +64,8 @@ def blocks(answer: str) -> list[Block]:
         start, end = match.span("code")
         within = match["code"].find(match["tildes"] or match["fence"])
         end = end if within < 0 else start + within
+        line = answer[answer.rfind("\n", 0, match.end("fence")) + 1 :]
+        start = min(end, start + len(_quoted(answer[start:end]) if _quoted(line) else ""))
         language = re.sub(r"[{}.]|language-", " ", match["info"]).lower().split()[:1]
         found.append((Block(match.start(), start, end), "".join(language)))
     filled = [one for one in found if answer[one[0].start : one[0].end].strip()]

@@ -200,10 +200,11 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
     at the stop string "# SOLUTION END", in case a model goes on after it.
     """
     check_choice("variant", variant, ("official", "repaired"))
+    block = None
     text = text.split("</code>")[0]
     if variant == "repaired":
         text = visible(text)
-        first = re.search(r"```|^ {0,3}~~~", text, re.MULTILINE)
+        first = re.search(r"```|^[ >]{0,9}~~~", text, re.MULTILINE)
         before = text[: first.start()].replace("<code>", "") if first else ""
         # after code, a fence can only close a block
         if first and not (before.strip() and _is_code(before)):
@@ -212,7 +213,8 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
             rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])
             text = code_of(text, block) if block else rest
         text = text.split("# SOLUTION END")[0]
-    text = text.replace("```python", "").split("```")[0]
+    if block is None:  # a longer fence may hold a shorter one
+        text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")
 
 

@@ -18,6 +18,7 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import Prefix
 from tree_sitter import Language, Node, Parser
 
+from lookuplab.models.store import hashed
 from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Location, indented
@@ -39,6 +40,9 @@ JAVA_KEYWORDS = set(
     long native new package private protected public return short static strictfp super switch
     synchronized this throw throws transient try void volatile while""".split()
 )
+# levels of the highest subtree that is compared as a text; of higher ones, such as no code has, the
+# texts would be quadratic in the depth
+HIGHEST = 300
 PARSER = Parser(Language(tree_sitter_python.language()))
 
 
@@ -202,9 +206,19 @@ def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, 
     code = text if commented else uncommented(text)
     root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # broken code has a tree, too
     nodes = [root]
+    children = []  # of each node, where they stand
     for node in nodes:  # the list grows while it is read, so this reaches all descendants
+        children.append(range(len(nodes), len(nodes) + node.child_count))
         nodes += node.children
-    subtrees = Counter(str(node) for node in nodes if node.children or node is root)
+    heights = [0] * len(nodes)
+    names = [""] * len(nodes)
+    for at in reversed(range(len(nodes))):
+        heights[at] = max((heights[one] + 1 for one in children[at]), default=0)
+        if heights[at] <= HIGHEST:
+            names[at] = str(nodes[at])
+        else:
+            names[at] = hashed(" ".join([nodes[at].type, *(names[one] for one in children[at])]))
+    subtrees = Counter(names[at] for at in range(len(nodes)) if heights[at] or not at)
     return len(words), _grams(words), subtrees, Counter(_flow(root))
 
 

@@ -11,6 +11,11 @@ from typing import NamedTuple
 import parso
 from parso.tree import BaseNode, Leaf, NodeOrLeaf
 
+DEEPEST = 1600
+# operators without a closing end, one within the other
+CHAIN = re.compile(
+    rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
+)
 # One token after blanks. Text other than strings, comments, brackets and line ends is taken in long
 # pieces.
 TOKEN = re.compile(
@@ -109,8 +114,24 @@ def whole_tokens(text: str, line: int) -> list[Token]:
     return found
 
 
+def _cut(text: str) -> str:
+    """Return a text up to the place where it is nested deeper than DEEPEST, for parso's time is
+    quadratic in the depth. Python itself reads 200 levels of brackets.
+    """
+    depth = 0
+    ends = [len(text)]
+    for bracket in re.finditer(r"[(\[{]|[)\]}]", text):
+        depth = depth + 1 if bracket[0] in "([{" else max(0, depth - 1)
+        if depth > DEEPEST:
+            ends.append(bracket.start())
+            break
+    ends += [found.end() for found in CHAIN.finditer(text)][:1]
+    return text[: min(ends)]
+
+
 def _tree(text: str) -> BaseNode:
-    """Return parso's tree of a text, however deep it is."""
+    """Return parso's tree of a text, up to a depth of DEEPEST."""
+    text = _cut(text)
     limit = sys.getrecursionlimit()
     # behind an error, it looks for the last leaf of what it has read, level by level
     sys.setrecursionlimit(limit + 2 * len(text))

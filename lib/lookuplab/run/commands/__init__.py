@@ -95,6 +95,13 @@ def run_module(module_command: click.Command) -> None:
         group.main([name, *sys.argv[1:]], prog_name="python -m")
 
 
+class Place(click.Path):
+    """The path of a file or folder, with ``~`` expanded."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(paths.expanded(value), param, ctx)
+
+
 def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:
     kind = parameter.annotation
     several = get_origin(parameter.annotation) is tuple
@@ -102,7 +109,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))
-    kinds = {Path: click.Path(path_type=Path), int: click.IntRange(min=0)}
+    kinds = {Path: Place(path_type=Path), int: click.IntRange(min=0)}
     options: dict[str, Any] = {"type": kinds.get(kind, kind)}
     if parameter.default is parameter.empty:
         options["required"] = True
@@ -125,6 +132,7 @@ def claimed(place: Path) -> None:
     another is writing there.
     """
     context = click.get_current_context(silent=True)
+    place = place.absolute()
     if context and (place.is_file() or place.is_dir() or not place.exists()):  # no device
         context.with_resource(alone(place, f"writes {place}"))
 

@@ -102,10 +102,10 @@ class Words(dict[str, int]):
 
 def write_page(files: Iterable[Path], output: Path) -> int:
     """Write the page of the judged answers in ``files`` to the folder ``output``, and return the
-    number of answers. If there are several files, each one's name precedes its conditions.
+    number of answers. If there are several files, the number of each precedes its conditions.
     """
     runs = [*files]
-    names = [f"{file.name.removesuffix(f'.{JUDGED}')}: " for file in runs]
+    names = [f"run {number}: " for number in range(1, len(runs) + 1)]
     fields = {name: Words() for name in (*FILTERS, "id", "verdict", "said", "why")}
     of: dict[str, list[Any]] = {name: [] for name in (*fields, "sample", "right")}
     abouts = []

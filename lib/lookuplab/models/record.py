@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off", or an Audit as text
-# Rows of each model and kind in an audit, or all where there are fewer. If one row in ten of a kind
-# is wrong, one audit in eight draws only right rows; the next commit draws others.
+# Rows of each model and kind in an audit, or all where there are fewer. If one prompt in ten has a
+# wrong row, one audit in eight of 20 prompts draws only right rows; the next commit draws others.
 LEAST_AUDITED = 20
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and logs
 # have its margin. Between vector extensions of processors, the mini models' log-probabilities
@@ -165,12 +165,24 @@ def kinds(name: str) -> dict[str, list[str]]:
 def sampled(name: str, audit: Audit) -> dict[str, str]:
     """Return {key: kind} of the rows to generate again: those with the smallest hashes of each
     kind.
+
+    What is dear to read is read once. So answers to one prompt (samples, and those of other models)
+    have neighbouring places in this order, and so have the judgements of one function.
     """
+
+    @cache
+    def turn(unit: str) -> bytes:
+        return hashlib.sha256(f"{audit.seed} {unit}".encode()).digest()
+
+    def place(key: str) -> tuple[bytes, str]:
+        if name == "completions":  # model and decoding / prompt / sample
+            return turn(key.partition("/")[2].partition("/")[0]), key
+        return turn(key.rpartition(" ")[0] if name == "judgements" else key), key
+
     chosen = {}
     for kind, keys in kinds(name).items():
         size = max(LEAST_AUDITED, math.ceil(audit.share * len(keys)))
-        keys = sorted(keys, key=lambda key: hashlib.sha256(f"{audit.seed} {key}".encode()).digest())
-        chosen.update(dict.fromkeys(keys[:size], kind))
+        chosen.update(dict.fromkeys(sorted(keys, key=place)[:size], kind))
     return chosen
 
 

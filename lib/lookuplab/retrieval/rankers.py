@@ -6,6 +6,7 @@ and 4.4). Text is split into words as in their code (nokia/codesearch), but word
 lemmatised, because spaCy's English model is not on any package registry.
 """
 
+import hashlib
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from importlib.metadata import version
 from itertools import chain
 from operator import add
 from pathlib import Path
@@ -311,8 +313,6 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
     """
     if not any(map(code_words, codes.values())):
         raise Wordless(f"nothing to search: {len(codes)} pieces of code without a single word")
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     zeros = np.zeros_like(next(iter(vectors.values())))
 
     def vectors_of(words: Iterable[str]) -> list[Floats]:
@@ -321,10 +321,18 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
     def encode(queries: Sequence[str]) -> Floats:
         return np.array([sum(vectors_of(query_words(query)), zeros) for query in queries])
 
+    def weighted() -> Floats:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        tf_idf = TfidfVectorizer(analyzer=code_words, norm=None)
+        weights = tf_idf.fit_transform(codes[name] for name in ids)
+        mean: Floats = weights @ np.array(vectors_of(tf_idf.get_feature_names_out()))
+        return mean
+
     ids = sorted(codes)
-    tf_idf = TfidfVectorizer(analyzer=code_words, norm=None)
-    weights = tf_idf.fit_transform(codes[name] for name in ids)
-    return Cosine(ids, weights @ np.array(vectors_of(tf_idf.get_feature_names_out())), encode)
+    known = hashlib.sha256(np.array([*vectors.values()]).tobytes()).hexdigest()
+    about = [version("scikit-learn"), known, *vectors, *(codes[name] for name in ids)]
+    return Cosine(ids, kept(about, weighted), encode)
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
@@ -336,12 +344,36 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
     """
 
     def encode(texts: Sequence[str]) -> Floats:
-        model = sentence_encoder(str(encoder))
-        encoded = model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)
-        return np.array(np.nan_to_num(encoded))  # a text without tokens has a mean of NaN
+        def encoded() -> Floats:
+            model = sentence_encoder(str(encoder))
+            made = model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)
+            return np.array(np.nan_to_num(made))  # a text without tokens has a mean of NaN
+
+        if not folder.is_dir():  # a name on the hub says nothing about the content
+            return encoded()
+        files = filter(Path.is_file, sorted(folder.rglob("*")))
+        with needs("rank"):
+            versions = [version("torch"), version("sentence-transformers")]
+        return kept([*versions, paths.folder_hash(folder, files, "content"), *texts], encoded)
+
+    folder = paths.located(encoder)
 
     ids = sorted(descriptions)
     return Cosine(ids, encode([descriptions[name] for name in ids]), encode)
+
+
+def kept(about: Sequence[str], make: Callable[[], Floats]) -> Floats:
+    """Return the vectors that ``make`` computes, or those that it has computed before from what
+    ``about`` states completely. Six notebooks need the same ones, and the encoder's package takes
+    seven seconds to import.
+    """
+    name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    place = paths.RUNS / "rankers" / f"{name}.npy"
+    if not place.is_file():
+        with paths.replacing(place) as part, part.open("wb") as file:
+            np.save(file, make())
+    vectors: Floats = np.load(place)
+    return vectors
 
 
 @lru_cache(maxsize=2)

@@ -8,13 +8,14 @@ problem loses its beginning, because its end says where the answer goes.
 """
 
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, Self
 
 from lookuplab.benchmark import Benchmark
 from lookuplab.errors import UserError, check_choice
+from lookuplab.execution.server import Outcome
 from lookuplab.models import Completion, Decoding, Model, Prompt
 from lookuplab.models.tokens import located
 from lookuplab.retrieval.rankers import Ranker
@@ -126,7 +127,8 @@ class Ds1000Bench(Benchmark[Problem]):
     of prompt and completion together. trim, shortened: as in ``trimmed_prompt``. variant: how code
     is cut out of a completion (``ds1000.solution_of``). indent: code at the left margin is moved to
     the indentation that the problem needs. A chat model is given DS-1000's instruction for such
-    models (``CHAT``), and its answers are "repaired".
+    models (``CHAT``), and its answers are "repaired". graded: the outcomes so far, by problem and
+    code; copies for other models and prompts share them.
     """
 
     tasks: Sequence[Problem]
@@ -141,6 +143,7 @@ class Ds1000Bench(Benchmark[Problem]):
     indent: bool = True
     tokenizer: Any = None
     chat: bool = False
+    graded: dict[tuple[Problem, str], Outcome] = field(default_factory=dict, repr=False)
     _prompts: dict[str, Trimmed] = field(default_factory=dict, init=False, repr=False)
 
     measures = ("passed",)
@@ -178,12 +181,11 @@ class Ds1000Bench(Benchmark[Problem]):
         a ``tokenizer``, also ``prompt_tokens`` and the numbers of tokens that the budget cut:
         ``description_lost``, ``code_lost`` and ``question_lost``.
         """
-        solutions = []
+        solutions = self.solutions(pairs)
+        self.grade(solutions)
         rows = []
-        for task, completion in pairs:
-            code = solution_of(completion.text, self.variant)
-            solutions.append((task, indented(task, code) if self.indent else code))
-        for (task, code), outcome in zip(solutions, verdicts(solutions, self.grader), strict=True):
+        for task, code in solutions:
+            outcome = self.graded[task, code]
             passed = outcome.passed if outcome.judged else None
             row: dict[str, Any] = {"library": task.library, "solution": code, "passed": passed}
             row["error"] = outcome.error
@@ -193,6 +195,21 @@ class Ds1000Bench(Benchmark[Problem]):
                 row |= {f"{part}_lost": count for part, count in trimmed.lost.items()}
             rows.append(row)
         return rows
+
+    def solutions(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[tuple[Problem, str]]:
+        """Return the problem and the code of each completion."""
+        found = []
+        for task, completion in pairs:
+            code = solution_of(completion.text, self.variant)
+            found.append((task, indented(task, code) if self.indent else code))
+        return found
+
+    def grade(self, solutions: Iterable[tuple[Problem, str]]) -> None:
+        """Run those solutions that are not ``graded`` yet. Few large calls are faster than many
+        small ones, because each begins with the imports of all its programs.
+        """
+        left = [one for one in dict.fromkeys(solutions) if one not in self.graded]
+        self.graded.update(zip(left, verdicts(left, self.grader), strict=True))
 
     def cluster(self, task: Problem) -> str:
         return task.cluster

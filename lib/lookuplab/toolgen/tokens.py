@@ -9,7 +9,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import parso
-from parso.tree import BaseNode, Leaf, NodeOrLeaf
+from parso.python.token import PythonTokenTypes
+from parso.python.tokenize import tokenize
+from parso.tree import BaseNode, Leaf
+from parso.utils import parse_version_string
 
 DEEPEST = 1600
 # operators without a closing end, one within the other
@@ -102,15 +105,20 @@ def whole_tokens(text: str, line: int) -> list[Token]:
     f-string is one token.
     """
 
+    rows = text.split("\n")
     found = []
-    left: list[NodeOrLeaf] = [_tree(text)]
-    while left:
-        node = left.pop()
-        if node.type != "fstring" and isinstance(node, BaseNode):
-            left += reversed(node.children)
-        elif code := node.get_code(include_prefix=False).strip():
-            row, column = node.start_pos
-            found.append(Token(row + line - 1, column, code))
+    begins: list[tuple[int, int]] = []  # of f-strings, the outermost first
+    for kind, code, start, _ in tokenize(text, version_info=parse_version_string("3.11")):
+        if kind == PythonTokenTypes.FSTRING_START:
+            begins.append(start)
+        elif kind == PythonTokenTypes.FSTRING_END:
+            (row, column), end = begins.pop(), start[1] + len(code)
+            if not begins:
+                lines = [*rows[row - 1 : start[0] - 1], rows[start[0] - 1][:end]]
+                lines[0] = lines[0][column:]
+                found.append(Token(row + line - 1, column, "\n".join(lines)))
+        elif not begins and (code := code.strip()):
+            found.append(Token(start[0] + line - 1, start[1], code))
     return found
 
 

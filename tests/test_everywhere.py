@@ -31,6 +31,7 @@ mini/mini_models kit elsewhere
 own/model execute folder
 performance/engines nbconvert root
 course/lesson0_tokens papermill folder
+documented/documented_share nbconvert elsewhere
 """
 
 

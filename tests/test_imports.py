@@ -28,6 +28,7 @@ CELLS = sorted(NOTEBOOKS.glob("*/[!.]*.ipynb"))
 ABOVE = {
     "choices",
     "course",
+    "documented",
     "mini",
     "own",
     "published",

@@ -317,3 +317,16 @@ def test_a_rule_that_readers_do_not_agree_with_decides_nothing(
     needs = {"artifact": "calibration", "condition": "rule", "metric": "kappa", "least": 0.6}
     judged = judge(replace(claim(AT_LEAST), instrument=needs), frame("m, low, 55, 51, 60"))
     assert judged.direction == expected
+
+
+def test_figure_6_is_judged_at_each_documented_share_too(tmp_path):
+    for place in ("cloudapibench/fig6_augmentation_designs", "documented/documented_share"):
+        conditions = {"low": 60} if place[0] == "c" else {"share_0/low": 40, "share_0.5/low": 60}
+        rows = [f"m-small, {name}, {at}, {at - 5}, {at + 5}" for name, at in conditions.items()]
+        (tmp_path / place).parent.mkdir()
+        table = frame(*rows).reindex(columns=ARTIFACT_COLUMNS)
+        table.to_csv(tmp_path / f"{place}.csv", index=False)
+    asked = replace(claim(AT_LEAST), artifact="fig6_augmentation_designs", folder="cloudapibench")
+    [judged] = judge_run([asked], tmp_path)
+    found = {name: arm.direction for name, arm in judged.arms.items()}
+    assert found == {"documented share 0": FAILS, "documented share 0.5": HOLDS}

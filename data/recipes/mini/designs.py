@@ -12,7 +12,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.cloudapi.prompts import ALL_DESIGNS, docstring
-from lookuplab.cloudapi.specs import load_index, texts_of
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, texts_of
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from recipes.cloudapi.comments import intent
@@ -34,16 +34,24 @@ six designs of documentation: the paper's five and one example of a call. Each t
 learned. Half of the APIs are invented; no task asks for any of the others."""  # noqa: E501  # the committed cards have these lines
 
 
+def untested(index: ApiIndex) -> list[ApiSpec]:
+    """Return the background APIs and those with a documented example, without the names of any API
+    that a task asks for, in the order of a hash.
+    """
+    drawn = pools()
+    asked = {index.by_id[api].name for pool in ("asked", "development") for api in drawn[pool]}
+    known = {*drawn["background"], *texts_of("example", index)}
+    specs = (index.by_id[api] for api in sorted(known, key=order))
+    return [spec for spec in specs if spec.name not in asked and intent(spec.description)]
+
+
 def pairs() -> list[QuestionPair]:
     """Return the training pairs: TEXTS documents with the code below them. Each design is equally
     frequent, and every second document is about an invented API. Texts with the wording of a
     benchmark comment are left out.
     """
-    index, drawn, invent = load_index(), pools(), inventor()
-    asked = {index.by_id[api].name for pool in ("asked", "development") for api in drawn[pool]}
-    known = {*drawn["background"], *texts_of("example", index)}
-    specs = (index.by_id[api] for api in sorted(known, key=order))
-    real = [spec for spec in specs if spec.name not in asked and intent(spec.description)]
+    index, invent = load_index(), inventor()
+    real = untested(index)
     learned = []
     for number in range(TEXTS):
         rng = Random(f"designs {DRAW} {number}")

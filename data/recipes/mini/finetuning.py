@@ -31,14 +31,16 @@ def finetuned(
     target: Path,
     about: str,
     marked: bool = False,
+    **changes: Any,
 ) -> Path:
     """Return ``target``, the folder of ``base`` fine-tuned on these pairs. It is trained unless it
     exists.
 
-    The settings are those in the file for a task and a model (a size or a family).
+    The settings are those in the file for a task and a model (a size or a family), with
+    ``changes``.
     """
     check_choice(f"model for {task}", model, SETTINGS[task])
-    settings: dict[str, Any] = SETTINGS[task][model]
+    settings: dict[str, Any] = SETTINGS[task][model] | changes
     targets = settings.get("lora_targets")
     if not target.exists():
         finetune(

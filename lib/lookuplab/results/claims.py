@@ -76,6 +76,8 @@ REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of an interval, in
 ROUNDING = 1e-9  # tolerance, so that an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")
+# the claims of the one are also judged on each share of documented training in the other
+DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
 # the size in a model's name; Granite's names end in the context length, -2k to -8k
 _SIZE = re.compile(
@@ -265,7 +267,8 @@ class JudgedClaim:
     ``at_floor``: all models are too weak for the claim. ``is_run``: the artifact exists.
     ``counted_as``: the id of the claim that has the same numbers, or the ids of claims that hold
     and imply this one. ``arms``: the same test on each model of ``mini/arms.csv``, trained with and
-    without wrong documentation, as far as it was run there.
+    without wrong documentation, or, for Figure 6, at each share of ``SHARES``, as far as it was run
+    there.
     """
 
     claim: Claim
@@ -386,12 +389,15 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     profile ``published``, on the artifact named in ``Claim.published``.
     """
     rows = cache(lambda file: _rows(read_csv(file)))
-    trained = folder / "mini" / "arms.csv"
-    asked_arms = rows(trained) if trained.exists() else []
+    asked_arms, asked_shares = (
+        rows(file) if (file := folder / f"{name}.csv").exists() else []
+        for name in ("mini/arms", SHARES)
+    )
     trained_arms = {
         name: [row for row in asked_arms if row.model == name]
         for name in sorted(_models(asked_arms))
     }
+    shares = _by_share(asked_shares)
     found: dict[str, JudgedClaim] = {}
     same: dict[Any, str] = {}
     for claim in claims:
@@ -411,10 +417,26 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
             counted_as = twin
-        arms = ((name, _judged(claim, asked)) for name, asked in trained_arms.items())
+        others = shares if claim.artifact == DESIGNS else trained_arms
+        arms = ((name, _judged(claim, asked)) for name, asked in others.items())
         asked_of = {name: other for name, other in arms if other.numbers}
         found[claim.id] = replace(judged, counted_as=counted_as, arms=asked_of)
     return list(found.values())
+
+
+def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
+    """Return {``documented share 0.5``: the rows of SHARES at that share, with the conditions of
+    Figure 6}.
+    """
+    found: dict[str, list[_Row]] = {}
+    for row in rows:
+        heads = {*re.findall(r"(?:^| - )(share_[\d.]+)/", row.condition)}
+        if len(heads) == 1:
+            (head,) = heads
+            name = f"documented {head.replace('_', ' ')}"
+            plain = row._replace(condition=row.condition.replace(f"{head}/", ""))
+            found.setdefault(name, []).append(plain)
+    return found
 
 
 def weak_models(claim: Claim, folder: Path) -> set[str]:

@@ -1,0 +1,203 @@
+"""How much documentation must a model have seen before documentation helps it? Adapters on the mini
+code models, trained on the same calls, a *share* of which stands below the documentation of its API
+(data/documented/DESIGN.md).
+
+They are trained, asked and judged here. Weights and parts stay in the work folder; what is
+committed are the verdicts, which the notebook ``documented/documented_share`` reads.
+"""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+import pandas as pd
+
+from lookuplab import paths
+from lookuplab.benchmark import evaluate
+from lookuplab.cloudapi.bench import DESIGN, CloudApiBench, Documents
+from lookuplab.cloudapi.dag import oracle
+from lookuplab.cloudapi.prompts import DESIGNS, docstring
+from lookuplab.cloudapi.specs import load_index
+from lookuplab.cloudapi.tasks import ApiTask, load_tasks, stable_order
+from lookuplab.errors import check_choice
+from lookuplab.models import load
+from lookuplab.run.commands import command, run_module
+from lookuplab.run.commands.train import steady
+from lookuplab.work.progress import watched
+from recipes.mini.corpus import reserved, usage, wording
+from recipes.mini.designs import untested
+from recipes.mini.finetuning import QuestionPair, finetuned
+
+FOLDER = paths.DATA / "documented"
+WORK = paths.RUNS / "documented"  # not in runs/train, where checkpoints are
+SHARES = ("0", "1", "1/2", "1/4", "1/8", "1/16")  # in the order in which they are made
+SEEDS = {"small": 3, "medium": 3, "large": 1}
+SHORT = tuple(design for design in DESIGNS if design != "full")
+# designs that are asked, by size; all are taught
+ASKED = {"small": SHORT, "medium": SHORT[2:], "large": SHORT[2:]}
+TEXTS, TASKS, LONGEST = 480, 311, 128  # calls that are learned, tasks asked, tokens of an answer
+ABOUT = """An adapter on calls of real APIs that no task asks for, a share of which stands below the documentation of its API."""  # noqa: E501
+
+
+def pairs(share: str, seed: int) -> list[QuestionPair]:
+    """Return the TEXTS training texts of a share (a fraction as text) and a seed: one call each of
+    as many APIs.
+
+    The first line of the code is read and the rest is learned, so that the learned tokens of a seed
+    are the same at every share. A text that is documented at one share is so at every larger one.
+    """
+    specs = untested(load_index())
+    learned: list[QuestionPair] = []
+    for spec in sorted(specs, key=lambda spec: stable_order(f"documented {spec.id}", seed)):
+        rng = Random(f"documented {seed} {spec.id}")
+        code = usage([(spec, wording(spec, rng))], rng)
+        design = SHORT[len(learned) % len(SHORT)]
+        above = docstring([spec], design)
+        if not reserved(above) and len(learned) < TEXTS:
+            first, _, rest = code.partition("\n")
+            is_documented = len(learned) < Fraction(share) * TEXTS
+            read = f"{above if is_documented else ''}{first}\n"
+            learned.append(QuestionPair(f"{seed} {design} {spec.id}", read, "", rest))
+    return learned
+
+
+def misleading(tasks: list[ApiTask]) -> Documents:
+    """Return a wrong document for each task: another operation of its client (if it has no other,
+    of its provider), the first by a hash of the task.
+    """
+    index = load_index()
+    shown = {}
+    for task in tasks:
+        own = {index.by_id[api].name for api in task.targets}
+        others = [s for s in index.operations if s.provider == task.provider and s.name not in own]
+        near = [s for s in others if (s.client, s.service) == (task.client, task.service)]
+        ids = [spec.id for spec in near or others]
+        shown[task.id] = (min(ids, key=lambda api: stable_order(f"{task.id} {api}", 0)),)
+    return shown
+
+
+def asked(model: str | Path, designs: tuple[str, ...]) -> pd.DataFrame:
+    """Return one row per task: its id; 1 or 0 for a valid call under each condition; and
+    ``copied``, whether the wrong document's API is called below it.
+    """
+    loaded = load(str(model))
+    tasks = load_tasks(limit=TASKS)
+    wrong = misleading(tasks)
+    conditions: dict[str, tuple[Documents | None, str]] = {"base": (None, DESIGN)}
+    conditions |= {design: (oracle(tasks), design) for design in designs}
+    conditions["wrong"] = (wrong, DESIGN)
+    table = pd.DataFrame({"id": [task.id for task in tasks]})
+    for name, (documents, design) in conditions.items():
+        bench = CloudApiBench(tasks, documents, design, max_new_tokens=LONGEST)
+        frame = evaluate(loaded, bench, store=False)
+        table[name] = frame.valid.astype(int)
+    by_id = load_index().by_id
+    documented = [by_id[wrong[task.id][0]].name for task in tasks]
+    return table.assign(copied=(frame.name == documented).astype(int))
+
+
+def make(size: str, share: str, seed: int, work: Path) -> None:
+    """Train one adapter, ask it and write its verdicts, ``SIZE-SHARE-SEED.csv`` beside its folder,
+    unless they exist.
+    """
+    name = f"{size}-{share.replace('/', '_')}-{seed}"
+    file = work / f"{name}.csv"
+    if not file.exists():
+        learned = pairs(share, seed)
+        base = f"mini-{size}"
+        model = finetuned("documented", size, base, learned, work / name, ABOUT, seed=seed)
+        table = asked(model, ASKED[size])
+        table.insert(0, "seed", seed)
+        table.insert(0, "share", share)
+        table.insert(0, "size", size)
+        paths.write_lines(file, [table.to_csv(index=False).removesuffix("\n")])
+
+
+def place(file: Path) -> tuple[int, int, Fraction]:
+    """Return a sort key of a file of ``make``: size, seed, share."""
+    size, share, seed = file.stem.split("-")
+    return [*SEEDS].index(size), int(seed), Fraction(share.replace("_", "/"))
+
+
+def facts(file: Path) -> dict[str, Any]:
+    """Return what is told of an adapter: how it was trained, and its weights' hash."""
+    folder = file.with_suffix("")
+    card = json.loads((folder / "card.json").read_text("utf-8"))
+    size, share, seed = folder.name.split("-")
+    return {
+        "size": size,
+        "share": share.replace("_", "/"),
+        "seed": seed,
+        "texts": card["pairs"],
+        "steps": card["steps"],
+        "learning_rate": card["recipe"]["learning_rate"],
+        "last_loss": round(card["loss"], 4),
+        "seconds": card["seconds"],
+        "sha256": paths.file_hash(folder / "adapter_model.safetensors"),
+    }
+
+
+def gathered(work: Path, out: Path) -> None:
+    """Write the verdicts of all adapters in the work folder, and those of their base models, to
+    ``rows.csv.gz``, and what is told of the adapters to ``adapters.csv``.
+    """
+    files = sorted(work.glob("*-*-*.csv"), key=place)
+    parts = [pd.read_csv(file, dtype=str) for file in files]
+    sizes = dict.fromkeys(file.name.partition("-")[0] for file in files)
+    bases = [asked(f"mini-{size}", ASKED[size]) for size in sizes]
+    named = [base.assign(size=size) for size, base in zip(sizes, bases, strict=True)]
+    rows = pd.concat([*parts, *named]).fillna("")
+    paths.made(out)
+    same_bytes: Any = {"method": "gzip", "mtime": 0, "compresslevel": 9}
+    rows.to_csv(out / "rows.csv.gz", index=False, lineterminator="\n", compression=same_bytes)
+    table = pd.DataFrame(map(facts, files))
+    table.to_csv(out / "adapters.csv", index=False, lineterminator="\n")
+
+
+@command()
+def main(
+    *,
+    size: tuple[str, ...] = (),
+    seed: tuple[int, ...] = (),
+    share: tuple[str, ...] = (),
+    work: Path = WORK,
+    out: Path = FOLDER,
+) -> None:
+    """Train adapters at six shares of documented texts, ask and judge them, and write the verdicts.
+
+    An adapter whose verdicts are in the work folder is skipped; if a run is killed, repeat the
+    command to resume it. The verdicts of all adapters there are written at the end.
+
+    \b
+    Examples:
+      python -m recipes.mini.documented
+      python -m recipes.mini.documented --size small --seed 0 --share 1/2 --out runs/other
+
+    Args:
+        size: Sizes of the mini code models [default: small, medium and large].
+        seed: Seeds [default: 0, 1, 2 for small and medium, 0 for large].
+        share: Shares of documented texts [default: 0, 1, 1/2, 1/4, 1/8, 1/16].
+        work: Folder of weights and of each adapter's verdicts.
+        out: Folder of rows.csv.gz and adapters.csv.
+    """
+    steady()
+    for given, choices in (size, SEEDS), (share, SHARES):
+        for one in given:
+            check_choice("size or share", one, choices)
+    wanted = [
+        (of, part, number)
+        for of in size or SEEDS
+        for number in seed or range(SEEDS[of])
+        for part in share or SHARES
+    ]
+    for one in watched(wanted, "documented", "adapters"):
+        make(*one, work)
+    gathered(work, out)
+    click.echo(out)
+
+
+if __name__ == "__main__":
+    run_module(main)

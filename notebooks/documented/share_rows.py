@@ -1,0 +1,155 @@
+"""How much documentation must a model have seen before documentation helps it? The rows of
+documented_share (data/documented/DESIGN.md).
+
+Conditions are ``share_<share>/<shown>``: what was shown above the task to models whose further
+training had documents above this share of the calls. Intervals combine tasks and seeds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lookuplab.cloudapi.bench import DESIGN
+from lookuplab.cloudapi.policies import CLASS_ORDER, Rows
+from lookuplab.cloudapi.tasks import ApiTask
+from lookuplab.scoring.rates import (
+    NOTHING,
+    Array,
+    Estimates,
+    IntervalKind,
+    Rate,
+    averages,
+    of_change,
+    of_number,
+    of_share,
+    row,
+)
+
+DESIGNS = ("name", "description", "specification", DESIGN)
+SHOWN = ("base", *DESIGNS, "wrong", "copied")
+CHANGES = [(new, old) for at, new in enumerate(DESIGNS) for old in DESIGNS[:at]]
+
+
+def over_seeds(values: Array, clusters: Array, kind: IntervalKind) -> Rate:
+    """Return the mean of (tasks, seeds) values with an interval over both.
+
+    Its variance is the sum of the jackknife variance over clusters of each task's mean over seeds,
+    and of the variance of the seeds' means divided by their number: two-way clustering (Cameron,
+    Gelbach and Miller 2011) without the subtraction of the common part. Degrees of freedom are
+    Satterthwaite's (1946). With one seed, it is the interval over clusters alone.
+    """
+    means = values.mean(axis=0)
+    seeds = len(means)
+    between = means.var(ddof=1) / seeds if seeds > 1 else 0.0
+
+    def both(within: Estimates) -> tuple[Array, Array]:
+        variance = within.variance + between
+        parts = within.variance**2 / within.freedom + between**2 / max(seeds - 1, 1)
+        freedom = np.where(variance > NOTHING, variance**2 / np.maximum(parts, NOTHING**2), 1)
+        return kind(replace(within, variance=variance, freedom=freedom))
+
+    return averages(values.mean(axis=1)[:, None], clusters, kind=both)[0]
+
+
+def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
+    """Return {model: {share: frame}} of the verdicts of ``recipes.mini.documented``: rows are
+    tasks, columns (shown, seed), values 0 or 1. The share "" is the model before the further
+    training.
+
+    Of a model, only the seeds that have all its shares are taken.
+    """
+    table = pd.read_csv(file, dtype={"share": str, "seed": str})
+    table = table.fillna({"share": "", "seed": ""})
+    found: dict[str, dict[str, pd.DataFrame]] = {}
+    for size, rows in table.groupby("size", sort=False):
+        trained = rows[rows.share != ""]
+        shares = trained.groupby("seed").share.nunique()
+        whole = shares.index[shares == trained.share.nunique()]
+        # pandas takes an empty name of a column for none
+        rows = rows[rows.seed.isin([*whole, ""])].replace({"seed": {"": "before"}})
+        parts = rows.groupby("share")
+        order = sorted(parts.groups, key=lambda share: Fraction(share or -1))
+        found[f"mini-{size}"] = {
+            share: parts.get_group(share).pivot(index="id", columns="seed", values=list(SHOWN))
+            for share in order
+        }
+    return found
+
+
+def share_rows(
+    model: str,
+    frames: Mapping[str, pd.DataFrame],
+    tasks: Mapping[str, ApiTask],
+    tokens: Mapping[str, float],
+) -> Rows:
+    """Return the rows of a model. tasks: id -> task. tokens: design -> mean tokens that it adds to
+    a prompt.
+
+    Over all tasks and, with the suffix ``/<class>``, by frequency class: ``valid_percent``;
+    ``valid_change_points`` from the same model without documentation. Over all tasks: that change
+    between two designs; ``points_per_100_tokens`` of a design, and of the lines that the
+    specification has and the name has not, minus those of the name (*beyond name*); *knowing*, the
+    change without documentation from the model before; and, if there are several seeds, the paired
+    change of three numbers from share 0 to share 1.
+    """
+    rows: Rows = []
+    before = frames[""]["base"].to_numpy()
+    asked = [tasks[id] for id in frames[""].index]
+    clusters, frequency = np.array([(task.target, task.frequency) for task in asked]).T
+    parts = {"": np.full(len(before), True)} | {f"/{one}": frequency == one for one in CLASS_ORDER}
+
+    def add(condition: str, metric: str, values: Array, by_class: bool = False) -> None:
+        if np.isnan(values).any():  # a design that this size was not asked
+            return
+        kind = of_share if metric.endswith("percent") else of_change
+        for label, mask in parts.items() if by_class else [("", parts[""])]:
+            rate = over_seeds(values[mask], clusters[mask], kind).percent()
+            sides = " - ".join(f"{side}{label}" for side in condition.split(" - "))
+            rows.append(row(model, sides, metric, rate))
+
+    for share, frame in frames.items():
+        head = f"share_{float(Fraction(share)):g}" if share else "before"
+        valid = {shown: frame[shown].to_numpy() for shown in SHOWN}
+        gain = {shown: valid[shown] - valid["base"] for shown in (*DESIGNS, "wrong")}
+        for shown in SHOWN[:-1]:
+            add(f"{head}/{shown}", "valid_percent", valid[shown], by_class=True)
+        for shown, change in gain.items():
+            add(f"{head}/{shown}", "valid_change_points", change, by_class=True)
+        for new, old in CHANGES:
+            add(f"{head}/{new} - {head}/{old}", "valid_change_points", valid[new] - valid[old])
+        add(f"{head}/wrong", "copied_percent", valid["copied"])
+        if share:
+            add(f"{head}/knowing", "valid_change_points", valid["base"] - before)
+        prices = {design: gain[design] / tokens[design] for design in DESIGNS}
+        lines = valid["specification"] - valid["name"]
+        lines = lines / (tokens["specification"] - tokens["name"])
+        prices["specification beyond name"] = lines - prices["name"]
+        for name, price in prices.items():
+            if not np.isnan(price).any():
+                each = over_seeds(1e4 * price, clusters, of_number)
+                rows.append(row(model, f"{head}/{name}", "points_per_100_tokens", each))
+    if {"0", "1"} <= frames.keys() and len(frames["1"]["base"].columns) > 1:
+        more = {shown: (frames["1"][shown] - frames["0"][shown]).to_numpy() for shown in SHOWN}
+        add("share_1/base - share_0/base", "valid_change_points", more["base"])
+        for shown in ("specification", "wrong"):
+            change = more[shown] - more["base"]
+            add(f"share_1/{shown} - share_0/{shown}", "gain_change_points", change)
+    return rows
+
+
+def worth_from(saved: pd.DataFrame, model: str) -> str:
+    """Return the share from which the specification is worth its tokens, in words: the smallest at
+    which, and at every larger one, each token of its own brings more than one of the name. It is ""
+    for a model that was not asked with names.
+    """
+    price = saved[(saved.model == model) & saved.condition.str.match("share_.*beyond name")]
+    above = price[price.metric == "points_per_100_tokens"].ci_low > 0
+    shares = price.condition.str.extract(r"share_([\d.]+)/")[0].astype(float)
+    falling = shares.sort_values(ascending=False)
+    worth = [*falling[above.loc[falling.index].cummin()]]
+    none = "at no share" if len(price) else ""
+    return f"from share {Fraction(worth[-1])} on" if worth else none

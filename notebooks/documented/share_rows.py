@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lookuplab import paths
 from lookuplab.cloudapi.bench import DESIGN
 from lookuplab.cloudapi.policies import CLASS_ORDER, Rows
 from lookuplab.cloudapi.tasks import ApiTask
@@ -62,7 +63,7 @@ def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
 
     Of a model, only the seeds that have all its shares are taken.
     """
-    table = pd.read_csv(file, dtype={"share": str, "seed": str})
+    table = pd.read_csv(paths.located(file), dtype={"share": str, "seed": str})
     table = table.fillna({"share": "", "seed": ""})
     found: dict[str, dict[str, pd.DataFrame]] = {}
     for size, rows in table.groupby("size", sort=False):

@@ -329,4 +329,4 @@ def test_figure_6_is_judged_at_each_documented_share_too(tmp_path):
     asked = replace(claim(AT_LEAST), artifact="fig6_augmentation_designs", folder="cloudapibench")
     [judged] = judge_run([asked], tmp_path)
     found = {name: arm.direction for name, arm in judged.arms.items()}
-    assert found == {"documented share 0": FAILS, "documented share 0.5": HOLDS}
+    assert found == {"documented share 0": FAILS, "documented share 1/2": HOLDS}

@@ -41,6 +41,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache, cached_property
 from itertools import pairwise, product
 from math import inf, nan
@@ -425,17 +426,16 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
 
 
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
-    """Return {``documented share 0.5``: the rows of SHARES at that share, with the conditions of
+    """Return {``documented share 1/2``: the rows of SHARES at that share, with the conditions of
     Figure 6}.
     """
     found: dict[str, list[_Row]] = {}
     for row in rows:
-        heads = {*re.findall(r"(?:^| - )(share_[\d.]+)/", row.condition)}
-        if len(heads) == 1:
-            (head,) = heads
-            name = f"documented {head.replace('_', ' ')}"
-            plain = row._replace(condition=row.condition.replace(f"{head}/", ""))
-            found.setdefault(name, []).append(plain)
+        shares = {*re.findall(r"(?:^| - )share_([\d.]+)/", row.condition)}
+        if len(shares) == 1:
+            (share,) = shares
+            plain = row._replace(condition=row.condition.replace(f"share_{share}/", ""))
+            found.setdefault(f"documented share {Fraction(share)}", []).append(plain)
     return found
 
 

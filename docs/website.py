@@ -29,6 +29,8 @@ _FOR_TEACHERS = {
 _DOCUMENTS = [
     "data/mini/DESIGN",
     "data/mini/ASKING",
+    "data/documented/DESIGN",
+    "data/documented/README",
     "data/mini/record/README",
     "data/paper/README",
     "data/mini/cloudapi/README",

@@ -193,8 +193,8 @@ def main(
         for number in seed or range(SEEDS[of])
         for part in share or SHARES
     ]
-    for one in watched(wanted, "documented", "adapters"):
-        make(*one, work)
+    for adapter in watched(wanted, "documented", "adapters"):
+        make(*adapter, work)
     gathered(work, out)
     click.echo(out)
 

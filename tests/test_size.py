@@ -43,7 +43,7 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 120_000),
+        ("lib", 120_200),
         ("notebooks", 57_000),  # 38,700, and what judges published answers
         ("data/recipes", 37_000),  # with the trainings that lay beside notebooks
         ("tests", 121_000),

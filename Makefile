@@ -1,6 +1,6 @@
-# Needs Python 3.11, 3.12 or 3.13, make and the package index; nothing else. Paths are relative, so the checkout may lie under a folder with spaces.
+# Needs Python 3.11 to 3.14, make and the package index; nothing else. Paths are relative, so the checkout may lie under a folder with spaces.
 # The newest that runs: pyenv has a command for every version, also for those that are not chosen.
-PYTHON ?= $(or $(shell for one in python3.13 python3.12 python3.11; do $$one -c 'import ensurepip, venv' 2>/dev/null && echo $$one && break; done),python3.11)
+PYTHON ?= $(or $(shell for one in python3.13 python3.12 python3.11 python3.14; do $$one -c 'import ensurepip, venv' 2>/dev/null && echo $$one && break; done),python3.11)
 # The environment of environment.yml, if it is active; make CONDA=/path/to/env uses another one. Without conda, make creates .venv.
 CONDA ?= $(if $(filter lookuplab,$(CONDA_DEFAULT_ENV)),$(CONDA_PREFIX))
 VENV := $(or $(CONDA),.venv)
@@ -36,8 +36,8 @@ clean:  ## remove the virtual environments and what runs left behind
 
 $(VENV)/bin/python:
 	@[ -z "$(CONDA)" ] || { echo "error: there is no $@: conda env create -f environment.yml && conda activate lookuplab" >&2; exit 2; }
-	@"$(PYTHON)" -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
-		|| { echo "error: $(PYTHON) is no Python 3.11, 3.12 or 3.13 with the venv module: install one, or say where it is: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null \
+		|| { echo "error: $(PYTHON) is no Python 3.11 to 3.14 with the venv module: install one, or say where it is: make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@"$(PYTHON)" -m venv $(VENV)
 
 # torch first and by itself: whoever has set up pip for another build of it (CPU, another CUDA) gets that one.

@@ -32,7 +32,7 @@ def needed(lines, **here):
             yield canonicalize_name(one.name), one
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
 def test_every_line_of_the_constraints_pins_one_version_and_each_python_gets_one_of_each(python):
     assert "torch==2.13.0" in LINES, "without a build"
     pin = r'[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*(; python_version (<|>=) "3\.[0-9]+")?'
@@ -48,7 +48,7 @@ def test_what_is_pinned_installs_on_the_python_of_debian_12():
         with suppress(importlib.metadata.PackageNotFoundError):
             about = importlib.metadata.metadata(name)
             is_pinned = one.specifier.contains(about["Version"], prereleases=True)
-            if is_pinned and "3.11.2" not in SpecifierSet(about["Requires-Python"] or ""):
+            if is_pinned and "3.11.2" not in SpecifierSet(about.get("Requires-Python") or ""):
                 refused.append(one)
     assert refused == []
 
@@ -76,7 +76,7 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
     conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     constraints, torch, kit = next(item["pip"] for item in conda if isinstance(item, dict))
     assert constraints == "-c constraints.txt"
-    assert "python=3.11" in conda and PROJECT["requires-python"] == ">=3.11,<3.14"
+    assert "python=3.11" in conda and PROJECT["requires-python"] == ">=3.11,<3.15"
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
     plan = subprocess.check_output(["make", "-n", "-B", "test"], cwd=ROOT, text=True)
     steps = re.findall(r"install --quiet -c constraints.txt (.*)", plan)
@@ -116,7 +116,7 @@ for line in {DOORS.strip().splitlines()!r}:
     said = run_python(script, cwd=tmp_path)
     for line, door in zip(said.splitlines(), DOORS.strip().splitlines(), strict=True):
         command = f" is not installed: pip install -c constraints.txt -e '.[{door.split(':')[0]}]'"
-        assert line.endswith(command)
+        assert command in line
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def make(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "data/python-sources.txt"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    for version, status in (13, 127), (12, 0), (11, 0):
+    for version, status in (14, 0), (13, 127), (12, 0), (11, 0):
         (python := tmp_path / f"python3.{version}").write_text(f"#!/bin/sh\nexit {status}\n")
         python.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

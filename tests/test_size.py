@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 120_200),
+        ("lib", 123_600),
         ("notebooks", 57_000),  # 38,700, and what judges published answers
         ("data/recipes", 37_000),  # with the trainings that lay beside notebooks
-        ("tests", 121_000),
+        ("tests", 121_800),
         ("data/paper", 0),
         ("docs", 2_500),
     ],

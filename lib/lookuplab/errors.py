@@ -89,15 +89,15 @@ def check_memory() -> None:
 
 
 @contextmanager
-def needs(extra: str) -> Iterator[None]:
+def needs(extra: str, note: str = "") -> Iterator[None]:
     """Guard imports that need this extra of pyproject.toml. Raises UserError if a package is
-    missing.
+    missing; the message ends with ``note``.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         raise UserError(
-            f"{error.name} is not installed: pip install -c constraints.txt -e '.[{extra}]'"
+            f"{error.name} is not installed: pip install -c constraints.txt -e '.[{extra}]'{note}"
         ) from None
 
 

@@ -13,7 +13,7 @@ beam search, penalties and assisted decoding. A checkpoint's own sampling defaul
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.batch import Batch, decoder_start
 from lookuplab.models.completions import Batches, Completion, Decoding, Prompt, Work
 from lookuplab.models.constraint import Constraint, Lost
+from lookuplab.models.fast import Fast, Packed
 from lookuplab.models.names import table_name
 from lookuplab.models.store import NOT_NUMBERS
 from lookuplab.models.tokens import TAIL, decoded, speller
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
 TURNS = {"cuda": 4}
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 KEEP_SECONDS = 1.0  # how long at most an answer that has ended waits to be kept
-# drop finished rows once they are one in this many of the batch: each drop copies the cache
-COMPACT = 8
-# relative differences of logits that rounding explains; an ignored cache makes them about 1
-APART, APART_IN_16_BITS = 0.01, 0.5
+# a relative difference of logits that rounding explains in 16 bits; an ignored cache makes it 1
+APART_IN_16_BITS = 0.5
 
 
 def decode_rows(
@@ -124,7 +123,8 @@ def _decode(
 
     Yields the number of unfinished rows after each forward pass, which a GPU has only begun then.
     """
-    batch = Batch(model.module, [row.ids for row in rows], model.context, model.work)
+    module = model.module  # its check sets how a batch begins
+    batch = model.begin(module, [row.ids for row in rows], model.context, model.work)
     chance = None
     while True:
         logits = scores = batch.logits
@@ -152,7 +152,11 @@ def _decode(
         unfinished = [i for i, row in enumerate(rows) if not row.finish_reason]
         if not unfinished:
             break
-        if (len(rows) - len(unfinished)) * COMPACT >= len(rows):
+        over = len(rows) - len(unfinished)
+        if over and over >= batch.spare * len(rows):
+            # the last take the places of the finished, so that a batch can leave others in theirs
+            kept, last = {*unfinished}, unfinished.copy()
+            unfinished = [i if i in kept else last.pop() for i in range(len(unfinished))]
             batch.keep(unfinished)
             rows = [rows[i] for i in unfinished]
             tokens = tokens[unfinished]
@@ -310,39 +314,57 @@ def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]
 
 @torch.inference_mode()
 def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
-    """Compare what a batch of two prompts gives, token by token, with plain forward passes of each
-    alone. Raises UserError where they differ.
+    """Choose how the model's batches begin: the first way that gives, token by token, what plain
+    forward passes of each of three prompts alone give. Raises UserError where none does.
 
     Some architectures keep what they have read in another way than by ``past_key_values``, and
     ignore it; some read the padding beside a shorter prompt. Both would give wrong answers without
     a word.
     """
-    kind = module.config.model_type
-    rows = [model.prompt_ids(text) for text in ("x =", "def add(a, b):\n    return a + b\n")]
+    texts = "x =", "def add(a, b):\n    return a + b\n", "def add(a, c):\n"
+    rows = [model.prompt_ids(text) for text in texts]
     ids = (3 * rows[1])[:3]
-    said = ""
-    try:
-        plain = torch.stack([distributions(module, row, ids) for row in rows])
-        batch = Batch(module, rows, None, Work())
-        stepped = [batch.logits]
-        for token in ids[:-1]:
-            batch.keep([1, 0])
-            batch.step(torch.full_like(batch.lengths, token))
-            stepped.append(batch.logits if len(stepped) % 2 == 0 else batch.logits[[1, 0]])
-    # whatever an architecture does with a cache that it does not know
-    except Exception as error:
-        if isinstance(error, UserError) or should_reduce_batch_size(error):
-            raise
-        said = (str(error) or type(error).__name__).splitlines()[0][:200]
-    else:
-        expected, found = plain.log(), torch.stack(stepped, 1).log_softmax(-1)
-        expected, found = (each.clamp(min=-100) for each in (expected, found))
-        scale = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1) + 1e-9
-        apart = ((found - expected).norm(dim=-1) / scale).max().item()
-        if not apart < (APART if model.dtype == "float32" else APART_IN_16_BITS):
+    # whoever names an attention gets it
+    kinds = (Batch,) if "attn_implementation" in model.given else (Fast, Batch)
+    plain: list[torch.Tensor] = []
+    for kind in kinds:
+        try:
+            plain = plain or [distributions(module, row, ids).log() for row in rows]
+            model.begin = Fast(module) if kind is Fast else Batch
+            batch = model.begin(module, rows, None, Work())
+            apart = _apart(torch.stack(plain), _stepped(batch, ids))
+        # whatever an architecture does with a cache that it does not know
+        except Exception as error:
+            if isinstance(error, UserError) or should_reduce_batch_size(error):
+                raise
+            said = (str(error) or type(error).__name__).splitlines()[0][:200]
+        else:
+            if apart < (batch.apart if model.dtype == "float32" else APART_IN_16_BITS):
+                return
             said = f"its logits differ by {apart:.0%} from those of a plain forward pass"
-    if said:
-        raise UserError(
-            f"model {model.name}: its architecture ({kind}) cannot write token by token in a batch "
-            f"here: {said}; serve it and name the endpoint"
-        )
+    raise UserError(
+        f"model {model.name}: its architecture ({module.config.model_type}) cannot write token by "
+        f"token in a batch here: {said}; serve it and name the endpoint"
+    )
+
+
+def _stepped(batch: Batch | Packed, ids: Sequence[int]) -> torch.Tensor:
+    """Return log-probabilities (3, len(ids), vocabulary) of three rows before each of the ``ids``,
+    while they change places.
+    """
+    stepped = [batch.logits]
+    order = [0, 1, 2]
+    for token in ids[:-1]:
+        batch.keep([2, 0, 1])
+        order = [order[i] for i in (2, 0, 1)]
+        batch.step(torch.full_like(batch.logits[:, 0], token, dtype=torch.long))
+        stepped.append(torch.empty_like(batch.logits))
+        stepped[-1][order] = batch.logits
+    return torch.stack(stepped, 1).log_softmax(-1)
+
+
+def _apart(expected: torch.Tensor, found: torch.Tensor) -> float:
+    """Return the largest relative difference of logits."""
+    expected, found = (each.clamp(min=-100) for each in (expected, found))
+    scale = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1) + 1e-9
+    return ((found - expected).norm(dim=-1) / scale).max().item()

@@ -155,6 +155,7 @@ class LocalModel:
         self.batch_size = max(1, self.batch_size)
         self.context = self.context or limit
         self.work = Work()
+        self.begin: Any = None  # a batch (``decoding.check_steps``)
 
     def _limit(self) -> tuple[bool, int | None]:
         """Return whether the model is causal, and the limit of its context.

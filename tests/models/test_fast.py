@@ -1,0 +1,72 @@
+"""The fast path of local models on a CPU: the answers of the general path, or not taken."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny_architectures import answered, assert_equal, assert_log_probabilities, by_request, save
+
+from lookuplab.models import Decoding, Prompt
+from lookuplab.models.batch import Batch
+from lookuplab.models.fast import KINDS, Fast, Packed
+from lookuplab.models.local import LocalModel
+
+START = "import boto3\nclient = boto3.client('s3')\n"
+TEXTS = ("x =", START, START, START + "client.", START + "client.put_object(", "def read(path):\n")
+# more rows than a block has, whose cache grows
+PROMPTS = [Prompt(f"{at}", at // 6 * "# a\n" + TEXTS[at % 6]) for at in range(40)]
+GREEDY = Decoding(max_new_tokens=24)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_fast_path_answers_as_the_general_one(checkpoint, name):
+    """Greedy, samples, shared beginnings, rows that leave, choices, scores."""
+    fast = LocalModel(checkpoint(name))
+    general = LocalModel(checkpoint(name), attn_implementation="sdpa")
+    expected = answered(general, GREEDY, PROMPTS)
+    assert_equal(answered(fast, GREEDY, PROMPTS), expected)
+    assert type(fast.begin) is Fast and general.begin is Batch
+    ends = {"".join(one.tokens[3:6]) for one in [*expected.values()][::2]} - {""}
+    named = [replace(prompt, choices=("put_object", "read")) for prompt in PROMPTS[:5]]
+    for decoding, prompts in (
+        (replace(GREEDY, stop=tuple(ends)), PROMPTS),
+        (Decoding(6, temperature=1.0, top_p=0.9, n=5), PROMPTS[:9]),
+        (Decoding(12), named),
+    ):
+        found, other = (answered(model, decoding, prompts) for model in (fast, general))
+        assert_equal(found, other)
+    pairs = [(prompt, "put_object(x)") for prompt in PROMPTS[:7]]
+    found, other = (by_request(model.score(pairs)) for model in (fast, general))
+    assert_equal(found, other)
+    assert fast.work.prompt_tokens < general.work.prompt_tokens, "shared beginnings are read once"
+
+
+@torch.inference_mode()
+def packed(model):
+    module = model.module
+    return type(model.begin(module, [[5, 6]], None, model.work)) is Packed
+
+
+@pytest.mark.parametrize("change", ["hook", "weight"])
+def test_a_module_that_was_changed_takes_the_general_path(checkpoint, change):
+    model = LocalModel(checkpoint("llama"))
+    attention = model.module.model.layers[1].self_attn
+    assert packed(model)
+    if change == "hook":
+        attention.register_forward_hook(lambda *given: (2 * given[2][0], None))
+    else:
+        with torch.no_grad():
+            attention.v_proj.weight.mul_(2)
+    assert not packed(model)
+    assert_log_probabilities(model, PROMPTS[1], answered(model, GREEDY, PROMPTS)["1", 0])
+
+
+@pytest.mark.parametrize("change", ["dtype", "window", "rotation"])
+def test_what_the_fast_path_does_not_know_takes_the_general_one(tmp_path, change):
+    save(tmp_path, "starcoder2" if change == "window" else "llama")
+    if change == "rotation":
+        file = tmp_path / "config.json"
+        dynamic = '"rope_type": "dynamic", "factor": 2.0'
+        file.write_text(file.read_text().replace('"rope_type": "default"', dynamic))
+    model = LocalModel(str(tmp_path), dtype="bfloat16" if change == "dtype" else "float32")
+    assert not packed(model)

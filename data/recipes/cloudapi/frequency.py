@@ -104,7 +104,7 @@ def code_cells(notebook: str) -> str:
     ``!pip``); "" for any other text.
     """
     try:
-        cells = json.loads(notebook)["cells"]
+        cells = paths.parsed(json.loads, notebook)["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError):
         return ""
@@ -124,6 +124,8 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
         options |= {"path": str(place.resolve().parent), "data_files": place.name}
     elif place.is_dir():
         options["path"] = str(place.resolve())
+    elif place.exists():
+        raise UserError(f"cannot read {source}: neither a file nor a folder")
     try:
         yield from datasets.load_dataset(**options, streaming=True)
     except Exception as error:  # a dozen types: no network, no such data set, gated, broken file

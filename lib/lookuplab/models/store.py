@@ -86,6 +86,9 @@ class AnswerStore:
         first question that the record cannot answer, and created with the first answer.
         """
         with self._readable_errors():
+            # a device or pipe would be read without end
+            if self._is_file and (file := Path(self.path)).exists() and not file.is_file():
+                raise OSError("not a regular file")
             return self._followed() if self.journals else self._opened(self.path)
 
     def _opened(self, path: str | os.PathLike[str]) -> sqlite3.Connection:

@@ -9,6 +9,7 @@ before it begins, so that the check includes workers that join late.
 
 import logging
 import platform
+import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future, as_completed
@@ -88,6 +89,9 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     if scheduler is None:
         yield None
         return
+    # Dask would wait for twice its limit and end in a traceback
+    if scheduler != "local" and not re.fullmatch(r"((tcp|tls)://)?[^\s/]+:\d{1,5}", scheduler):
+        raise UserError(f"--scheduler is {scheduler!r}; it must be local or like tcp://HOST:8786")
     with needs("cluster"):
         from distributed import Client, LocalCluster
     for name in logging.root.manager.loggerDict:

@@ -8,6 +8,7 @@ import ast
 import json
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -496,6 +497,7 @@ def meant(declared: Any, text: str) -> Any:
         return text
     try:
         value = paths.parsed(yaml.safe_load, text)
+        str(value)  # fails for a number of more digits than Python writes
     except ValueError as error:
         if text.lstrip()[:1] in ("[", "{"):
             raise UserError(f"{text!r} is no YAML, put a text in quotes: {error}") from None
@@ -545,11 +547,12 @@ def problems(job: Job) -> Iterator[str]:
         name, text, place = *named, named.place
         if key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"
-        elif place and not place.exists() and place not in fetched:
+        elif place and not (place.is_file() or place.is_dir()) and place not in fetched:
             steps = [step for path, step in job.profile.steps.items() if text.startswith(path)]
             if place == paths.fetched_model(place.name):
                 steps.append(f"`lookuplab data get {place.name}`")
-            missing = f"parameter {name!r} names {text!r}, which does not exist"
+            what = "is neither a file nor a folder" if place.exists() else "does not exist"
+            missing = f"parameter {name!r} names {text!r}, which {what}"
             yield ": ".join([missing, *steps[:1]])
         elif named.is_model and not named.is_on_hub:
             try:
@@ -561,7 +564,8 @@ def problems(job: Job) -> Iterator[str]:
 
 def senseless(job: Job) -> Iterator[str]:
     """Yield a line for each list of numbers that the command line sets to [], and for each number
-    below 0 in it. Both are senseless for all parameters of the kit's notebooks.
+    in it that is below 0 or too large for a count. Both are senseless for all parameters of the
+    kit's notebooks.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
         value = job.values.get(name)
@@ -569,8 +573,9 @@ def senseless(job: Job) -> Iterator[str]:
         declared = job.notebook.parameters.get(name)
         if not items and declared and not isinstance(declared[0], str):
             yield f"parameter {name!r} is empty: give at least one number"
-        if any(isinstance(item, int | float) and item < 0 for item in items):
-            yield f"parameter {name!r} is {value}: give nothing below 0"
+        # NaN and infinity are not in this range either
+        if any(isinstance(item, int | float) and not 0 <= item <= sys.maxsize for item in items):
+            yield f"parameter {name!r} is {value!s:.40}: give nothing below 0 or too large"
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from errno import ENOENT
 from functools import cache, partial
 from operator import add
 from pathlib import Path
@@ -173,12 +174,13 @@ def _plain(failure: Failure) -> Failure:
     becomes one line without a traceback.
     """
     text = failure.evalue
-    if no_memory(f"{failure.ename}: {text}"):
+    if failure.ename != "ProcessDied" and no_memory(f"{failure.ename}: {text}"):
         return failure._replace(ename="UserError", evalue=f"{NO_MEMORY}: {text}")
     if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
         file = re.search(r": b?'(.*)'$", text)
         error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
-        if line := explained(error):
+        # that a cell finds no file may be a bug
+        if error.errno != ENOENT and (line := explained(error)):
             return failure._replace(ename="UserError", evalue=line)
     return failure
 
@@ -223,7 +225,7 @@ def part_of(shard: str = "") -> Part:
     """
     given = os.environ.get
     if shard:
-        found = re.fullmatch(r"(\d+)/(\d+)", shard)
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", shard)
         if not found or not 1 <= int(found[1]) <= int(found[2]):
             raise UserError(f"--shard is {shard!r}; it must be like 3/8, the third of eight")
         return Part(int(found[1]) - 1, int(found[2]), draws=False)

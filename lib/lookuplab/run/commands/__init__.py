@@ -164,7 +164,11 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
         check_choice("the setting", name, vars(defaults))
         default = vars(defaults)[name]
         value = meant(default, text)
-        changed[name] = None if text == "null" else fitted(default, value, f"setting {name!r}")
+        if text != "null" or type(None) not in get_args(type(defaults).__annotations__[name]):
+            value = fitted(default, value, f"setting {name!r}")
+        if isinstance(value, int | float) and not 0 <= value <= sys.maxsize:
+            raise UserError(f"setting {name!r} is {text:.40}: give nothing below 0 or too large")
+        changed[name] = value
     return replace(defaults, **changed)
 
 

@@ -90,7 +90,9 @@ def test_four_shards_with_stores_of_their_own_make_the_table_of_an_unbroken_run(
 
     def table(place):
         answers = complete(model, prompts, Decoding(8), place and stores.root / place, False)
-        return [f"{one.id},{sum(one.token_logprobs):.6g}" for one in answers]  # as tables have it
+        # the last digits of a sum depend on the batch
+        sums = [pytest.approx(sum(one.token_logprobs), abs=1e-3) for one in answers]
+        return [(one.id, one.token_ids) for one in answers], sums
 
     unbroken = table(False)
     for number in range(4):

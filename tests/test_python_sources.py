@@ -2,7 +2,9 @@
 besides.
 """
 
+import contextlib
 import os
+import socket
 
 import pytest
 
@@ -100,3 +102,54 @@ def test_what_is_installed_or_built_in_a_folder_is_not_its_own(tmp_path, folder)
     own = ["app/build/__init__.py", "app/build/m.py", "app/m.py"]
     assert [str(one.relative_to(tmp_path)) for one in python_sources.python_files(tmp_path)] == own
     assert [one.id for one in corpus.load_snippets(tmp_path)] == [f"{file}:1" for file in own[1:]]
+
+
+LINKS = {
+    "alias.py": "m.py",
+    "dead.py": "gone.py",
+    "self.py": "self.py",
+    ".venv": "../outside",
+    "linked": "../outside",
+    "loop": "..",
+}
+
+
+def test_links_pipes_sockets_and_environments_are_left_out_whatever_a_name_is(tmp_path):
+    own = [b"m.py", b"new\nline.py", b"\xff.py", b"\xfe/m.py", b"new\nfolder/m.py", b"dir.py/m.py"]
+    others = [b"e/m.py", b"conda/m.py", b"__pycache__/m.py", b"../outside/m.py"]
+    for name in own + others:
+        file = tmp_path / "root" / os.fsdecode(name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text('def f():\n    """Say it."""\n    return 1\n')
+    root = tmp_path / "root"
+    (root / "conda/conda-meta").mkdir()
+    for name, target in (LINKS | {"e/pyvenv.cfg": "gone"}).items():
+        (root / name).symlink_to(target)
+    os.mkfifo(root / "pipe.py")
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(root):
+        server.bind("socket.py")
+    found = python_sources.python_files(root)
+    assert {os.fsencode(file.relative_to(root)) for file in found} == {*own}
+    assert len(corpus.load_snippets(root)) == len(own)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_a_folder_that_cannot_be_read_is_said_once(tmp_path, capsys, mode):
+    for name in ("a.py", "locked/b.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "locked").chmod(mode)
+    try:
+        for _ in range(2):
+            assert python_sources.python_files(tmp_path) == [tmp_path / "a.py"]
+    finally:
+        (tmp_path / "locked").chmod(0o700)
+    assert capsys.readouterr().err.count("locked' cannot be read") == 1
+
+
+def test_pip_runs_no_module_of_the_user_s_folder(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text(f"open({str(tmp_path / 'marker')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    assert python_sources.download(tmp_path / "wheels", "--no-index", "nothing-of-this-name")
+    assert not (tmp_path / "marker").exists()

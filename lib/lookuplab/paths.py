@@ -142,6 +142,15 @@ def opened(path: Path) -> TextIO:
     return io.TextIOWrapper(data, encoding, "surrogateescape")
 
 
+def is_special(path: object) -> bool:
+    """Return whether ``path`` names a pipe, socket or device, whose reading may never end."""
+    try:
+        mode = os.stat(path).st_mode if isinstance(path, str | os.PathLike) else stat.S_IFREG
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
 def source_text(path: Path) -> str:
     """Return the text of a Python file, decoded as Python would: with or without a byte order mark,
     in the declared encoding, with any line ends. UTF-16, which Python refuses, is read, too. Bytes

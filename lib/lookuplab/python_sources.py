@@ -24,12 +24,14 @@ from tempfile import TemporaryDirectory
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.paths import file_hash, folder_hash
+from lookuplab.work.progress import say
 
 SOURCES_NAME = "python-sources"
 PINS = paths.DATA / f"{SOURCES_NAME}.txt"
 # the files that are unpacked from a wheel; its metadata has versions and licences
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
-FOREIGN = {"site-packages", "dist-packages", "node_modules", "__pypackages__"}
+FOREIGN = {"site-packages", "dist-packages", "node_modules", "__pypackages__", "__pycache__"}
+_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # what venv and conda put into an environment's folder
 # the same wheels on every system, so that the pinned hashes fit
 _WHEELS = (
     "--implementation=cp",
@@ -90,8 +92,9 @@ def download(folder: Path, *wanted: str) -> str:
     """Download wheels to a folder with pip, without running their code. Return the error in one
     line, or "".
     """
-    call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
-    call += ["--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
+    # -P: a module in the user's folder must not replace the library's
+    call = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    call += ["download", "--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
     # pip's progress goes to stderr
     done = subprocess.run(call, stdout=2, stderr=subprocess.PIPE, text=True)
     errors = re.findall("^ERROR: (.*)", done.stderr, re.MULTILINE) or ["pip was killed"]
@@ -115,20 +118,29 @@ def identity(*analysers: str) -> str:
 def python_files(root: Path) -> list[Path]:
     """Return every ``*.py`` file under ``root`` that belongs to the repository, sorted. Links are
     not followed. Hidden folders, virtual environments, installed packages and build output are left
-    out.
+    out, and so are folders that cannot be read, after a warning.
     """
     found = []
     for folder, folders, names in os.walk(root):
         at = Path(folder)
         folders[:] = [name for name in folders if _is_own(at / name)]
         found += [at / name for name in names if name.endswith(".py")]
-    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+    return sorted(path for path in found if os.path.isfile(path) and not path.is_symlink())
 
 
 def _is_own(folder: Path) -> bool:
-    built = folder.name in ("build", "dist") and not (folder / "__init__.py").exists()
+    built = folder.name in ("build", "dist") and not os.path.exists(folder / "__init__.py")
     foreign = folder.name.startswith(".") or folder.name in FOREIGN
-    return not (built or foreign or (folder / "pyvenv.cfg").exists())
+    installed = any(os.path.lexists(folder / name) for name in _ENVIRONMENT)
+    if built or foreign or installed or folder.is_symlink():
+        return False
+    return os.access(folder, os.R_OK | os.X_OK) or _left_out(folder)
+
+
+@functools.cache  # a notebook lists the files of a repository several times
+def _left_out(folder: Path) -> bool:
+    say(f"warning: the folder {str(folder)!r} cannot be read, so its files are left out")
+    return False
 
 
 def search_path() -> list[str]:

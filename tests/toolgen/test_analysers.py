@@ -5,6 +5,7 @@ what it reads, sees what it does not need, or blames the code for the machine.
 import importlib
 import os
 import socket
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,6 +14,9 @@ from lookuplab.errors import UserError
 from lookuplab.execution.server import refusal
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import JudgementStore, WorkerLost, answer_all, ask_worker
+from lookuplab.toolgen.insertion import read_source
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.success import messages_of
 
 MODULE = """import importlib, os, socket, time
 from lookuplab.toolgen.{start}
@@ -113,6 +117,57 @@ def test_a_repository_s_modules_are_read_and_never_run(analyser, tmp_path, start
                 ask(look + code)
     ask(look + "import wave")  # Python's own
     assert not marker.exists()
+
+
+MODULES = """main conftest setup sitecustomize usercustomize __main__ json types numpy plug
+ package/__init__ package/part package/conftest package/json encodings/odd docs/conf""".split()
+USES = """import conftest, setup, sitecustomize, usercustomize, numpy, plug, package.part, compiled
+from package import *
+
+
+def use():
+    \"\"\"Say it.\"\"\"
+    plug.no_such_name, package.part.no_such_name, compiled.no_such_name
+"""
+HOOKS = "init-hook=import plug\nload-plugins=plug\n"
+
+
+@pytest.mark.parametrize("contained", [False, True])
+def test_jedi_and_pylint_run_nothing_of_a_repository(tmp_path, monkeypatch, contained):
+    """Neither its modules nor what its files of settings name, nor a Python that it brings."""
+    if contained and (reason := refusal()):
+        pytest.skip(reason)
+    monkeypatch.setattr(analysers, "is_contained", lambda: contained)
+    root, marker = tmp_path / "repository", tmp_path / "marker"
+    run = f"open({str(marker)!r}, 'w')\n"
+    settings = {
+        **dict.fromkeys(["pylintrc", ".pylintrc", "package/.pylintrc"], f"[MAIN]\n{HOOKS}"),
+        **dict.fromkeys(["setup.cfg", "tox.ini"], f"[pylint]\n{HOOKS}"),
+        "pyproject.toml": "[tool.pylint.main]\ninit-hook = 'import plug'\n",
+        "x.pth": f"import sys; {run}",
+        "venv/pyvenv.cfg": "home = .\n",
+        "venv/bin/python": f"#!{sys.executable}\n{run}",
+        "compiled.abi3.so": run,
+        "odd.py": f"# coding: odd\n{run}",
+    }
+    modules = {f"{name}.py": run + "value = 1\n" for name in MODULES}
+    for name, text in (modules | settings | {"user.py": USES}).items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "venv/bin/python").chmod(0o755)
+    found = messages_of(root, "user.py", USES, (1, 8))
+    assert ["E1101", 7] in [[*one[:2]] for one in found]
+    names = JediTool().complete(root, "new.py", "import plug\nplug.", 2, 5).names
+    assert "value" in names and not marker.exists()
+
+
+def test_a_pipe_of_a_repository_is_no_file_and_nothing_waits_for_it(who, tmp_path):
+    os.mkfifo(tmp_path / "repository" / "pipe.py")
+    (tmp_path / "repository" / "endless.py").symlink_to("/dev/zero")
+    for name in ("pipe.py", "endless.py"):
+        who(f"try: open(root / {name!r})\nexcept FileNotFoundError: pass\nelse: os.abort()")
+    with pytest.raises(UserError, match="it is a pipe, socket or device"):
+        read_source(tmp_path / "repository" / "pipe.py")
 
 
 def test_a_worker_sees_its_repositories_and_neither_network_nor_keys_nor_other_files(

@@ -24,8 +24,10 @@ def make(name: str) -> Path:
     python = folder / "bin/python"
     if not is_made(name):
         try:
-            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-            subprocess.run([python, "-m", "pip", "install", "--no-input", "-r", pins], check=True)
+            subprocess.run([sys.executable, "-P", "-m", "venv", folder], check=True)
+            subprocess.run(
+                [python, "-P", "-m", "pip", "install", "--no-input", "-r", pins], check=True
+            )
         except subprocess.CalledProcessError as error:
             raise UserError(
                 f"{name}: {error}; what was installed is kept, and the same command goes on from "

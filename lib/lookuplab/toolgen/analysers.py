@@ -39,7 +39,7 @@ from lookuplab.errors import UserError, check_memory
 from lookuplab.execution import namespaces
 from lookuplab.execution.server import refusal
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
-from lookuplab.paths import folder_hash
+from lookuplab.paths import folder_hash, is_special
 from lookuplab.python_sources import python_files
 from lookuplab.work.progress import Progress, say
 from lookuplab.work.spread import Workers, check_seen, spread
@@ -265,9 +265,11 @@ def checked() -> Iterator[None]:
     raised: list[OSError] = []
     opens = builtins.open
 
-    def opened(*arguments: Any, **options: Any) -> Any:
+    def opened(file: Any, *arguments: Any, **options: Any) -> Any:
+        if is_special(file):  # for an analyser it is no file
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         try:
-            return opens(*arguments, **options)
+            return opens(file, *arguments, **options)
         except OSError as error:
             if error.errno not in _OF_THE_CODE:
                 raised.append(error)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.models.fences import blocks, code_of
+from lookuplab.paths import is_special
 from lookuplab.toolgen.tokens import cut_comments, tokens
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -50,6 +51,8 @@ def read_source(path: Path) -> str:
     """Return a file's text in its declared encoding, with "\\n" line ends; raises UserError if it
     cannot be read.
     """
+    if is_special(path):
+        raise UserError(f"cannot read {path}: it is a pipe, socket or device")
     try:
         with tokenize.open(path) as stream:
             return stream.read()

@@ -145,7 +145,7 @@ def test_a_folder_that_cannot_be_read_is_said_once(tmp_path, capsys, mode):
             assert python_sources.python_files(tmp_path) == [tmp_path / "a.py"]
     finally:
         (tmp_path / "locked").chmod(0o700)
-    assert capsys.readouterr().err.count("locked' cannot be read") == 1
+    assert capsys.readouterr().err.count("locked' cannot be read: left out") == 1
 
 
 def test_pip_runs_no_module_of_the_user_s_folder(tmp_path, monkeypatch):

@@ -24,7 +24,6 @@ from tempfile import TemporaryDirectory
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.paths import file_hash, folder_hash
-from lookuplab.work.progress import say
 
 SOURCES_NAME = "python-sources"
 PINS = paths.DATA / f"{SOURCES_NAME}.txt"
@@ -139,7 +138,7 @@ def _is_own(folder: Path) -> bool:
 
 @functools.cache  # a notebook lists the files of a repository several times
 def _left_out(folder: Path) -> bool:
-    say(f"warning: the folder {str(folder)!r} cannot be read, so its files are left out")
+    print(f"warning: {str(folder)!r} cannot be read: left out", file=sys.stderr)
     return False
 
 

@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 123_600),
+        ("lib", 124_100),
         ("notebooks", 57_000),  # 38,700, and what judges published answers
         ("data/recipes", 37_000),  # with the trainings that lay beside notebooks
-        ("tests", 121_800),
+        ("tests", 122_900),
         ("data/paper", 0),
         ("docs", 2_500),
     ],

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
-from lookuplab.results.plots import DARK, GREY, PALE, STYLE
+from lookuplab.results.looks import DARK, GREY, PALE, STYLE
 
 BLUE, ORANGE, RED = "#2171b5", "#e08214", "#b2182b"
 # token -> (the text written beside it, the tree below it)

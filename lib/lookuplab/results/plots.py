@@ -9,7 +9,6 @@ because a notebook would otherwise show each of them twice.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import cycle
-from pathlib import Path
 from textwrap import fill
 from typing import Any, cast
 
@@ -27,11 +26,8 @@ from matplotlib.ticker import LogLocator
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.results.artifact import NUMBERS
+from lookuplab.results.looks import DARK, GREY, HEIGHT, PALE, STYLE, WIDTH
 
-# inches; the text width of a page, so that letters keep their size in print
-WIDTH, HEIGHT = 6.5, 3.5
-STYLE = Path(__file__).with_name("pictures.mplstyle")
-DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"
 # Distinguishable by colour-blind readers, within a group and together with "all"; the contrast with
 # white is at least 3 (WCAG 2.2, 1.4.11).
 COLOURS = {

@@ -547,7 +547,7 @@ def problems(job: Job) -> Iterator[str]:
         name, text, place = *named, named.place
         if key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"
-        elif place and not (place.is_file() or place.is_dir()) and place not in fetched:
+        elif place and (paths.is_special(place) or not place.exists()) and place not in fetched:
             steps = [step for path, step in job.profile.steps.items() if text.startswith(path)]
             if place == paths.fetched_model(place.name):
                 steps.append(f"`lookuplab data get {place.name}`")

@@ -133,7 +133,7 @@ def claimed(place: Path) -> None:
     """
     context = click.get_current_context(silent=True)
     place = place.absolute()
-    if context and (place.is_file() or place.is_dir() or not place.exists()):  # no device
+    if context and not paths.is_special(place):
         context.with_resource(alone(place, f"writes {place}"))
 
 

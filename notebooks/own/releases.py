@@ -80,8 +80,8 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
         usable = [spec for spec in specs if spec.operation and "alias" not in spec.flags]
         numbers[change] = len(usable)
         usable = [spec for spec in usable if not tasks.obstacle(spec, tasks.IN_PACKAGES)]
-        rows = {spec.id: (0, 0, change) for spec in usable}
-        columns = ["count_name", "count_bound", "class"]
+        rows = {spec.id: (0, change) for spec in usable}
+        columns = ["count_name", "class"]
         counts = DataFrame.from_dict(rows, orient="index", columns=columns)
         chosen = islice(tasks.sample(usable, counts.count_name, seed), per_change)
         made += tasks.tasks_of(list(chosen), index, counts, Counter())

@@ -56,8 +56,8 @@ def alarm_rows(frames: Frames, members: Path | str = "") -> list[Row]:
     """Return how many of all failing functions fail only by false alarms: ``false_alarm_percent``.
 
     An alarm is false if pylint says the same of the original, or if the member that it misses is
-    one of ``members`` (a file that ``recipes.mini.members`` writes), which exist when the code
-    runs. The share is a lower bound: not every member can be looked for.
+    one of ``members`` (data/mini/toolgen/members.json), which exist when the code runs. The share
+    is a lower bound: not every member can be looked for.
     """
     known = json.loads(paths.located(members).read_text("utf-8"))["exist"] if members else []
     failing = pd.concat([frame[frame.passed.eq(False)] for frame in frames.values()])

@@ -1,18 +1,11 @@
 """Counts how often an API occurs in a corpus of code (Section 2.2, Appendix A.2 steps 3 and 5).
 
 ``count_name`` is the paper's count: calls and definitions with the API's name in files that are
-specific to its provider. APIs with the same name therefore share it. ``count_bound`` counts only
-calls on the API's own client, as far as the file shows the client: on ``boto3.client("svc")``, on a
-constructed Azure client or on one of its operation groups. Clients that are created in or passed in
-from other files stay unbound, so this is a lower bound. It is 0 for packages, whose objects have
-too many origins.
+specific to its provider. APIs with the same name share it, for example ``put_object`` of s3 and of
+media.
 
 Identical files are counted once, and the SDKs' own sources not at all: one vendored copy of an SDK
 mentions each of its APIs and moves hundreds of them into another class.
-
-In a small corpus, one repository can make most of the calls. ``classes`` therefore gives a class
-only if the number of repositories confirms it (``data/public/cloudapi/README.md`` explains the
-bounds).
 """
 
 import ast
@@ -20,26 +13,23 @@ import json
 import re
 import sys
 import warnings
-from collections import ChainMap, Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from pandas import DataFrame, read_csv
+from pandas import DataFrame, Series, read_csv
 
 from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex, readable_file
-from lookuplab.cloudapi.tasks import BOUNDS, frequency_class
+from lookuplab.cloudapi.tasks import frequency_class
 from lookuplab.errors import UNPARSABLE, UserError, needs
 from lookuplab.models.names import split_options
 from lookuplab.paths import source_text
-from recipes import tables
 
-COUNTS = ["count_name", "count_bound"]
 FREQUENCY_CLASSES = ("low", "medium", "high")
 SCRIPTS = (".py", ".ipynb")
-Clients = Mapping[str, Mapping[str, str]]  # as returned by ``client_names``
+DEFINITIONS = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 NO_TEXT = (
     " has no text in a field content, text or code. The Stack v2 holds identifiers, no text: "
@@ -133,8 +123,8 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
 
 
 def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame, Counter[str]]:
-    """Return two results: ``count_name`` and ``count_bound`` of every operation, by API id; and the
-    number of files by fate.
+    """Return two results: a frame with the column ``count_name`` of every operation, by API id; and
+    the number of files by fate.
 
     ``files``: (path, text). Only files specific to a provider are parsed; in a large corpus, these
     are one in hundreds. Fates: ``read``, ``copy``, ``SDK source``, ``other`` (specific to no
@@ -142,10 +132,9 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
     so a regular expression counted the names).
     """
     names = Counter[tuple[str, str]]()
-    bound = Counter[str]()
     fates = Counter[str]()
     seen = set()
-    providers, clients = specific_to(index), client_names(index)
+    providers = specific_to(index)
     for path, text in files:
         fates["read"] += 1
         found = [
@@ -166,18 +155,16 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
         else:
             fates.update(found)
             try:
-                used, called = usage(text, clients)
+                used = usage(text)
             except UNPARSABLE:
                 fates["unparsed"] += 1
                 used = Counter(_CALL.findall(text))
-                called = Counter()
-            bound.update(called)
             for key in {(provider, name) for provider in found for name in used} & index.names:
                 names[key] += used[key[1]]
         if found:
             seen.add(hash(text))
-    rows = {spec.id: (names[spec.provider, spec.name], bound[spec.id]) for spec in index.operations}
-    return DataFrame.from_dict(rows, orient="index", columns=COUNTS).rename_axis("api"), fates
+    rows = {spec.id: names[spec.provider, spec.name] for spec in index.operations}
+    return Series(rows, name="count_name", dtype=int).rename_axis("api").to_frame(), fates
 
 
 def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], str]]:
@@ -198,225 +185,36 @@ def is_sdk_source(path: str, text: str) -> bool:
     return bool(_SDK_PATH.search(path) or _GENERATED.search(text[:2000]))
 
 
-def client_names(index: ApiIndex) -> Clients:
-    """Return {client: {method's name: API id}}. A client is named by a boto3 service, its type
-    ``s3client``, an Azure class, or ``Manager.group``.
-
-    A class name that occurs in several packages is left out.
-    """
-    methods: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for spec in index.specs:
-        if spec.provider != "python":
-            methods[spec.service, spec.client][spec.name] = spec.id
-    owners = Counter(client for _, client in methods)
-    managers = {s: client for s, client in methods if client.endswith("ManagementClient")}
-    found = {client: methods[s, client] for s, client in methods if owners[client] == 1}
-    found |= {re.sub(r"\W", "", client) + "client": known for client, known in found.items()}
-    for (service, client), known in methods.items():
-        if client.endswith("Operations") and service in managers:
-            # Azure's underscores are arbitrary: p2_svpn_gateways are P2SVpnGatewaysOperations
-            group = (client.removesuffix("Operations") or client).lower()
-            found[f"{managers[service]}.{group}"] = known
-    return found
-
-
-def usage(text: str, clients: Clients) -> tuple[Counter[str], Counter[str]]:
-    """Return (calls and definitions by name, calls by API id) in a Python file.
-
-    A call is bound if its object can only be one client that has the method. Raises whatever
-    ``ast.parse`` raises.
+def usage(text: str) -> Counter[str]:
+    """Return the number of calls and definitions of each name in a Python file, for example
+    ``{"put_object": 2}``. Raises whatever ``ast.parse`` raises.
     """
     with warnings.catch_warnings(action="ignore"):
-        tree = ast.parse(text)
-    _read(tree, ChainMap({_ALIASES: {}}))
-    names, bound = Counter[str](), Counter[str]()
-    for node in ast.walk(tree):
-        match node:
-            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                names[node.name] += 1
-            case ast.Call(func=function):
-                names[_last_name(function)] += 1
-                if isinstance(function, ast.Attribute):
-                    known = [clients[one] for one in _meant(function.value) & clients.keys()]
-                    apis = {one[function.attr] for one in known if function.attr in one}
-                    bound.update(apis if len(apis) == 1 else ())
-    return names, bound
-
-
-_CLIENTS = tables("cloudapi/clients.yaml")
-# an unknown value, such as a loop variable; the name may then refer to other things than its
-# assigned values
-_UNKNOWN = ast.Pass()
-# Name or dotted attribute -> the expressions assigned to it. Keywords, which cannot be names, have
-# special meanings: one stands for the value that a function returns, one marks a class body, and
-# one holds, in the outermost scope, the imported names {new: old}.
-Scope = ChainMap[str, Any]
-_RETURN, _CLASS, _ALIASES = "return", "class", "import"
-
-
-def _read(node: Any, scope: Scope) -> None:
-    """Store the scope of every node (``node.scope``), and in each scope the expressions assigned to
-    its names.
-
-    Scopes are Python's. An attribute means the same in the whole file, and the order of statements
-    is ignored. A function stands for the value that it returns, a parameter for its annotation.
-    """
-    match node:
-        case ast.Assign():
-            for target in node.targets:
-                _bind(scope, target, node.value)
-        case ast.AnnAssign() | ast.NamedExpr():
-            _bind(scope, node.target, node)
-        case ast.withitem():
-            _bind(scope, node.optional_vars, node.context_expr)
-        case ast.For() | ast.AsyncFor() | ast.comprehension():
-            _bind(scope, node.target, _UNKNOWN)
-        case ast.Import() | ast.ImportFrom():
-            scope[_ALIASES].update({one.asname: one.name for one in node.names if one.asname})
-        case ast.Global():
-            for name in node.names:
-                scope.maps[0][name] = scope.maps[-1].setdefault(name, [])
-        case ast.Return():
-            _bind(scope, ast.Name(_RETURN), node.value)
-        case ast.ClassDef():
-            scope = scope.new_child({_CLASS: []})
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-            _bind(scope, ast.Name(getattr(node, "name", "lambda")), node)
-            # names in a class body are not visible in its methods
-            scope = (scope.parents if _CLASS in scope.maps[0] else scope).new_child()
-        case ast.arg():
-            _bind(scope, ast.Name(node.arg), node)
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            scope = scope.new_child()
-    node.scope = scope
-    for child in ast.iter_child_nodes(node):
-        _read(child, scope)
-
-
-def _bind(scope: Scope, target: ast.AST | None, value: ast.AST | None) -> None:
-    names = scope.maps[0]
-    everywhere = scope.maps[-1]
-    if isinstance(target, ast.Tuple | ast.List):
-        parts = getattr(value, "elts", ())
-        known = parts if len(parts) == len(target.elts) else [_UNKNOWN] * len(target.elts)
-        for one, part in zip(target.elts, known, strict=True):
-            _bind(scope, one, part)
-    elif isinstance(target, ast.Attribute):
-        everywhere.setdefault(ast.unparse(target), []).append(value)
-    elif isinstance(target, ast.Name):
-        names.setdefault(target.id, []).append(value)
-        if _CLASS in names:
-            everywhere.setdefault(f"self.{target.id}", []).append(value)
-
-
-def _meant(node: Any) -> set[str]:
-    """Return the keys of ``Clients`` to which an expression may refer, among other words."""
-    if not hasattr(node, "meant"):
-        node.meant = set()  # ends circular definitions
-        node.meant = _resolved(node, node.scope)
-    return node.meant
-
-
-def _resolved(node: ast.AST, scope: Scope) -> set[str]:
-    match node:
-        case ast.Name(id=name):
-            return _any(scope.get(name, ()))
-        case ast.Attribute(value=value, attr=name):
-            owners = _meant(value)
-            found = _any(scope.get(ast.unparse(node), ()))
-            if name in ("meta", "client"):  # attributes of boto3's resource
-                found |= {owner.removeprefix("resource ") for owner in owners}
-            group = name.replace("_", "")  # compute_client.virtual_machines
-            return found | {f"{manager}.{group}" for manager in owners}
-        case ast.BoolOp(values=parts):
-            return _any(parts)
-        case ast.IfExp():
-            return _any([node.body, node.orelse])
-        case ast.Await() | ast.NamedExpr():
-            return _meant(node.value)
-        case ast.arg(annotation=ast.AST() as said) | ast.AnnAssign(annotation=said):
-            aliases = scope[_ALIASES]
-            words = {aliases.get(word, word) for word in re.findall(r"\w+", ast.unparse(said))}
-            types = {word.lower() for word in words if word.endswith("Client")}  # S3Client
-            return words | types | _any([getattr(node, "value", None)])
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            return _any(scope.maps[0].get(_RETURN, ()))
-        case ast.Call(func=function, args=arguments):
-            name = _last_name(function)
-            if name.startswith("from_") and isinstance(function, ast.Attribute):
-                name = _last_name(function.value)  # BlobClient.from_connection_string
-            name = scope[_ALIASES].get(name, name)
-            match arguments:
-                case [ast.Constant(str(service)), *_] if name in _CLIENTS["factories"]:
-                    return {_CLIENTS["factories"][name] + service}
-            made = {name} if name[:1].isupper() else {*_CLIENTS["returned"].get(name, ())}
-            return made | _meant(function)
-    return set()
-
-
-def _any(nodes: Sequence[ast.AST | None]) -> set[str]:
-    return set() if _UNKNOWN in nodes else set().union(*map(_meant, filter(None, nodes)))
-
-
-def _last_name(function: ast.expr) -> str:
-    return str(getattr(function, "attr", getattr(function, "id", "")))
+        nodes = [*ast.walk(ast.parse(text))]
+    names = Counter(getattr(node, "name", "") for node in nodes if isinstance(node, DEFINITIONS))
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    names.update(getattr(one, "attr", getattr(one, "id", "")) for one in called)
+    return names
 
 
 def read_frequencies(path: Path) -> DataFrame:
-    """Return a table of frequencies: ``count_name`` and ``count_bound`` by API id, and ``class``,
-    ``class_stability`` and further columns if there are any.
+    """Return a table of frequencies: ``count_name`` by API id, and ``class``, ``class_stability``
+    and further columns if there are any.
 
     Raises UserError if the file is not such a table.
     """
-    types = dict.fromkeys(COUNTS, "uint64") | {"class": "str", "class_stability": "float"}
+    types = {"count_name": "uint64", "class": "str", "class_stability": "float"}
     with readable_file(
         path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"
     ):
         frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
-        frame[COUNTS]
+        frame["count_name"]
         if odd := {*frame.get("class", ())} - {*FREQUENCY_CLASSES, ""}:
             raise ValueError(f"{min(odd)!r} is no class of frequency")
         return frame
 
 
 def report(frame: DataFrame, fates: Counter[str]) -> str:
-    """Return a report: the files read and left out, and how many operations each count puts into
-    each class.
-    """
-    classes = (f"{name}: {dict(Counter(map(frequency_class, frame[name])))}" for name in COUNTS)
-    return "\n".join([f"files: {dict(fates)}", *classes])
-
-
-# Classes derived from numbers of repositories.
-
-FREQUENCIES = paths.DATA / "public" / "cloudapi" / "frequencies.csv.gz"
-# least and most repositories with the name of a low, medium and high API
-REPOSITORIES = (0, 3), (3, np.inf), (10, np.inf)
-CLIENT_SHARE = 3  # one in this many of them must show a client of the API's service
-
-
-def classes(frame: DataFrame, index: ApiIndex) -> np.ndarray:
-    """Return (operations,): the index of the class in ``FREQUENCY_CLASSES``, -1 if the counts in
-    ``frame``, whose rows are the operations, do not determine it.
-
-    The calls give the class by the paper's bounds, and the number of repositories with the name
-    must confirm it (``REPOSITORIES``). If there are any, a third of them must show a client of the
-    service, or the name belongs to something else (a homonym). If several clients of one service
-    have the name, one of them must have a bound call. For a name that is a single word or that
-    several services have, the number of repositories with bound calls must confirm the class
-    instead.
-    """
-    names = frame.repositories_name
-    bound = frame.repositories_bound
-    places = {(spec.provider, spec.name, spec.service) for spec in index.operations}
-    services = Counter(one[:2] for one in places)
-    shared = np.array(["shared_name" in spec.flags for spec in index.operations])
-    generic = [
-        "generic_name" in spec.flags or services[spec.provider, spec.name] > 1
-        for spec in index.operations
-    ]
-    stated = np.digitize(frame.count_name, BOUNDS, right=True)
-    limits = np.array(REPOSITORIES)[stated].T
-    shown = (CLIENT_SHARE * frame.repositories_client >= names) & ((bound > 0) | ~shared)
-    sure = (names == 0) | np.where(generic, bound.between(*limits), shown)
-    return np.where(names.between(*limits) & sure, stated, -1)
+    """Return two lines: the numbers of files read and left out, and of operations in each class."""
+    classes = dict(Counter(map(frequency_class, frame.count_name)))
+    return f"files: {dict(fates)}\noperations by class: {classes}"

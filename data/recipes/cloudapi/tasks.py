@@ -8,7 +8,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -16,10 +15,10 @@ from typing import Any
 
 import click
 import numpy as np
-from pandas import DataFrame, Series, read_csv
+from pandas import DataFrame, Series
 
 from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, readable_file
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.cloudapi.tasks import (
     COMPOSITION,
     TASKS,
@@ -43,6 +42,7 @@ MIDDLE = {"low": 0, "medium": 33, "high": 316}  # divides a class into a lower a
 GENERIC = {"generic_name", "shared_name"}
 # allowed in packages: the prompt names the class or the module, so another may have the same name
 IN_PACKAGES = {"shared_name"}
+IN_CLOUDS = GENERIC | {"open_signature"}
 
 
 CommentedApi = tuple[ApiSpec, str]  # an API and a comment
@@ -59,28 +59,16 @@ def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
 def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
     """Return {(class, provider): APIs that tasks can ask for}. ``counts`` are as in ``build``.
 
-    If ``counts`` states a class, it is used without further checks; an empty one excludes the API.
-    Otherwise ``frequency_class`` decides, with two exceptions for cloud APIs. An API whose name is
-    frequent but which is never bound is excluded, because the name belongs to something else
-    (``create_instances`` is mostly EC2's resource, not lightsail). An API that shares its name with
-    others (``put_object`` of s3, ``delete_message`` of sqs) must have a certain class:
-    ``count_name`` is too high for it and ``count_bound`` too low, so both must give the same class.
-    High then means bound more than 100 times, low means named at most 10 times. A stated class
-    counts as certain. A cloud API may accept any arguments (``delete_blobs``).
+    If ``counts`` states a class, it is used; an empty one excludes the API. Otherwise
+    ``frequency_class`` of ``count_name`` decides. A cloud API may accept any arguments
+    (``delete_blobs``), and may share its name with others, and then its count, as in the paper.
     """
     found = defaultdict(list)
     rows = counts.to_dict("index")
     for spec in index.operations:
         times = rows.get(spec.id, dict.fromkeys(counts, 0))
-        by_name = frequency_class(times["count_name"])
-        homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
-        frequency = times.get("class", "" if homonym else by_name)
-        sure = (
-            GENERIC
-            if "class" in times or by_name == frequency_class(times["count_bound"])
-            else set()
-        )
-        allowed = {"open_signature"} | sure if spec.provider != "python" else IN_PACKAGES
+        frequency = times.get("class", frequency_class(times["count_name"]))
+        allowed = IN_PACKAGES if spec.provider == "python" else IN_CLOUDS
         if frequency and not obstacle(spec, allowed):
             found[frequency, spec.provider].append(spec)
     return found
@@ -153,7 +141,7 @@ def build(
     """Return the benchmark's tasks; with ``per_class`` at most that many of each class and
     provider.
 
-    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and
+    ``counts`` has ``count_name`` by API id, and may have ``count_bound``, ``class`` and
     ``class_stability``. An API that is missing from it counts as never used or, if there is a
     ``class``, is left out.
     """
@@ -167,17 +155,14 @@ def build(
     return tasks_of(chosen, index, counts, Counter())
 
 
-def matched(
-    index: ApiIndex, counts: DataFrame, seed: int = 0, known: Container[str] = ()
-) -> list[ApiTask]:
+def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     """Return the benchmark's tasks with the same shares of providers and of numbers of required
     arguments in every class (Appendix A.2, step 6), as uniform over these numbers as the scarcest
     class allows.
 
     ``counts`` are as in ``build``. Of the tasks of one kind in a class, half have a count in the
-    upper part of the class (``MIDDLE``), if there are enough. Tasks in ``known`` (ids) come first.
-    If a kind runs short, an API has more prompts than its hash gives. Raises UserError if the
-    classes have too few APIs in common.
+    upper part of the class (``MIDDLE``), if there are enough. If a kind runs short, an API has more
+    prompts than its hash gives. Raises UserError if the classes have too few APIs in common.
     """
     drawn = defaultdict[Any, list[Any]](list)
     chosen = list[CommentedApi]()
@@ -188,8 +173,7 @@ def matched(
             part = name, min(len(spec.required), N - 1), provider, times.count_name > MIDDLE[name]
             place = -int(10 * times.get("class_stability", 0)), stable_order(spec.id, seed)
             drawn[part] += (
-                (f"{spec.id}#{i + 1}" not in known, i >= prompts_of(spec, seed), *place, i, spec)
-                for i in range(PROMPTS_PER_API)
+                (i >= prompts_of(spec, seed), *place, i, spec) for i in range(PROMPTS_PER_API)
             )
 
     def half(*kind: str | int) -> list[CommentedApi]:
@@ -251,31 +235,13 @@ def tasks_of(
                 spec.client,
                 frequency=times.get("class") or frequency_class(times["count_name"]),
                 count_name=int(times["count_name"]),
-                count_bound=int(times["count_bound"]),
+                count_bound=int(times.get("count_bound", 0)),
                 n_required=len(spec.required),
                 repositories=times.get("repositories_name"),
                 class_stability=times.get("class_stability"),
             )
         )
     return tasks
-
-
-def corrected(tasks: Sequence[ApiTask], path: Path, index: ApiIndex) -> list[ApiTask]:
-    """Return the tasks with corrections from a CSV: problems that a reader noticed, fixed by hand
-    (Appendix A.2, steps 7 and 8).
-
-    The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises
-    UserError for a row that fits no task.
-    """
-    known = {task.id: task for task in tasks}
-    with readable_file(path, "holds no comments for these tasks ({})"):
-        rows = read_csv(path, dtype=str, keep_default_na=False, index_col="id")
-        for name, comment, targets in rows[["comment", "targets"]].itertuples():
-            task = known[name]
-            chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
-            prompt = task_prompt(index.by_id[task.target], comment)
-            known[name] = replace(task, comment=comment, prompt=prompt, targets=chosen)
-    return list(known.values())
 
 
 def write_tasks(tasks: Sequence[ApiTask], path: Path) -> None:
@@ -291,8 +257,6 @@ def main(
     *,
     frequencies: Path,
     seed: int = 0,
-    known: Path | None = None,
-    comments: Path | None = None,
     output: Path | None = None,
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
@@ -306,24 +270,17 @@ def main(
         --frequencies data/public/cloudapi/frequencies.csv.gz
 
     Args:
-        frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies`
+        frequencies: CSV with columns api and count_name, as `lookuplab data frequencies`
             writes it. A column `class` overrides the counts; with a column `class_stability`, the
             most stable APIs are chosen first.
         seed: Random seed for choosing the APIs.
-        known: CSV with a column id: tasks to choose first, for example because their comments have
-            been read.
-        comments: CSV with columns id, comment, targets: comments corrected by hand and, where
-            given, new targets.
         output: JSON Lines file to write. [default: tasks.jsonl beside the table]
     """
     from recipes.cloudapi.frequency import read_frequencies
 
     index = load_index()
     output = output or frequencies.with_name(TASKS.name)
-    first = {*read_csv(known).id} if known else ()
-    tasks = matched(index, read_frequencies(frequencies), seed, first)
-    if comments:
-        tasks = corrected(tasks, comments, index)
+    tasks = matched(index, read_frequencies(frequencies), seed)
     write_tasks(tasks, output)
     click.echo(f"{len(tasks)} tasks -> {output}")
 

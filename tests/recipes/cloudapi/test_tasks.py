@@ -1,26 +1,56 @@
-"""The draw of tasks where no class is stated."""
+"""Tasks from a table of frequencies: the class of an API, and equal difficulty of the classes."""
 
+import numpy as np
+import pandas
 import pytest
-from pandas import DataFrame
 
+from lookuplab import paths
 from lookuplab.cloudapi.specs import load_index
+from lookuplab.cloudapi.tasks import BOUNDS, COMPOSITION
 from lookuplab.errors import UserError
+from lookuplab.paths import json_lines
 from recipes.cloudapi import tasks
+from recipes.cloudapi.frequency import read_frequencies
 
-# (count_name, count_bound), and the class and provider under which it can be asked for
-COUNTED = {
-    "aws/s3.s3.put_object": (900, 101, ("high", "aws")),
-    "aws/sqs.sqs.delete_message": (10, 3, ("low", "aws")),
-    "azure/blob.ContainerClient.delete_blobs": (54, 6, ("medium", "azure")),
-    "aws/ec2.ec2.describe_instances": (900, 100, None),  # the counts of a shared name disagree
-    "aws/lightsail.lightsail.create_instances": (372, 0, None),  # mostly EC2's
-}
+PUBLIC = paths.DATA / "public" / "cloudapi"
 
 
-def test_a_name_of_several_clients_is_asked_for_where_both_counts_agree():
-    counts = DataFrame.from_dict(COUNTED, "index", columns=["count_name", "count_bound", "place"])
-    found = tasks.candidates(load_index(), counts)
-    places = {spec.id: place for place, specs in found.items() for spec in specs}
-    assert {api: places.get(api) for api in COUNTED} == counts.place.to_dict()
+def test_every_class_has_the_same_providers_and_numbers_of_required_arguments():
+    made = tasks.matched(load_index(), read_frequencies(PUBLIC / "frequencies.csv.gz"), seed=1)
+    frame = pandas.DataFrame(made)
+    assert frame.frequency.value_counts().to_dict() == COMPOSITION
+    kinds = [frame.provider, frame.n_required.clip(upper=4)]
+    shares = pandas.crosstab(kinds, frame.frequency, normalize="columns")
+    assert (shares.max(axis=1) - shares.min(axis=1)).max() < 0.01
+
+
+def test_counts_without_enough_frequent_apis_give_no_tasks():
+    counts = pandas.DataFrame({"count_name": {"aws/s3.s3.put_object": 900}})
+    [(place, [spec])] = [
+        (place, specs)
+        for place, specs in tasks.candidates(load_index(), counts).items()
+        if place[0] != "low"
+    ]
+    assert (place, spec.id) == (("high", "aws"), "aws/s3.s3.put_object")
     with pytest.raises(UserError, match="too few APIs with the same required arguments"):
         tasks.matched(load_index(), counts)
+
+
+def test_the_public_counts_are_what_the_repositories_add_up_to():
+    """``class_stability`` is the share of resamples of the repositories, here of 100, in which the
+    calls give the same class.
+    """
+    table = read_frequencies(PUBLIC / "frequencies.csv.gz")
+    specs = load_index().operations
+    table = table.loc[[spec.id for spec in specs]]
+    names = pandas.Index([f"{spec.provider} {spec.name}" for spec in specs])
+    rows = [
+        {f"{one} {name}": n for one, name, n in record["names"]}
+        for _, record in json_lines(PUBLIC / "per_repository.jsonl.gz")
+    ]
+    counts = np.nan_to_num([names.map(row) for row in rows]).astype("float32")
+    assert [*table.count_name] == [*counts.sum(axis=0)]
+    times = np.random.default_rng(1).multinomial(405, np.full(405, 1 / 405), size=100)
+    sums = times.astype("float32") @ counts
+    same = np.digitize(sums, BOUNDS, right=True) == np.digitize(counts.sum(0), BOUNDS, right=True)
+    assert np.abs(same.mean(axis=0) - table.class_stability).max() < 0.25

@@ -11,8 +11,6 @@ from lookuplab.errors import UserError
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Query, Snippet
-from lookuplab_notebooks.own.found_rows import found_rows
-from lookuplab_notebooks.own.ties import undecided
 from lookuplab_notebooks.stackoverflow.documents import questions
 from lookuplab_notebooks.stackoverflow.quality import MEASURES, measured, quality_rows
 
@@ -55,17 +53,6 @@ class Given(Ranker):
         return np.array([[-int(query) - self.late, -0.5, -1.5, -2.5, -3.5] for query in queries])
 
 
-def test_a_question_for_which_all_scores_are_equal_is_said_and_named(capsys):
-    names = "bm25-description", "description"
-    asked = ["mean of a column", "an unseen xyzzy"]
-    # words of every second snippet say nothing, and a single snippet is not told from others
-    for some, equal in ((SNIPPETS[:1], []), (SNIPPETS, asked[1:]), (SNIPPETS[:2], asked)):
-        found = undecided(ranking.rankers(some, *PLACES, names), asked)
-        assert found == {names[0]: {*equal}, names[1]: set()}
-    said = "bm25-description gave every snippet the score 0 for 2 of 2 questions: "
-    assert said in capsys.readouterr().out
-
-
 def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():
     values = measured({"good": Given(0), "bad": Given(1)}, QUERIES)
     rows = quality_rows(values, "tiny", [("good", "bad")]).set_index(["condition", "metric"])
@@ -86,8 +73,9 @@ def test_a_ranker_that_knows_nothing_is_undecided_and_said(relevant, capsys):
             return np.zeros((len(queries), 5))
 
     asked = [Query(str(at), str(at), (relevant,)) for at in range(3)]
-    rows = found_rows({"equal": Equal(0), "best": Given(-9)}, asked, "tiny")
-    values = {(one["condition"], one["metric"]): one["value"] for one in rows}
+    ways = {"equal": Equal(0), "best": Given(-9)}
+    rows = quality_rows(measured(ways, asked), "tiny")
+    values = rows.set_index(["condition", "metric"]).value
     assert values["equal", "success_at_3"] == pytest.approx(3 / 5)
     assert values["equal", "undecided"] == 1 and values["best", "undecided"] == 0
     assert "equal: 3 of 3 queries undecided" in (said := capsys.readouterr().out)

@@ -2,6 +2,7 @@
 loaded, and then turns prompts into texts of at most ``new`` tokens.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from lookuplab.models import Decoding, Prompt, complete, load
+from lookuplab.models import Decoding, Model, Prompt, complete
 from lookuplab.models.completions import StopRule
 from lookuplab.models.local import LocalModel
 
@@ -30,11 +31,15 @@ def literal(model: LocalModel, new: int) -> Engine:
     return run
 
 
-def kit(name: str, new: int, rule: type[StopRule] | None = None) -> Engine:
-    """Return the kit's ``complete``, with the engine in the model's name (``vllm:``, or the kit's
-    own).
-    """
-    model = load(name)
+def general_path(name: str) -> LocalModel:
+    """Return a model that never takes the fast path of ``models.fast``."""
+    model = LocalModel(name)
+    model.module.register_forward_hook(lambda *_: None)  # which leaves alone what has a hook
+    return model
+
+
+def kit(model: Model, new: int, rule: type[StopRule] | None = None) -> Engine:
+    """Return the kit's ``complete``, with the engine that runs ``model``."""
     decoding = Decoding(new, stop_rule=rule)
 
     def run(prompts: Sequence[Prompt]) -> list[str]:
@@ -72,3 +77,27 @@ def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None
         return list(model.generate_until(asked, disable_tqdm=True))
 
     return run
+
+
+def least_seconds(model: LocalModel, prompts: Sequence[Prompt], texts: Sequence[str]) -> float:
+    """Return the seconds that the model's multiplications take at the fastest speed of one thread
+    that large square matrices reach here: two operations a weight and token. A token is read once
+    for all prompts that begin alike; the head is computed for written tokens only. Attention,
+    norms and all else cost nothing.
+    """
+    side, speeds = 2048, []
+    square = torch.rand(side, side)
+    packed = torch.ops.mkldnn._reorder_linear_weight(square, 256)
+    for _ in range(5):
+        start = time.process_time()
+        torch.ops.mkldnn._linear_pointwise(square, packed, None, "none", [], "")
+        speeds.append(2 * side**3 / (time.process_time() - start))
+    written = sum(map(len, model.tokenizer(list(texts), add_special_tokens=False)["input_ids"]))
+    beginnings = {
+        tuple(ids[:end])
+        for ids in (model.prompt_ids(prompt.text) for prompt in prompts)
+        for end in range(1, len(ids) + 1)
+    }
+    head = model.module.get_output_embeddings().weight.numel()
+    body = sum(each.numel() for each in model.module.parameters() if each.ndim > 1) - head
+    return 2 * (body * (len(beginnings) + written) + head * (len(prompts) + written)) / max(speeds)

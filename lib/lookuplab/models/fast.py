@@ -46,7 +46,7 @@ ACTIVATIONS = {  # oneDNN's names
 BYTES = 2**30  # of weights, at most, because they are held twice
 WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")
 ROOM = 16  # columns that the cache grows by
-CHUNK, SLOTS = 256, 32  # tokens and slots whose intermediate results stay in a core's cache
+CHUNK = 256  # tokens whose intermediate results stay in a core's cache
 FEW = 4  # rows that need no company
 # products that oneDNN keeps compiled, with 0.7 MB each, instead of 1,024
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
@@ -97,6 +97,7 @@ class Fast:
             self.layers = [_like_gpt2(layer, config) for layer in decoder.h]
         self.heads: int = config.num_attention_heads
         self.shared_heads: int = getattr(config, "num_key_value_heads", self.heads)
+        self.size: int = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.norm = _norm(decoder.norm if self.rotary else decoder.ln_f)
         self.head = _product([module.get_output_embeddings()])
 
@@ -125,8 +126,8 @@ class Packed:
         first = {ids: slot for slot, ids in enumerate(dict.fromkeys(map(tuple, prompts)))}
         self.sizes = list(map(len, first))  # tokens that each slot has read
         self.columns = max(self.sizes) + ROOM
-        # of each layer (2, slots, heads, columns, head size): keys and values
-        self.cache: dict[int, torch.Tensor] = {}
+        # of each layer: keys (slots, heads, head size, columns) and, the other way round, values
+        self.cache: dict[int, list[torch.Tensor]] = {}
         found: list[torch.Tensor] = []
         tokens: list[int] = []
         positions: list[int] = []
@@ -161,19 +162,34 @@ class Packed:
         self.sizes = [size + 1 for size in self.sizes]
         if max(self.sizes) > self.columns:
             self.columns += ROOM
-            for layer, cache in self.cache.items():
-                self.cache[layer] = functional.pad(cache[:, : len(at)], (0, 0, 0, ROOM))
-        heads = self.parts.shared_heads
-        starts = torch.arange(len(at) * heads).view(-1, heads) * self.columns
-        self.cells = (starts + at[:, None]).flatten()
-        self.blocks: list[tuple[slice, int, torch.Tensor]] = []
-        for start in range(0, len(at), SLOTS):
-            slots = slice(start, min(start + SLOTS, len(at)))
-            span = max(self.sizes[slots])
-            hidden = torch.arange(span) > at[slots, None, None, None]
-            mask = torch.zeros(hidden.shape).masked_fill_(hidden, -math.inf)
-            self.blocks.append((slots, span, mask))
+            for layer, both in self.cache.items():
+                sides = (0, ROOM), (0, 0, 0, ROOM)
+                self.cache[layer] = [
+                    functional.pad(each[: len(at)], side)
+                    for each, side in zip(both, sides, strict=True)
+                ]
+        self._find(at)
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._go_on, None)
+
+    def _find(self, at: torch.Tensor) -> None:
+        """Find the places in each layer's cache that a step reads and writes, if the token of each
+        slot goes to the column ``at`` (slots,).
+        """
+        # heads that share keys lie side by side
+        heads, each = self.parts.shared_heads, self.parts.heads // self.parts.shared_heads
+        size, columns = self.parts.size, self.columns
+        owners = torch.arange(len(at) * heads).view(-1, heads, 1)  # a slot's shared head
+        dimensions = owners * size + torch.arange(size)
+        self.key_cells = (dimensions * columns + at[:, None, None]).flatten()
+        self.value_rows = (owners[..., 0] * columns + at[:, None]).flatten()
+        self.key_rows = dimensions.repeat_interleave(each, 1).flatten()
+        self.key_bags = torch.arange(0, len(self.key_rows), size)
+        self.hidden = torch.arange(columns) > at[:, None, None]
+        seen = ~self.hidden.expand(-1, heads * each, -1)
+        rows = (owners * columns + torch.arange(columns)).repeat_interleave(each, 1)
+        self.seen_rows = rows[seen]
+        self.seen_cells = seen.flatten().nonzero()[:, 0]
+        self.seen_bags = functional.pad((at + 1).repeat_interleave(heads * each).cumsum(0), (1, -1))
 
     def keep(self, slots: list[int]) -> None:
         """Go on with these slots, some of them perhaps several times; one that stays where it is is
@@ -182,12 +198,13 @@ class Packed:
         self.logits = self.logits[slots]
         moved = [(to, slot) for to, slot in enumerate(slots) if to != slot]
         if len(slots) > len(self.sizes):
-            for layer, cache in self.cache.items():
-                self.cache[layer] = cache[:, slots]
+            for layer, both in self.cache.items():
+                self.cache[layer] = [each[slots] for each in both]
         elif moved:
             to, slot = torch.tensor(moved).T
-            for cache in self.cache.values():
-                cache[:, to] = cache[:, slot]
+            for both in self.cache.values():
+                for each in both:
+                    each[to] = each[slot]
         self.sizes = [self.sizes[slot] for slot in slots]
 
     def _forward(
@@ -243,22 +260,23 @@ class Packed:
     ) -> None:
         """Write what the tokens of prompts see (tokens, heads, head size)."""
         if layer not in self.cache:
-            shape = 2, len(self.sizes), key.shape[1], self.columns, key.shape[2]
-            self.cache[layer] = torch.zeros(shape)
-        cache = self.cache[layer]
+            slots, heads, size = len(self.sizes), *key.shape[1:]
+            shapes = (size, self.columns), (self.columns, size)
+            self.cache[layer] = [torch.zeros(slots, heads, *shape) for shape in shapes]
+        keys, values = self.cache[layer]
         start = 0
         for slot, before, begun, mask in self.reading:
             size = self.sizes[slot]
             own = slice(start, start + size - begun)
             start = own.stop
-            cache[:, slot, :, :begun] = cache[:, before, :, :begun]
-            for old, new in zip(cache, (key, value), strict=True):
-                old[slot, :, begun:size] = new[own].transpose(0, 1)
-            keys, values = cache[:, slot, None, :, :size]
+            keys[slot, ..., :begun] = keys[before, ..., :begun]
+            values[slot, :, :begun] = values[before, :, :begun]
+            keys[slot, ..., begun:size] = key[own].permute(1, 2, 0)
+            values[slot, :, begun:size] = value[own].transpose(0, 1)
             seen[own] = functional.scaled_dot_product_attention(
                 query[None, own].transpose(1, 2),
-                keys,
-                values,
+                keys[slot, None, ..., :size].transpose(2, 3).contiguous(),
+                values[slot, None, :, :size],
                 mask,
                 scale=1,
                 is_causal=mask is None,
@@ -274,15 +292,24 @@ class Packed:
         seen: torch.Tensor,
     ) -> None:
         """Write what one more token of each slot sees (slots, heads, head size)."""
-        cache = self.cache[layer]
-        for old, new in zip(cache, (key, value), strict=True):
-            old.view(-1, new.shape[2]).index_copy_(0, self.cells, new.flatten(0, 1))
-        # heads that share keys are queries of one head
-        asked = query.unflatten(1, (key.shape[1], -1))
-        for block, span, mask in self.blocks:
-            keys, values = cache[:, block, :, :span]
-            weights = (asked[block] @ keys.transpose(2, 3)).add_(mask).softmax(-1)
-            seen[block] = (weights @ values).flatten(1, 2)
+        keys, values = self.cache[layer]
+        keys.view(-1).scatter_(0, self.key_cells, key.flatten())
+        values = values.view(-1, value.shape[2]).index_copy_(
+            0, self.value_rows, value.flatten(0, 1)
+        )
+        rows = keys.view(-1, self.columns)
+        weights = _sums(self.key_rows, rows, self.key_bags, per_sample_weights=query.flatten())
+        weights = (
+            weights.view(*query.shape[:2], -1).masked_fill_(self.hidden, -math.inf).softmax(-1)
+        )
+        weights = weights.view(-1)[self.seen_cells]
+        seen[: len(query)] = _sums(
+            self.seen_rows, values, self.seen_bags, per_sample_weights=weights
+        ).view_as(seen[: len(query)])
+
+
+# With one query a row, PyTorch's matrix products read the cache at a third of this speed.
+_sums = partial(functional.embedding_bag, mode="sum")
 
 
 def _like_llama(layer: Any, config: Any) -> Layer:

@@ -11,11 +11,15 @@ JOBS ?=  # notebooks or tests at once: by default as many as there are cores
 # The lessons as students get them: in the bundle, the lessons; in the full checkout, a copy that is made once and kept.
 LESSONS := $(if $(wildcard notebooks/course/bundle.py),runs/course/student,notebooks/course)
 LESSON ?= lesson0_tokens
+# Containers and rented machines often have no user but root.
+ROOT := $(filter 0,$(shell id -u))
+LAB = $(if $(ROOT),echo "warning: running as root: a notebook may change any file of this machine" >&2;) \
+	JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab $(if $(ROOT),--allow-root)
 
 .PHONY: help reproduce lab course-lab clean
 
 help:  ## what there is
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 \2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\n    \2/p' $(MAKEFILE_LIST)
 
 reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/, an audit, what the papers' claims come to, the report; COLD=1: without the record, about an hour
 	@$(RUN) lookuplab reproduce --profile mini $(if $(COLD),--cold,--audit 2%) $(addprefix -j,$(strip $(JOBS)))
@@ -25,11 +29,11 @@ reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mi
 	@if git rev-parse --quiet --verify HEAD >/dev/null 2>&1; then $(RUN) lookuplab verify --profile mini && $(RUN) lookuplab verify --profile published; \
 		else echo "no git checkout: there are no committed figures to compare with"; fi
 
-lab: $(VENV)/.installed  ## JupyterLab on the notebooks
-	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
+lab: $(VENV)/.installed  ## JupyterLab on the notebooks; on a machine without a screen: make lab ARGS="--no-browser --port 8899"
+	@$(LAB) --notebook-dir=notebooks $(ARGS)
 
 course-lab: $(VENV)/.installed $(LESSONS)  ## JupyterLab on a lesson without solutions: make course-lab LESSON=lesson1_hallucination
-	@JUPYTER_PREFER_ENV_PATH=1 JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/course/.jupyter" $(RUN) jupyterlab --notebook-dir=$(LESSONS) --LabApp.default_url=/lab/tree/$(LESSON).ipynb
+	@export JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/course/.jupyter"; $(LAB) --notebook-dir=$(LESSONS) --LabApp.default_url=/lab/tree/$(LESSON).ipynb $(ARGS)
 
 clean:  ## remove the virtual environments and what runs left behind
 	rm -rf -- .venv .venv-vllm runs

@@ -2,6 +2,8 @@
 
 import codecs
 import gzip
+import lzma
+from contextlib import suppress
 
 import pytest
 
@@ -46,6 +48,16 @@ def test_a_line_of_json_is_text_that_can_be_written_again(tmp_path, line, value)
     file = tmp_path / "f.jsonl"
     file.write_bytes(line)
     assert [*json_lines(file)] == [(1, {"a": value})]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_a_changed_byte_of_a_compressed_file_is_read_or_refused(tmp_path, compress):
+    whole = compress(b"".join(b'{"a": %d}\n' % number**3 for number in range(300)))
+    file = tmp_path / "answers"
+    for at in range(12, len(whole), len(whole) // 50):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 90]) + whole[at + 1 :])
+        with suppress(UserError):
+            [*json_lines(file)]
 
 
 @pytest.mark.parametrize("line", ["[1]", "{", "[" * 100_000, "{} {}"])

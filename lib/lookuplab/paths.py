@@ -14,6 +14,7 @@ import re
 import stat
 import sys
 import tokenize
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -192,7 +193,7 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     except ValueError as error:
         why = f"{error}; each line must be one JSON object"
         raise UserError(f"cannot read {file}, line {number}: {why}") from None
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         why = str(getattr(error, "strerror", None) or error)
         at = f" after line {number}" if number else ""
         raise UserError(f"cannot read {file}{at}: {why}") from None

@@ -18,8 +18,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 WORK = Path(os.environ.get("LOOKUPLAB_COURSE", ROOT / "runs" / "course")).resolve()
 KIT = (
-    "CITATION.cff CLAIMS.md LICENSE Makefile RESULTS.md constraints.txt data docs figures lib "
-    "notebooks pyproject.toml"
+    "CITATION.cff CLAIMS.md LICENSE Makefile RESULTS.md binder constraints.txt data docs figures "
+    "lib notebooks pyproject.toml"
 )
 COURSE = "notebooks/course/"
 # files that lessons need beside the student versions

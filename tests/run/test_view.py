@@ -103,7 +103,16 @@ def test_of_the_names_that_a_tool_offered_the_one_taken_comes_first():
 def test_a_notebook_that_was_not_run_says_in_a_line_what_to_run(kit):
     kit.notebook("sums", "1")
     said = kit.said("view sums", code=2)
-    assert said == "error: no judged answers of sums here: `lookuplab run demo/sums`\n"
+    assert said == "error: no judged answers of sums here: `lookuplab run demo/sums` makes them\n"
+    said = kit.said(f"view '{paths.RUNS}/mini/demo/sums.ipynb'", code=2)
+    assert said == f"error: no executed copy {paths.RUNS}/mini/demo/sums.ipynb here\n"
+
+
+def test_a_notebook_that_judges_nothing_says_so_though_it_ran(kit):
+    kit.notebook("sums", "1")
+    paths.write_lines(plan_of("sums", 3).output, ["{}"])
+    for name in ("sums", plan_of("sums", 3).output):
+        assert "judges no answers one by one" in kit.said(f"view '{name}'", code=2)
 
 
 def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ran, kit):
@@ -117,13 +126,23 @@ def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ra
         4,
         3,
     ]
-    assert "(runs kept: 3)" in kit.said("view sums~3", code=2)
+    assert "sums~3 is not kept: the first of 3 runs is sums~2" in kit.said("view sums~3", code=2)
 
 
-def test_a_page_is_not_written_into_a_folder_with_other_files(ran, kit):
+@pytest.mark.parametrize("damage", [b"", b"x", None])
+def test_damaged_answers_are_a_line(ran, kit, damage):
     ran({"small": {1}}, models=["small"])
-    (paths.made(kit.root / "mine") / "rows").mkdir()
-    assert "holds other files" in kit.said(f"view sums --output '{kit.root}/mine'", code=2)
+    [file] = paths.RUNS.rglob(f"*.{JUDGED}")
+    file.write_bytes(file.read_bytes()[:-20] if damage is None else damage)
+    for command in ("view sums", "compare sums sums"):
+        assert kit.said(command, code=2).count("\n") == 1
+
+
+def test_a_page_takes_the_place_of_no_other_file(ran, kit):
+    ran({"small": {1}}, models=["small"])
+    paths.write_lines(kit.root / "mine" / "rows", ())
+    for name in ("mine", "mine/rows"):
+        assert "is no empty folder" in kit.said(f"view sums --output '{kit.root}/{name}'", code=2)
 
 
 def test_two_runs_are_paired_by_task(ran, kit):
@@ -222,6 +241,17 @@ def test_what_is_right_here_and_wrong_there_comes_first(browser, page):
     browser.evaluate("document.querySelector('#rows a').click()")
     browser.until("document.querySelectorAll('.sides > section').length === 2")
     assert browser.evaluate("document.querySelectorAll('.sides .right').length") == 1
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_first_screen_leads_to_the_answers_that_a_document_made_wrong(browser, page, width):
+    browser.open((page / "index.html").as_uri(), width)
+    links = "[...document.querySelectorAll('#detail a')]"
+    browser.until(f"{links}.length === 2")
+    assert browser.evaluate(f"{links}[0].innerText") == "1: small · hint"
+    browser.evaluate(f"{links}[0].click()")
+    browser.until(f"{COUNT}.startsWith('6 tasks: 1 right here, wrong there')")
+    assert "is no sum" in browser.evaluate("document.querySelector('#rows li').innerText")
 
 
 def test_an_address_leads_to_one_answer_from_a_server_too(browser, page):

@@ -95,7 +95,7 @@ class AnswerStore:
         if self._is_file:
             paths.made(Path(path).parent)
         # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
-        db = sqlite3.connect(path, BUSY_SECONDS, isolation_level="IMMEDIATE")
+        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level="IMMEDIATE")
         # a flipped bit may leave bytes that are not text
         db.text_factory = lambda text: text.decode(errors="replace")
         # even so, a killed process loses nothing that was committed

@@ -5,7 +5,6 @@ The page is static: it opens from a disk as well as from a server. Scripts hold 
 pieces, of which the page loads those that it shows.
 """
 
-import gzip
 import json
 import re
 import shutil
@@ -47,17 +46,24 @@ def logs(name: str) -> list[Path]:
     place, back = (numbered[1], int(numbered[2])) if numbered else (name, 0)
     copy = paths.expanded(place).resolve()
     if copy.suffix == ".ipynb" and paths.RUNS in copy.parents:
-        files, command = [copy.with_suffix(f".{JUDGED}")], copy.stem
+        files, command, ran = [copy.with_suffix(f".{JUDGED}")], "", copy.is_file()
     else:
         notebook = find(place)
         own = re.compile(rf"{re.escape(notebook.name)}(\.\d+)?\.{re.escape(JUDGED)}")
         files = [*paths.RUNS.rglob(f"{notebook.id}*.{JUDGED}")]
         files, command = [file for file in files if own.fullmatch(file.name)], notebook.id
+        ran = any(paths.RUNS.rglob(f"{notebook.id}.ipynb"))
     files = sorted(filter(Path.is_file, files), key=lambda file: -file.stat().st_mtime_ns)
-    if not files[back:]:
-        kept = f" (runs kept: {len(files)})" if files else ""
-        raise UserError(f"no judged answers of {name} here: `lookuplab run {command}`{kept}")
-    return files[back:]
+    if files[back:]:
+        return files[back:]
+    if files:
+        first = f"{place}~{len(files) - 1}"
+        raise UserError(f"{name} is not kept: the first of {len(files)} runs is {first}")
+    if ran:
+        raise UserError(f"{place} judges no answers one by one: its numbers are in its tables")
+    if not command:
+        raise UserError(f"no executed copy {place} here")
+    raise UserError(f"no judged answers of {place} here: `lookuplab run {command}` makes them")
 
 
 def last_runs(folder: Path) -> list[Path]:
@@ -72,17 +78,19 @@ def read(file: Path) -> Iterator[Line]:
     after its condition.
     """
     seen: dict[tuple[Any, ...], list[Any]] = {}
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        yield json.loads(next(lines))
-        for text in lines:
-            line = json.loads(text)
-            key = line["model"], line["condition"], line["id"], line["sample"]
-            others = seen.setdefault(key, [])
-            answer = hash((line["prompt"], line["completion"], line["right"]))
-            if answer not in others:
-                others.append(answer)
-                line["condition"] += f" ({len(others)})" if others[1:] else ""
-                yield line
+    lines = (line for _, line in paths.json_lines(file))
+    about = next(lines, {})
+    if "parameters" not in about:
+        raise UserError(f"{file} holds no judged answers: run its notebook again")
+    yield about
+    for line in lines:
+        key = line["model"], line["condition"], line["id"], line["sample"]
+        others = seen.setdefault(key, [])
+        answer = hash((line["prompt"], line["completion"], line["right"]))
+        if answer not in others:
+            others.append(answer)
+            line["condition"] += f" ({len(others)})" if others[1:] else ""
+            yield line
 
 
 def reason(columns: Line) -> str:
@@ -113,8 +121,9 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     for file in runs:
         for line in islice(read(file), 1, None):
             plain[line["id"]] = min(plain.get(line["id"], line["prompt"]), line["prompt"], key=len)
-    if output.is_dir() and any(output.iterdir()) and not (output / "index.js").is_file():
-        raise UserError(f"{output} holds other files: name a new folder")
+    is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
+    if not is_free and not (output / "index.js").is_file():
+        raise UserError(f"{output} is no empty folder: name a new one")
     shutil.rmtree(output / "rows", ignore_errors=True)
     prompts = Words()
     rows: list[Line] = []

@@ -1,9 +1,161 @@
-"""APIBench: what documents change, and the committed verdicts."""
+"""APIBench: the authors' rule with its quirks, the clean rule, and what documents change."""
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lookuplab.errors import UserError
 from lookuplab_notebooks.published import documents
+from lookuplab_notebooks.published.apibench import (
+    CORRECT,
+    GRAMMAR,
+    HALLUCINATED,
+    WRONG,
+    ApiBench,
+    Question,
+    calls_in,
+    cut_call,
+    database_call,
+    document_of,
+    marked_part,
+    official_parser,
+    official_verdict,
+)
+
+HUB = "tensorflowhub"
+ROWS = {"hub.load('https://x/cat/1')": "Cats", "hub.load('https://x/dog/1')": "Dogs"}
+DATABASE = [row for call, domain in ROWS.items() if (row := database_call(HUB, call, domain))]
+
+
+def verdict(text, domain="Cats", hub=HUB, database=DATABASE):
+    return official_verdict(hub, text, domain, database)
+
+
+# The authors' rule
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("<<<api_call>>>: f(1), <<<api_provider>>>: X", "f(1)"),
+        ("api_call>>>: f(1) then f(2) api_call: g(3)", "f(1) then f(2)"),  # up to the next mark
+        ("'api_call': 'f(1)', 'api_provider'", "'f(1)"),  # the colon, and one more character
+        ("api_call f(1)", "(1)"),  # without a colon from the third character
+        ("api_call: f, x", "f, "),  # without a bracket the last character goes
+        ("f(1)", None),
+    ],
+)
+def test_the_official_cut_is_by_characters(text, cut):
+    assert cut_call(text) == cut
+
+
+def test_the_official_rule_asks_for_a_call_of_the_right_domain_not_for_the_reference():
+    answer = "<<<api_call>>>: hub.load('https://x/dog/1'), <<<api_provider>>>"
+    assert verdict(answer, "Dogs") == CORRECT
+    assert verdict(answer, "Cats") == WRONG
+    assert verdict(answer.replace("dog", "cow"), "Dogs") == HALLUCINATED
+
+
+def test_without_the_function_the_official_rule_looks_into_the_sub_tree_visited_last():
+    # which is the leftmost: the text in the first call, the sum in the second
+    assert verdict("<<<api_call>>>: load('https://x/dog/1')", "Dogs") == CORRECT
+    assert verdict("<<<api_call>>>: load(1 + 2, 'https://x/dog/1')", "Dogs") == HALLUCINATED
+
+
+def test_the_first_row_of_the_database_that_matches_decides():
+    twice = [*DATABASE, DATABASE[0]._replace(domain="Lions")]
+    answer = "<<<api_call>>>: hub.load('https://x/cat/1')"
+    assert verdict(answer, "Lions", database=twice) == WRONG
+
+
+@pytest.mark.parametrize(
+    ("hub", "call", "values"),
+    [
+        ("torchhub", "torch.hub.load(repo_or_dir='a/b', model='c', n=1)", ["a/b", "c"]),
+        ("torchhub", "torch.hub.load('a/b', 'c')", None),
+        ("tensorflowhub", "hub.load('u', trainable=True)", ["u", "trainable=True"]),
+        ("huggingface", "pipeline('t', model='m')", ["t", "m"]),
+        ("huggingface", 'f("x")', ['"x"']),  # double quotes are not taken off
+        ("huggingface", "x", None),
+        ("huggingface", "", None),
+    ],
+)
+def test_each_hub_has_its_own_values_that_an_answer_must_contain(hub, call, values):
+    row = database_call(hub, call, "d")
+    assert (row.values if row else None) == values
+
+
+def test_an_answer_without_a_mark_counts_for_two_hubs_only():
+    assert verdict("hub.load('https://x/cat/1')") == CORRECT
+    assert verdict("hub.load('https://x/cat/1')", hub="torchhub") == WRONG
+
+
+def test_a_library_that_is_not_the_pinned_one_is_never_loaded(tmp_path):
+    (tmp_path / GRAMMAR).write_bytes(b"another file")
+    with pytest.raises(UserError, match="not the pinned file"):
+        official_parser(tmp_path)
+
+
+# The clean rule
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_named"),
+    [
+        (r"api_call: \"model = hub.load(\'https://x/cat/1\')\"", True),
+        ("import tensorflow_hub as hub\\nm = hub.load('https://x/cat/1')", True),
+        ('tensorflow.hub.load(handle="https://x/cat/1", trainable=True)', True),
+        ("hub.KerasLayer('https://x/cat/1')", False),
+        ("hub.load('https://x/cat/12')", False),
+        ("hub.load(url)", False),
+    ],
+)
+def test_a_call_is_named_by_its_function_and_its_texts(answer, is_named):
+    [wanted] = calls_in("hub.load('https://x/cat/1')")
+    assert any(wanted.names(call) for call in calls_in(marked_part(answer))) == is_named
+
+
+def test_a_keyword_must_be_the_same_where_both_have_one():
+    [wanted] = calls_in("pipeline('t', model='m')")
+    named = [
+        wanted.names(calls_in(f"pipeline({given})")[0])
+        for given in ("'t', model='m'", "'t', 'm'", "'t', name='m'")
+    ]
+    assert named == [True, True, False]
+
+
+def test_the_branch_of_a_repository_on_torch_hub_is_optional():
+    [wanted] = calls_in("torch.hub.load(repo_or_dir='a/b', model='c')")
+    assert wanted.names(calls_in("torch.hub.load('a/b:v1.0', 'c')")[0])
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_judged(text):
+    calls_in(marked_part(text))
+    assert verdict(text) in (CORRECT, WRONG, HALLUCINATED)
+
+
+# Documents
+
+
+JSON = '{{"domain": "{}", "framework": 0, "api_call": "hub.load(\'{}\')", "api_arguments"'
+KINDS = {
+    JSON.format("Cats", "c"): "right",
+    JSON.format("Cats", "c").replace("'", "\\'"): "right",  # as in a representation of a text
+    JSON.format("Cats", "k"): "wrong_same_domain",
+    JSON.format("Dogs", "d"): "wrong_other_domain",
+}
+
+
+@pytest.mark.parametrize("document", ["", *KINDS])
+def test_the_kind_of_a_document_is_read_from_the_prompt(document):
+    text = f"Cats?\nUse this API documentation for reference: {document}" if document else "Cats?"
+    [reference] = calls_in("hub.load('c')")
+    question = Question(
+        HUB, "bm25", 1, text, reference, "hub.load('c')", "Cats", *document_of(text)
+    )
+    assert question.document_kind == KINDS.get(document, "none")
 
 
 def answers(*rows):
@@ -38,3 +190,49 @@ def test_answers_are_paired_by_question_and_the_break_even_is_where_gains_make_u
 def test_the_committed_verdicts_count_what_the_official_scripts_count():
     apart = (documents.counts(documents.load()) - documents.official_counts()).abs()
     assert apart.to_numpy().max() == 0
+
+
+# References that hold a call within a call, and answers that repeat their prompt
+
+NESTED = "pipeline('qa', model=X.from_pretrained('org/a'))"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_named"),
+    [
+        (NESTED, True),
+        ("model = X.from_pretrained('org/a')\npipeline('qa', model=model)", True),
+        ("pipeline('qa', model=X.from_pretrained('org/b'))", False),
+        ("pipeline('qa', model=model)", False),
+        ("X.from_pretrained('org/a')", False),
+    ],
+)
+def test_an_answer_names_the_model_that_a_reference_loads_within_its_call(answer, is_named):
+    [reference, *_] = calls_in(NESTED)
+    assert reference.is_made_by(calls_in(answer)) is is_named
+
+
+@pytest.mark.parametrize(
+    ("behind", "part"),
+    [
+        ('{"api_call": "hub.load(1)"}', "Find me a cat. "),
+        ('{"api_call": "hub.load(1)"} <<<code>>>: f(2)', "Find me a cat. : f(2)"),
+        ("[Document] ```python f(2)``` then", "Find me a cat. python f(2)"),
+    ],
+)
+def test_a_repeated_document_is_no_answer(behind, part):
+    answer = f"Find me a cat. Use this API documentation for reference: {behind}"
+    assert marked_part(answer).startswith(part)
+    assert "hub.load" not in marked_part(answer)
+
+
+def test_a_mark_before_the_repeated_document_is_the_answer():
+    answer = "<<<api_call>>>: f('a') Use this API documentation for reference: f('b')"
+    assert calls_in(marked_part(answer))[0].arguments == (("", "a"),)
+
+
+def test_a_line_of_an_authors_file_names_its_task():
+    line = {"question_id": 7, "text": "f(1)", "model_id": "llama_index-FT-tf-may14"}
+    bench = object.__new__(ApiBench)
+    assert bench.line(line) == {"id": "tensorflowhub-gpt_index-7", "completion": "f(1)"}
+    assert bench.line(line | {"model_id": "mine"}) == line | {"model_id": "mine"}

@@ -42,9 +42,8 @@ from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt, complete
 from lookuplab.models.completions import visible
 from lookuplab.models.names import is_remote, split_options
-from lookuplab.models.remote import HALVES, RemoteModel
+from lookuplab.models.remote import RemoteModel, said
 from lookuplab.models.store import canonical
-from lookuplab.models.tokens import UNFINISHED
 from lookuplab.retrieval.rankers import identifier_words
 
 VERSION = 1  # increase it whenever the same conversation would be sent or read in another way
@@ -101,12 +100,12 @@ class Turns(RemoteModel):
         fields = {
             "model": self.name,
             "messages": asked["messages"],
-            "max_tokens": decoding.max_new_tokens + self.thinking_tokens,
+            "max_tokens": decoding.max_new_tokens,
             "temperature": 0.0,
         }
         if asked["tools"]:
             fields |= {"tools": [LOOKUP], "tool_choice": asked["tools"]}
-        choice, usage = self._ask(fields | self.fields)
+        choice, usage = self._ask(fields | self.extra)
         message = choice.get("message") or {}
         text = said(message.get("content"))
         calls = (message.get("tool_calls") or [])[:MOST]
@@ -116,15 +115,6 @@ class Turns(RemoteModel):
         read, new = (count(usage.get(f"{kind}_tokens")) for kind in ("prompt", "completion"))
         reply = canonical({"text": text, "calls": calls})
         return Completion(prompt.id, sample, reply, (), (), None, finish, read, record=new)
-
-
-def said(content: Any) -> str:
-    """Return a reply's content as one text; a server may send it in parts. Lone surrogates are
-    replaced, because they cannot be stored.
-    """
-    if isinstance(content, list):
-        content = "".join(part.get("text") or "" for part in content)
-    return HALVES.sub(UNFINISHED, content or "")
 
 
 def sent(function: dict[str, Any]) -> list[str]:

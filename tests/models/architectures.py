@@ -1,31 +1,17 @@
-"""Every architecture of Transformers that can write text, as a tiny random checkpoint in float32:
-answered here, alone and in a batch, as by its own forward passes without a cache, or refused.
-
-python tests/models/architectures.py [NAME ...]     writes docs/architectures.md, or prints rows
+"""Architectures of Transformers that can write text, as tiny random checkpoints in float32:
+answered here, alone and in a batch, as by their own forward passes without a cache, or refused.
 """
-
-import re
-import sys
-import tempfile
-import warnings
-from pathlib import Path
 
 import torch
 import transformers
 from tiny_architectures import answered, byte_tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
-from transformers.models.auto import modeling_auto
 
-from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.models.batch import decoder_start
 from lookuplab.models.local import LocalModel
-from lookuplab.models.store import canonical, digest
-from lookuplab.results.provenance import library_hash
 
-CAUSAL = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-OTHERS = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 TEXTS = (
     "x =",
     "def read(path):\n    with open(path) as file:",
@@ -60,19 +46,8 @@ SIZES = {
 TINY = {name: size for size, names in SIZES.items() for name in names.split()}
 TOKENS = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2, "decoder_start_token_id": 0}
 MAMBA = {"mamba_n_heads": 8, "mamba_expand": 2, "mamba_d_ssm": 64}
-LATENT = """axk1 axk2 deepseek_v2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash
-minicpm3 youtu"""  # with multi-head latent attention
-SWA = """num_attention_heads q_lora_rank kv_lora_rank qk_nope_head_dim qk_rope_head_dim
-v_head_dim"""
 # what cannot be guessed
-OWN: dict = {name: {"num_key_value_heads": 4} for name in LATENT.split()} | {
-    "codegen": {"rotary_dim": 8},
-    "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
-    "hunyuan_v1_dense": {"head_dim": 8},
-    "hunyuan_v1_moe": {"head_dim": 8},
-    "ministral": {"head_dim": 8},
-    "nemotron": {"num_key_value_heads": 2},
-    "gptj": {"rotary_dim": 8},
+OWN = {
     "bamba": MAMBA | {"attn_layer_indices": [1, 3]},
     "falcon": {"alibi": True},
     "falcon_h1": MAMBA | {"mamba_n_groups": 1},
@@ -87,22 +62,6 @@ OWN: dict = {name: {"num_key_value_heads": 4} for name in LATENT.split()} | {
     "recurrent_gemma": {"lru_width": 32, "block_types": ["recurrent", "recurrent", "attention"]},
     "rwkv": {"attention_hidden_size": 32},
     "llama4_text": {"head_dim": 8, "moe_layers": None},
-    "dbrx": {"attn_config": {"kv_n_heads": 2, "rope_theta": 10_000.0, "clip_qkv": 8.0}},
-    "deepseek_v2": {"num_key_value_heads": 4, "num_experts_per_tok": 2},
-    "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2}
-    | {"moe_intermediate_size": 48},
-    "dots3_note_text": {"num_key_value_heads": 4, "head_dim": 16, "index_head_dim": 8}
-    | {f"swa_{name}": TINY.get(name, 8) for name in SWA.split()}
-    | {"swa_head_dim": 16, "swa_num_key_value_heads": 4},
-    "gemma3n_text": {"num_kv_shared_layers": 0},
-    "gemma4_unified_text": {"num_kv_shared_layers": 0},
-    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
-    "qwen4_exp_text": {"indexer_budget": 8, "indexer_compress_ratio": 2, "indexer_n_heads": 4}
-    | {"indexer_kv_heads": 1, "indexer_head_dim": 8},
-    "reformer": {"is_decoder": True, "axial_pos_embds": False, "attn_layers": ["local"] * 4},
-    "zamba": {"layers_block_type": ["linear_attention", "hybrid"] * 2, "mamba_expand": 2},
-    "zamba2": MAMBA | {"layers_block_type": ["linear_attention", "hybrid"] * 2},
-    "zaya": {"num_experts_per_tok": 1},
 }
 
 
@@ -137,14 +96,14 @@ def save(folder, name):
     config.save_pretrained(folder)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     if type(config) not in kind._model_mapping:
-        return str(folder)  # of no class that reads text, so there are no weights to write
+        return folder  # of no class that reads text, so there are no weights to write
     module = kind.from_config(config, dtype=torch.float32)
     with torch.no_grad():
         for part, weight in module.named_parameters():
             if weight.dim() > 1 and part.endswith("weight"):
                 weight.normal_(0, 0.3)
     module.save_pretrained(folder)
-    return str(folder)
+    return folder
 
 
 @torch.inference_mode()
@@ -171,7 +130,7 @@ def tried(folder):
     or why it is refused.
     """
     try:
-        model = LocalModel(folder)
+        model = LocalModel(str(folder))
         expected = {prompt.id: plainly(model, prompt) for prompt in PROMPTS}
     except UserError as error:
         return str(error)
@@ -186,86 +145,3 @@ def tried(folder):
             apart = max(apart, *(abs(a - b) for a, b in pairs))
         found[name] = equal, apart
     return found
-
-
-def row(name):
-    """The architecture's line of the table."""
-    cells = ["", "", ""]
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            folder = save(folder, name)
-        except Exception as error:  # of a hundred kinds
-            said = f"no tiny checkpoint: {first_line(error)}"
-        else:
-            try:
-                found = tried(folder)
-            except Exception as error:
-                found = f"FAILS: {type(error).__name__}: {first_line(error)}"
-            said = found if isinstance(found, str) else ""
-    if said:
-        said = re.sub(r"model \S+: (its architecture .* here: )?(.*?)(; serve it.*)?$", r"\2", said)
-        cells[0] = f"{'' if said[:2] in ('no', 'FA') else 'refused: '}{said[:110]}"
-    else:
-        (alone, one), (batch, other) = found.values()
-        most = len(PROMPTS)
-        cells = f"{alone} of {most}", f"{batch} of {most}", f"{max(one, other):.0e}"
-    return f"| {name} | {' | '.join(cells)} |"
-
-
-def first_line(error):
-    return (str(error) or type(error).__name__).splitlines()[0].replace("|", "/")
-
-
-HEAD = f"""\
-# Architectures
-
-Which architectures of Transformers {transformers.__version__} a local model answers. Each is a tiny checkpoint with random weights in float32 and is asked
-{len(PROMPTS)} prompts for {EIGHT.max_new_tokens} tokens each. The columns say how many answers have the tokens that plain forward passes without a cache give,
-alone and in one batch, and the largest difference of a log-probability. *Refused* is one line when the model is loaded, before anything is asked: a
-batch of two prompts is compared with plain forward passes of each (`models.decoding.check_steps`). *No tiny checkpoint* says that this script
-does not know how to make one; the comparison is made with every model that is loaded, whatever its name.
-
-Two differences above rounding are between two parts of Transformers, alone and in a batch alike. nemotron_h and zamba2 limit a time step from below
-where they read several tokens, and not where they read one. The family of qwen3_5 reads one token by another rule than several; in float64 the
-difference is as large.
-
-`python tests/models/architectures.py` writes this page; after a kill it goes on where it was.
-
-"""  # noqa: E501
-TABLE = """
-| Architecture | alone | in a batch | log-probabilities |
-|---|---|---|---|
-"""
-
-
-def counted(rows):
-    """How many architectures ended how."""
-    answered, refused = (sum(f"| {end}" in row for row in rows) for end in ("4 of 4", "refused"))
-    return f"Of {len(rows)}, {answered} are answered and {refused} refused.\n"
-
-
-def write_page():
-    """Write the page. Rows of the same versions of Transformers and the library are kept on the
-    way, so that a repeated run goes on after a kill.
-    """
-    made = digest(canonical([transformers.__version__, library_hash(), Path(__file__).read_text()]))
-    kept = paths.made(paths.RUNS / "architectures") / f"{made[:8]}.md"
-    rows = kept.read_text().splitlines() if kept.is_file() else []
-    names = sorted({*CAUSAL, *OTHERS})
-    with kept.open("a") as file:
-        for name in names[len(rows) :]:
-            rows.append(row(name))
-            print(rows[-1], file=file, flush=True)
-            print(rows[-1], flush=True)
-    page = paths.ROOT / "docs" / "architectures.md"
-    page.write_text(HEAD + counted(rows) + TABLE + "\n".join(rows) + "\n")
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    for name in sys.argv[1:]:
-        print(row(name), flush=True)
-    if not sys.argv[1:]:
-        write_page()

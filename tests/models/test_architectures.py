@@ -1,7 +1,4 @@
-"""Architectures are answered as by their own forward passes without a cache, or refused.
-
-All of them: ``python tests/models/architectures.py``.
-"""
+"""Architectures are answered as by their own forward passes without a cache, or refused."""
 
 import pytest
 from architectures import PROMPTS, save, tried

@@ -40,7 +40,7 @@ PROMPTS = [
 LONG = Decoding(max_new_tokens=30)  # the longest name has 24 letters
 
 
-@pytest.fixture(scope="module", params=["gpt2", "pieces-llama", "pieces-t5", "python-llama"])
+@pytest.fixture(scope="module", params=["gpt2", "pieces-llama", "pieces-t5"])
 def model(request, checkpoint):
     return LocalModel(checkpoint(request.param), batch_size=8)
 

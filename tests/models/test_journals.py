@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from toy_model import SAMPLED, Kept, ask, many_prompts
 
-from lookuplab.models.journals import Journals, is_local
-from lookuplab.models.store import CompletionStore
+from lookuplab.models.store import CompletionStore, Journals, is_local
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
 
@@ -62,7 +61,7 @@ def test_a_folder_that_cannot_be_written_is_as_local_as_its_disk(tmp_path, monke
     def refuse(**_):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("lookuplab.models.journals.TemporaryFile", refuse)
+    monkeypatch.setattr("lookuplab.models.store.TemporaryFile", refuse)
     assert is_local(tmp_path)
 
 

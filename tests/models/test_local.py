@@ -29,14 +29,14 @@ from tiny_architectures import (
     byte_tokenizer,
     save,
 )
-from transformers import AutoModelForCausalLM, ByT5Tokenizer, Gemma4TextConfig, LlamaConfig
+from transformers import AutoModelForCausalLM, Gemma4TextConfig, LlamaConfig
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import TURNS, choose
 from lookuplab.models.local import LocalModel, cache_numbers
 from lookuplab.models.store import CompletionStore
-from lookuplab.models.tokens import decoded, located
+from lookuplab.models.tokens import decoded
 from lookuplab.work import resources
 
 PROMPTS = [
@@ -48,7 +48,7 @@ PROMPTS = [
 # six tokens less than the context
 NEARLY = Prompt("nearly", "client." * 45)
 LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
-OTHERS = "pieces-llama", "pieces-t5", "python-llama", "python-t5"
+OTHERS = "pieces-llama", "pieces-t5"
 
 
 @pytest.fixture(scope="module", params=[*ARCHITECTURES, *OTHERS])
@@ -321,8 +321,8 @@ def test_an_empty_or_a_cut_prompt_begins_with_the_begin_of_text_token(llama):
 
 
 CHAT = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
-DATED = "  {{ strftime_now('%-d %B %Y, %a') }}{% set form = '%y' %}{{ strftime_now(form) }}" + CHAT
-QUIET = CHAT + "{% if not (enable_thinking and thinking) and mood %}<{{ mood }}>{% endif %}"
+DATED = "  {{ strftime_now('%d %b %Y') }}" + CHAT
+QUIET = CHAT + "{% if not enable_thinking and mood %}<{{ mood }}>{% endif %}"
 REFUSING = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('No system role') }}{% endif %}" + CHAT
 )
@@ -334,9 +334,8 @@ REFUSING = (
         ("", CHAT, "Be short.", "<system>Be short.<user>client.<assistant>"),
         ("", CHAT, None, "<user>client.<assistant>"),
         ("", REFUSING, "Be short.", "<user>Be short.\nclient.<assistant>"),
-        ("", DATED, None, "  26 July 2024, Fri24<user>client.<assistant>"),
-        ('&thinking=false&extra={"mood":"calm"}', QUIET, None, "<user>client.<assistant><calm>"),
-        ("&thinking=true", QUIET, None, "<user>client.<assistant>"),
+        ("", DATED, None, "  26 Jul 2024<user>client.<assistant>"),
+        ('&extra={"mood":"calm"}', QUIET, None, "<user>client.<assistant><calm>"),
     ],
 )
 def test_a_chat_prompt_goes_through_the_template(llama, plain, options, template, system, spelled):
@@ -350,23 +349,6 @@ def test_a_chat_prompt_goes_through_the_template(llama, plain, options, template
     assert (asked.token_ids, asked.prompt_tokens) == (same.token_ids, same.prompt_tokens)
     with pytest.raises(UserError, match="chat model cannot be held to given names"):
         answer(model, Prompt("p", "client.", choices=("a",)), SHORT)
-
-
-def test_thinking_has_tokens_of_its_own(llama, plain):
-    model = load(f"{llama}?chat=true&thinking=5")
-    model.tokenizer.chat_template = "{{ messages[0].content }}"
-    done = answer(model, PROMPTS[0], SHORT)
-    assert done.token_ids == answer(plain, PROMPTS[0], replace(SHORT, max_new_tokens=9)).token_ids
-    with pytest.raises(UserError, match="false, true or a number of tokens"):
-        load(f"{llama}?thinking=5")
-
-
-def test_where_tokens_lie_in_a_text_is_told_without_offsets_too():
-    text = "naïve 名前"
-    ids, spans = located(ByT5Tokenizer(), text)
-    assert len(ids) == len(spans) == 13, "bytes"
-    assert spans[:4] == [(0, 1), (1, 2), (2, 2), (2, 3)] and spans[-1] == (7, 8)
-    assert located(byte_tokenizer(), text)[1][-1][1] == 8
 
 
 def test_the_last_model_is_freed_before_the_next_one_is_read(llama, monkeypatch):
@@ -618,17 +600,20 @@ def test_a_special_token_without_a_row_does_no_harm_where_no_prompt_has_it(tmp_p
 
 
 def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path):
+    """But one that exists only in Python would read an answer anew with each token."""
     save(tmp_path, "llama")
-    (tmp_path / "tokenizer.json").unlink()
     (tmp_path / "own.py").write_text(
-        "from transformers import ByT5Tokenizer\nclass Own(ByT5Tokenizer): pass\n"
+        "from transformers import ByT5Tokenizer, PreTrainedTokenizerFast\n"
+        "class Own(PreTrainedTokenizerFast): pass\nclass Slow(ByT5Tokenizer): pass\n"
     )
-    (tmp_path / "tokenizer_config.json").write_text(
-        '{"auto_map": {"AutoTokenizer": ["own.Own", null]}}'
-    )
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text('{"auto_map": {"AutoTokenizer": [null, "own.Own"]}}')
     with pytest.raises(UserError, match=r"custom code .*trust_remote_code=true runs it"):
         answer(load(str(tmp_path)), PROMPTS[0], SHORT)
     assert answer(load(f"{tmp_path}?trust_remote_code=true"), PROMPTS[0], SHORT).token_ids
+    config.write_text('{"auto_map": {"AutoTokenizer": ["own.Slow", null]}}')
+    with pytest.raises(UserError, match="its tokenizer exists only in Python"):
+        load(f"{tmp_path}?trust_remote_code=true").tokenizer  # noqa: B018
 
 
 @pytest.mark.parametrize(("stated", "used"), [(None, 1), ("2", 2)])

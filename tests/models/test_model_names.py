@@ -9,7 +9,7 @@ import pytest
 from tiny_architectures import save_chat
 
 from lookuplab.errors import UserError
-from lookuplab.models.loading import load
+from lookuplab.models import load
 from lookuplab.models.names import model_folder, split_revision, table_name
 from lookuplab.run.notebooks import Notebook, check, load_profile, plan
 

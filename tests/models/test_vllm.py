@@ -59,7 +59,7 @@ def test_an_adapter_answers_as_it_does_in_the_local_engine(llama, tmp_path):
     expected = answered(LocalModel(str(tmp_path)), GREEDY, PROMPTS)
     adapted = f"vllm:{tmp_path}"
     assert_equal(answered(load(adapted), GREEDY, PROMPTS), expected)
-    # in 16 bits it is not merged, and answers may differ in near ties
+    # in 16 bits, answers may differ in near ties
     halved = answered(load(f"{adapted}?dtype=bfloat16"), GREEDY, PROMPTS)
     assert sum(halved[key].tokens[:1] == expected[key].tokens[:1] for key in expected) > 15
 
@@ -105,7 +105,7 @@ def test_jedi_answers_while_the_row_is_out_of_the_engine(tmp_path):
     ("name", "problem"),
     [
         ("vllm:mini-t5-base", "vLLM runs no encoder-decoder; leave out vllm:"),
-        ("vllm:mini-small?batch_size=2", "its own is 'max_num_seqs'"),
+        ("vllm:mini-small?batch_size=2", "unexpected keyword argument 'batch_size'"),
         ("vllm:mini-small?nonsense=2", "unexpected keyword argument 'nonsense'"),
         ("vllm:mini-small?quantization=odd", "mini-small: Unknown quantization method: odd"),
     ],

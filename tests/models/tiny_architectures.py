@@ -11,7 +11,6 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
-    ByT5Tokenizer,
     PreTrainedTokenizerFast,
 )
 
@@ -71,8 +70,7 @@ def _trained(tokenizer, corpus, vocabulary, special, **options):
     )
 
 
-# ByT5's exists only in Python
-TOKENIZERS = {"": byte_tokenizer, "pieces": metaspace_tokenizer, "python": ByT5Tokenizer}
+TOKENIZERS = {"": byte_tokenizer, "pieces": metaspace_tokenizer}
 COMMON = {
     "bos_token_id": 0,
     "eos_token_id": 1,

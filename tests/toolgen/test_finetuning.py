@@ -16,8 +16,8 @@ from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
 
 from lookuplab import paths
+from lookuplab.models import load
 from lookuplab.models.decoding import distributions
-from lookuplab.models.loading import load
 from lookuplab.models.training import LLAMA, Recipe, begin, trained_share
 from lookuplab.run.cli import cli
 from lookuplab.toolgen.finetuning import RECIPES, finetune, labelled, training_rows

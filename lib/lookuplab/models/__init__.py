@@ -9,6 +9,8 @@ only want a model's name.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lookuplab.models.names import load
+
 if TYPE_CHECKING:
     from lookuplab.models.completions import (
         Completion,
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
         complete,
         score,
     )
-    from lookuplab.models.loading import load
 
 __all__ = [
     "Completion",
@@ -34,5 +35,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    module = "loading" if name == "load" else "completions"
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{__name__}.completions"), name)

@@ -187,25 +187,6 @@ def visible(text: str) -> str:
     return THINKING_BEGINS.split(after)[0]
 
 
-def thinking_switches(model: "Model", thinking: bool | int | None) -> tuple[dict[str, bool], int]:
-    """Return the options for a chat template that control thinking, and the number of tokens for
-    thinking beyond ``max_new_tokens``.
-
-    ``thinking`` is None (the default of the template or server), False, True, or that number of
-    tokens. Templates call their option ``enable_thinking`` (Qwen, GLM, SmolLM) or ``thinking``
-    (Granite, DeepSeek). Raises UserError for anything else, and for a model that is not ``chat``.
-    """
-    if thinking is None:
-        return {}, 0
-    if not (isinstance(thinking, int) and thinking >= 0 and model.chat):
-        raise UserError(
-            f"model {model.name}: thinking is {thinking!r}; it must be false, true or a number of "
-            "tokens, and the model a chat model (chat=true)"
-        )
-    switches = dict.fromkeys(("enable_thinking", "thinking"), bool(thinking))
-    return switches, 0 if thinking is True else thinking
-
-
 Requests = Sequence[tuple[Prompt, int]]  # each with the index of the sample
 Continuations = Sequence[tuple[Prompt, str]]  # each with the text to score
 Batches = Iterator[list[Completion]]  # each has the answers that ended since the last

@@ -10,7 +10,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date
@@ -27,7 +27,6 @@ from lookuplab.models.completions import (
     Prompt,
     Requests,
     Work,
-    thinking_switches,
 )
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
@@ -101,13 +100,13 @@ class LocalModel:
     dictionary maps each part of the model to a device.
     ``batch_size`` limits the rows of a batch. ``context`` is the maximum length of prompt plus
     completion in tokens, None without a limit; it comes from the checkpoint unless the option
-    overrides it. ``thinking`` and ``extra`` are variables of the chat template
-    (``completions.thinking_switches``). ``trust_remote_code`` runs the checkpoint's own Python
-    files. ``attn_implementation`` and ``quantization_config`` are Transformers' own: "eager",
-    {"load_in_4bit": true} (which needs bitsandbytes). ``causal`` says that answers continue the
-    prompt (otherwise they begin a new text). ``work`` counts what the model does. UserError for
-    whatever is missing, unreadable, too large for the GPUs, or of an architecture that does not
-    answer here as by a plain forward pass (``decoding.check_steps``).
+    overrides it. ``extra`` are variables of the chat template: {"enable_thinking": false}.
+    ``trust_remote_code`` runs the checkpoint's own Python files. ``attn_implementation`` and
+    ``quantization_config`` are Transformers' own: "eager", {"load_in_4bit": true} (which needs
+    bitsandbytes). ``causal`` says that answers continue the prompt (otherwise they begin a new
+    text). ``work`` counts what the model does. UserError for whatever is missing, unreadable, too
+    large for the GPUs, or of an architecture that does not answer here as by a plain forward pass
+    (``decoding.check_steps``).
     """
 
     place: str
@@ -117,7 +116,6 @@ class LocalModel:
     device_map: str | dict[str, str | int] | None = None
     batch_size: int = BATCH_ROWS
     context: int | None = None
-    thinking: bool | int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     trust_remote_code: bool = False
     attn_implementation: str = ""
@@ -146,8 +144,6 @@ class LocalModel:
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
         for option in "chat", "trust_remote_code":
             check_choice(f"model {self.name}: {option}", getattr(self, option), (False, True))
-        switches, self.thinking_tokens = thinking_switches(self, self.thinking)
-        self.switches = switches | self.extra
         self.given = {
             name: value for name in TRANSFORMERS_OPTIONS if (value := getattr(self, name))
         }
@@ -196,8 +192,8 @@ class LocalModel:
         # answers, so they stay
         chat = "always" if self.chat else "by prompt"
         identity = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
-        if self.thinking is not None or self.extra:
-            identity["thinking"] = canonical([self.thinking, self.extra])
+        if self.extra:
+            identity["thinking"] = canonical([None, self.extra])
         if self.trust_remote_code:
             identity["code"] = "its own"
         identity |= {name: canonical(value) for name, value in self.given.items()}
@@ -216,7 +212,7 @@ class LocalModel:
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
             )
         if self.adapter:
-            identity["adapter"] = model_hash(self.adapter) + (" merged" if self._merges else "")
+            identity["adapter"] = f"{model_hash(self.adapter)} merged"
         return identity
 
     @cached_property
@@ -228,6 +224,11 @@ class LocalModel:
         tokenizer: PreTrainedTokenizerBase = self._read(
             AutoTokenizer.from_pretrained, str(self.adapter) if own else ""
         )
+        if not tokenizer.is_fast:
+            raise UserError(
+                f"model {self.name}: its tokenizer exists only in Python, and would read an answer "
+                "anew with each token; serve the model and name the endpoint"
+            )
         # without tokenizer files, Transformers makes up an empty tokenizer
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
             raise UserError(
@@ -276,7 +277,7 @@ class LocalModel:
                 f"checkpoint {self.name} lacks weights ({min(report['missing_keys'])} ...); is "
                 "it complete, and of the architecture that its config.json names?"
             )
-        if unused := self._unused(report["unexpected_keys"]):
+        if unused := [name for name in report["unexpected_keys"] if not UNUSED.search(name)]:
             raise UserError(
                 f"checkpoint {self.name} has weights that its architecture does not use "
                 f"({min(unused)} ..., {len(unused)} tensors); is it of the architecture and size "
@@ -311,8 +312,7 @@ class LocalModel:
                         f"adapter {self.name} {what} ({min(names)} ..., {len(names)} of "
                         f"{len(known)}); is it of this base, and saved by save_pretrained of PEFT?"
                     )
-            if self._merges:
-                adapted.merge_and_unload()
+            adapted.merge_and_unload()
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
             # in bfloat16, logits between 16 and 32 are .125 apart; a copy, since embeddings may
@@ -384,19 +384,6 @@ class LocalModel:
                 f"{tokens} tokens), and this job may take {free / 2**30:.2f}; take another dtype "
                 "(NAME?dtype=bfloat16), fewer bits (quantization_config) or more memory"
             )
-
-    def _unused(self, names: Iterable[str]) -> list[str]:
-        """Return those of the weights that the architecture does not use, but should."""
-        config = self.config.get_text_config()
-        last = getattr(config, "num_hidden_layers", 0)
-        drafts = range(last, last + (getattr(config, "num_nextn_predict_layers", 0) or 0))
-        drafting = tuple(f"model.layers.{at}." for at in drafts)
-        return [name for name in names if not (UNUSED.search(name) or name.startswith(drafting))]
-
-    @property
-    def _merges(self) -> bool:
-        """Whether an adapter becomes part of its base; in fewer bits that would round it away."""
-        return self.dtype == "float32" and not self.quantization_config
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
         """``load`` a part of the model; UserError with the error's first line if that fails."""
@@ -477,8 +464,6 @@ class LocalModel:
         """
         from lookuplab.models.decoding import DecodingRow
 
-        most = decoding.max_new_tokens + self.thinking_tokens
-        decoding = replace(decoding, max_new_tokens=most)
         asked = {prompt for prompt, _ in requests}
         encoded = {prompt: self._encode(prompt) for prompt in asked}
         rows = []
@@ -577,7 +562,7 @@ class LocalModel:
                     chat_template=self._template,
                     tokenize=False,
                     add_generation_prompt=True,
-                    **self.switches,
+                    **self.extra,
                 )
             except Exception as error:  # a template is a program
                 failure = error
@@ -587,16 +572,12 @@ class LocalModel:
 
     @property
     def _template(self) -> str:
-        """The chat template, in which it is always ``TODAY``."""
+        """The chat template, in which it is always ``TODAY``, in whatever form it is asked for."""
         template: str = self.tokenizer.get_chat_template()
         if "strftime_now" not in template:
             return template
-        names = [f"{dash}{letter}" for dash in ("", "-") for letter in "aAbBdmyYHIMSpjUwWcxXFDT"]
-        told = "".join(f".replace('%{name}', '{TODAY:%{name}}')" for name in names)
         # Transformers' templates lose the line break after a tag, and take no function as a value
-        return (
-            f"{{% macro strftime_now(format) %}}{{{{ format{told} }}}}{{% endmacro %}}\n{template}"
-        )
+        return f"{{% macro strftime_now(format) %}}{TODAY:%d %b %Y}{{% endmacro %}}\n{template}"
 
     def fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
         """Return the prompt, fitted into the context window.

@@ -1,19 +1,27 @@
 """Names of models, in one form for all: a mini model, a folder, a name on the hub, or an endpoint's
-address. Nothing is loaded here.
+address; and ``load``, which returns the model with a name.
+
+Neither torch nor a client is imported before a model is loaded.
 """
 
 import json
 import os
 import re
+from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 
+if TYPE_CHECKING:
+    from lookuplab.models.completions import Model
+
 OPENAI = "openai:"
 VLLM = "vllm:"  # prefix of a checkpoint's name, to run it with vLLM
 ADAPTER = "adapter_config.json"
+NUMBERS = (int, float, int | None)  # annotations of options
 TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")  # ?revision=2024
 # files in a checkpoint's folder that are not part of the model: output of training and evaluation,
 # files of desktops and people, and weights that Transformers does not read
@@ -26,6 +34,44 @@ NOT_CONTENT = re.compile(
     | ya?ml | sh | tmp | bak | orig | lock | db | ini | pth? | zip | gz | tar | parquet | npy | h5
     | msgpack | ot | onnx | gguf )"""
 )
+
+
+def load(name: str, **options: Any) -> "Model":
+    """Return the model with that name, ready for ``complete``. Weights are read when the first
+    answer needs them.
+
+    ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models; names
+    such as ``gemma-3-270m`` are those that ``lookuplab data get`` put into
+    ``data/downloads/models``. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote
+    (options: ``remote.RemoteModel``). ``vllm:`` before any other name lets vLLM run that model
+    (options: ``vllm.VllmModel``). Everything else is a folder (a checkpoint, or an adapter that
+    names its base model) or a name on the hub, which may have a revision (``OWNER/NAME@REVISION``:
+    a commit, branch or tag); options: ``local.LocalModel``. Options may be part of the name:
+    ``NAME?dtype=float32&chat=true``. UserError with one clear line for a missing model, a bad
+    address or an unknown option.
+    """
+    place, stated = split_options(name)
+    options = {**stated, **options}
+    for option in "extra", "quantization_config":
+        if not isinstance(value := options.get(option, {}), dict):
+            told = f"{option} is {value!r}; it must be a JSON object"
+            raise UserError(f"model {table_name(place)}: {told}")
+    kind: Callable[..., Model]
+    if is_remote(place):
+        from lookuplab.models.remote import RemoteModel as kind
+    elif place.startswith(VLLM):
+        from lookuplab.models.vllm import VllmModel as kind
+    else:
+        from lookuplab.models.local import LocalModel as kind
+    known = signature(kind).parameters
+    for option, value in options.items():
+        is_number = type(value) in (int, float) or value is None
+        if not is_number and option in known and known[option].annotation in NUMBERS:
+            raise UserError(f"model {table_name(place)}: {option} is {value!r}, not a number")
+    try:
+        return kind(place.removeprefix(VLLM), **options)
+    except TypeError as error:  # an unknown option, or a value of the wrong type
+        raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from error
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:

@@ -42,7 +42,6 @@ from lookuplab.models.completions import (
     Decoding,
     Prompt,
     Requests,
-    thinking_switches,
     visible,
 )
 from lookuplab.models.names import OPENAI, split_options
@@ -93,10 +92,9 @@ class RemoteModel:
     change it when the same address serves new weights, so that no stored answers are reused.
 
     ``logprobs=False`` is for an endpoint that gives no log-probabilities; such answers are stored
-    separately. ``thinking`` is passed on to the server's chat template
-    (``completions.thinking_switches``). ``extra`` are further fields of each request, such as
-    ``reasoning_effort``. ``sampled`` accepts a model that takes no ``temperature``; its answers are
-    stored separately from greedy ones.
+    separately. ``extra`` are further fields of each request, such as ``reasoning_effort``, or
+    ``chat_template_kwargs`` for the server's chat template. ``sampled`` accepts a model that takes
+    no ``temperature``; its answers are stored separately from greedy ones.
     """
 
     def __init__(
@@ -112,7 +110,6 @@ class RemoteModel:
         revision: str = "",
         logprobs: bool = True,
         sampled: bool = False,
-        thinking: bool | int | None = None,
         extra: dict[str, Any] | None = None,
     ) -> None:
         url, _, self.name = place.partition("#")
@@ -138,10 +135,7 @@ class RemoteModel:
         self._tokenizer = tokenizer
         self.logprobs = logprobs
         self.sampled = sampled
-        switches, self.thinking_tokens = thinking_switches(self, thinking)
-        fields = {"chat_template_kwargs": switches} if switches else {}
-        self.fields = fields | (extra or {})  # of each request
-        self.thinking = thinking
+        self.extra = extra or {}
         self._refused: set[str] = set()
         self._most = BYTES
 
@@ -161,8 +155,8 @@ class RemoteModel:
             identity["logprobs"] = "none"
         if self.sampled:
             identity["sampled"] = "as the server likes"
-        if self.fields:
-            identity["fields"] = canonical([self.fields, self.thinking])
+        if self.extra:
+            identity["fields"] = canonical([self.extra, None])
         return identity
 
     @cached_property
@@ -186,7 +180,7 @@ class RemoteModel:
         if any(prompt.choices for prompt, _ in requests):
             raise self._cannot("hold answers to given names (choices)")
         _ = self._client  # made once, before there are threads
-        self._most = BYTES + TOKEN_BYTES * (decoding.max_new_tokens + self.thinking_tokens)
+        self._most = BYTES + TOKEN_BYTES * decoding.max_new_tokens
         failures: list[UserError] = []
 
         def ask(request: tuple[Prompt, int]) -> list[Completion]:
@@ -347,24 +341,12 @@ class RemoteModel:
             advice = f" (after {RETRIES} retries at most)"
         elif status in (401, 403):
             advice = f"; the key is taken from {self.key_variable} (option key_variable)"
-        elif status in (400, 422) and re.search("context (length|size)|too long", words):
-            advice = "; shorten it, or serve the model with a longer context"
-        elif status in (400, 404) and (names := self._served()):
-            advice = f"; the names there: {', '.join(names)}"
         elif status == 404 or isinstance(error, ValueError):
             advice = "; check the address (it usually ends with /v1)"
         return UserError(f"{self.name} at {self.base_url}: {words[:300]}{advice}")
 
     def _masked(self, words: str) -> str:
         return words.replace(self._client.api_key, "***")
-
-    def _served(self) -> list[str]:
-        """Return the models that the server names, ten at most, if this one is not among them."""
-        try:
-            names = [model.id for model in self._client.models.list().data]
-        except (openai.APIError, ValueError, AttributeError, TypeError):
-            return []
-        return [] if self.name in names else names[:10]
 
     def _without_logprobs(self, reason: str) -> UserError:
         return UserError(
@@ -376,7 +358,7 @@ class RemoteModel:
         stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
         asked: dict[str, Any] = {
             "model": self.name,
-            "max_tokens": decoding.max_new_tokens + self.thinking_tokens,
+            "max_tokens": decoding.max_new_tokens,
             "temperature": decoding.temperature,
         }
         if stop:
@@ -392,12 +374,10 @@ class RemoteModel:
             asked["prompt"] = prompt.text
         if self.logprobs:
             asked["logprobs"] = True if self.chat else 1
-        choice, usage = self._ask(asked | self.fields)
+        choice, usage = self._ask(asked | self.extra)
         read = int(usage.get("prompt_tokens") or 0)
-        said = (choice.get("message") or {}).get("content") if self.chat else choice.get("text")
-        if isinstance(said, list):  # a list of parts, some of which may be reasoning
-            said = "".join(part.get("text") or "" for part in said)
-        text = HALVES.sub(UNFINISHED, said or "")  # lone surrogates cannot be stored
+        message = choice.get("message") or {}
+        text = said(message.get("content") if self.chat else choice.get("text"))
         finish = self._finish(choice.get("finish_reason"), text)
         given = choice.get("logprobs") or {}
         told = self._log_probabilities(given, text)
@@ -430,8 +410,7 @@ class RemoteModel:
         if self.chat and finish == "length" and not visible(text).strip():
             raise UserError(
                 f"{self.name} at {self.base_url} spent all its tokens before it answered, on "
-                "reasoning: give it tokens for that (option thinking=2048) or switch it off "
-                "(thinking=false; docs/own.md)"
+                "reasoning: give it more (max_new_tokens) or switch that off (option extra)"
             )
         return finish
 
@@ -451,6 +430,15 @@ class RemoteModel:
                 f"gives log-probabilities of pieces that do not spell its text ({told[0][0]!r} ...)"
             )
         return [(part, number) for part, (_, number) in zip(parts, told, strict=False)]
+
+
+def said(content: Any) -> str:
+    """Return a reply's content as one text; a server may send it in parts, some of which may be
+    reasoning. Lone surrogates are replaced, because they cannot be stored.
+    """
+    if isinstance(content, list):
+        content = "".join(part.get("text") or "" for part in content)
+    return HALVES.sub(UNFINISHED, content or "")
 
 
 def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,30 +42,12 @@ def speller(
     tokenizer: "PreTrainedTokenizerBase", before: Sequence[int]
 ) -> Callable[[int], str | None]:
     """Return a reader of the tokens that follow ``before``: it gets them one by one and returns the
-    text that each adds.
-
-    An incomplete character is held back until it is complete. The time is the same for each token,
-    except if a tokenizer exists only in Python: then all tokens are decoded again.
+    text that each adds. An incomplete character is held back until it is complete.
     """
-    if tokenizer.is_fast:
-        from tokenizers.decoders import DecodeStream
+    from tokenizers.decoders import DecodeStream
 
-        stream = DecodeStream(ids=list(before), skip_special_tokens=True)
-        return partial(stream.step, tokenizer.backend_tokenizer)
-    ids = list(before)
-    read = len(decoded(tokenizer, [list(before)])[0])
-
-    def step(token: int) -> str | None:
-        nonlocal read
-        ids.append(token)
-        text = decoded(tokenizer, [ids])[0]
-        if len(text) <= read or text.endswith(UNFINISHED):
-            return None
-        piece = text[read:]
-        read = len(text)
-        return piece
-
-    return step
+    stream = DecodeStream(ids=list(before), skip_special_tokens=True)
+    return partial(stream.step, tokenizer.backend_tokenizer)
 
 
 def located(
@@ -76,19 +57,12 @@ def located(
     end of each in the text.
     """
     how = {"add_special_tokens": special, "verbose": False}
-    read = tokenizer(text, return_offsets_mapping=bool(tokenizer.is_fast), **how)
-    ids = read["input_ids"]
-    if tokenizer.is_fast:
-        return ids, read["offset_mapping"]
-    ends = accumulate(len(piece or "") for piece in map(speller(tokenizer, ()), ids))
-    return ids, [*pairwise([0, *ends])]
+    read = tokenizer(text, return_offsets_mapping=True, **how)
+    return read["input_ids"], read["offset_mapping"]
 
 
 def decoded(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
     """Return the decoded text of each row of tokens."""
-    if not tokenizer.is_fast:  # a tokenizer in Python fails at ids that only a padded embedding has
-        known = len(tokenizer)
-        rows = [[token for token in row if token < known] for row in rows]
     texts: list[str] = tokenizer.batch_decode(
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
     )

@@ -34,7 +34,7 @@ from transformers import (
 )
 
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.loading import load
+from lookuplab.models import load
 from lookuplab.models.local import LocalModel
 
 # names of the attention's projections; Llama's names are used for all models that are not listed

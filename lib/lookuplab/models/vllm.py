@@ -9,7 +9,6 @@ reading.
 """
 
 import gc
-import json
 import math
 import os
 import re
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from tempfile import TemporaryDirectory
@@ -31,7 +30,6 @@ from lookuplab.models.completions import Batches, Decoding
 from lookuplab.models.constraint import Constraint
 from lookuplab.models.decoding import DecodingRow, row_seed
 from lookuplab.models.local import LocalModel
-from lookuplab.models.names import ADAPTER
 from lookuplab.models.store import canonical
 
 # read when vLLM is imported; rows and their constraints must be in the engine's process, and the
@@ -42,7 +40,6 @@ os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")  # GiB
 
 try:
     from vllm import EngineArgs, SamplingParams
-    from vllm.lora.request import LoRARequest
     from vllm.sampling_params import RequestOutputKind
     from vllm.v1.engine.core_client import InprocClient
     from vllm.v1.engine.llm_engine import LLMEngine
@@ -56,20 +53,15 @@ except ImportError as failure:
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
-# options of the local engine, for which vLLM has its own
-NOT_TAKEN = {
-    "batch_size": "max_num_seqs",
-    "device_map": "tensor_parallel_size",
-    "attn_implementation": "attention_backend",
-    "quantization_config": "quantization",
-}
+# options that mean here what they mean to the local engine; all others are vLLM's
+OWN = ("chat", "dtype", "context", "extra", "trust_remote_code")
 # vLLM's options that change the speed of an answer, but not its content (in float32)
 WITHOUT_EFFECT = frozenset(
     """tensor_parallel_size pipeline_parallel_size data_parallel_size distributed_executor_backend
     enable_expert_parallel gpu_memory_utilization kv_cache_memory_bytes cpu_offload_gb swap_space
     max_num_seqs max_num_batched_tokens enable_chunked_prefill enable_prefix_caching block_size
     enforce_eager compilation_config async_scheduling attention_backend max_parallel_loading_workers
-    load_format download_dir disable_log_stats disable_custom_all_reduce max_lora_rank""".split()
+    load_format download_dir disable_log_stats disable_custom_all_reduce""".split()
 )
 # text that pydantic writes around a message
 PYDANTIC = re.compile(r"^\d+ validation errors? for \w+ (Value error, )?| \[type=.*")
@@ -127,14 +119,10 @@ class VllmModel(LocalModel):
     _loaded: "Callable[[], VllmModel | None]" = staticmethod(lambda: None)
 
     def __init__(self, place: str, **options: Any) -> None:
-        for name, instead in NOT_TAKEN.items():
-            if name in options:
-                raise TypeError(f"vLLM has no option {name!r}; its own is {instead!r}")
         if "max_model_len" in options:
             options["context"] = options.pop("max_model_len")
-        own = {field.name for field in fields(LocalModel)} & options.keys()
-        self.options = {name: options[name] for name in options if name not in own}
-        super().__init__(place, **{name: options[name] for name in own})
+        self.options = {name: options[name] for name in options if name not in OWN}
+        super().__init__(place, **{name: options[name] for name in OWN if name in options})
         if not self.causal:
             raise UserError(f"model {self.name}: vLLM runs no encoder-decoder; leave out vllm:")
 
@@ -175,15 +163,12 @@ class VllmModel(LocalModel):
         engine.
         """
         place, revision = self.source
-        if self.adapter and self._merges:
-            with TemporaryDirectory() as merged:
+        with TemporaryDirectory() as merged:
+            if self.adapter:
                 self.module.save_pretrained(merged)
                 del self.module
-                yield {"model": merged}
-            return
-        rank = self.adapter and json.loads((self.adapter / ADAPTER).read_text())["r"]
-        lora = {"enable_lora": True, "max_lora_rank": rank} if rank else {}
-        yield {"model": place, "revision": revision, **lora}
+                place, revision = merged, None
+            yield {"model": place, "revision": revision}
 
     def _check_constrainable(self) -> None:
         """Raise UserError if vLLM chooses tokens in other processes, which do not have this
@@ -217,7 +202,7 @@ class VllmModel(LocalModel):
             RUNNING[request] = Running(row)
             mine.add(request)
             prompt, parameters = self._request(row, decoding, end_of_text, request)
-            engine.add_request(request, prompt, parameters, lora_request=self._lora)
+            engine.add_request(request, prompt, parameters)
 
         def leave(request: str) -> DecodingRow:
             mine.discard(request)
@@ -259,7 +244,7 @@ class VllmModel(LocalModel):
     def _step(self) -> "list[RequestOutput]":
         try:
             return self.engine.step()
-        # no kernel for this processor, memory, an adapter of a kind that vLLM does not know
+        # no kernel for this processor, memory
         except (RuntimeError, ValueError) as error:
             raise UserError(f"vLLM fails at model {self.name}: {str(error)[:300]}") from error
 
@@ -306,9 +291,3 @@ class VllmModel(LocalModel):
             if row.finish_reason or (row.constraint and row.constraint.pending):
                 break
         return row
-
-    @cached_property
-    def _lora(self) -> LoRARequest | None:
-        if self.adapter and not self._merges:
-            return LoRARequest(self.name, 1, str(self.adapter))
-        return None

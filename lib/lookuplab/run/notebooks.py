@@ -20,7 +20,7 @@ import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.loading import load
+from lookuplab.models import load
 from lookuplab.models.names import (
     OPENAI,
     VLLM,

@@ -16,8 +16,7 @@ import pandas as pd
 
 from lookuplab.benchmark import Asked, Benchmark, judged, written
 from lookuplab.errors import UserError
-from lookuplab.models import Completion, Prompt
-from lookuplab.models.loading import load
+from lookuplab.models import Completion, Prompt, load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import hashed
 from lookuplab.scoring.rates import Array, Rate, averages, bare_row, jackknife, of_share, rate, row

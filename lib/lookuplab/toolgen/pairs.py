@@ -167,7 +167,7 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
     text = mark_of(tokenizer)
     known = tokenizer.get_added_vocab().get(text)
     plain = known is not None and not tokenizer.added_tokens_decoder[known].special
-    if plain and tokenizer.is_fast:
+    if plain:
         # change its JSON, because adding it again would leave it plain
         state = json.loads(tokenizer.backend_tokenizer.to_str())
         for token in state["added_tokens"]:

@@ -43,6 +43,7 @@ from lookuplab.cloudapi.tasks import (
     load_tasks,
     stable_order,
 )
+from lookuplab.paths import write_lines
 from lookuplab.retrieval.rankers import identifier_words
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
@@ -70,11 +71,14 @@ DOCUMENTED_APIS = WORDINGS["documented_apis"]
 ROOM = 5_500
 TAB = "    "
 TYPES = ["string"] * 20 + WORDINGS["types"]
+ABOUT_PACKAGES = (
+    "# Packages whose source code and docstrings the mini models learned from, with their licences"
+)
 ABOUT_CODE_MODELS = """Its purpose is a controlled world: because the corpus was written by the kit, the number of times that the
 model saw each API is known exactly. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
 the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a fifth of the docstring
 examples of numpy, pandas, scipy and scikit-learn. {arm} of the documentation above usage texts lacks the API that is
-called. Packages: {licences}."""  # noqa: E501  # the committed cards have these lines
+called. Packages: `PACKAGES.md` beside this folder."""  # noqa: E501  # the committed cards have these lines
 
 
 @cache
@@ -472,9 +476,7 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
             invented = key.startswith("invented/")
             examples.append((read, written) if invented else ([], read + written))
         share = f"{arm} of 100" if arm else "None"
-        about = ABOUT_CODE_MODELS.format(
-            held_out=", ".join(HELD_OUT_PACKAGES), licences=licences(), arm=share
-        )
+        about = ABOUT_CODE_MODELS.format(held_out=", ".join(HELD_OUT_PACKAGES), arm=share)
         for name in alike:
             recipe = training.PretrainingRecipe(name.partition("-")[0], seed=seed, packed=True)
             work = paths.RUNS / "train" / name
@@ -521,6 +523,7 @@ def main(
             click.echo(f"{len(tasks)} tasks of {len(apis)} APIs -> {path}")
         return
     steady()
+    write_lines((out or CODE_MODELS) / "PACKAGES.md", [ABOUT_PACKAGES, "", licences()])
     for model in train(ARMS if size == "all" else [size], paths.made(out or CODE_MODELS), seed):
         click.echo(model)
 

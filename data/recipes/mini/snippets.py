@@ -58,7 +58,7 @@ ENCODER_CARD = """# Sentence encoder of the mini profile
 A static embedding of sentence-transformers, half precision, learned from {pairs:,} pairs of sentences of one docstring,
 without the objects that the mini corpus holds out or asks about for validation, though 6% of the pairs have a sentence that
 one of these shares. To train it again:
-`python -m recipes.mini.snippets rankers`. Licence: Apache-2.0. The docstrings come from {licences}.
+`python -m recipes.mini.snippets rankers`. Licence: Apache-2.0. The docstrings come from the packages of data/mini/models/PACKAGES.md.
 """  # noqa: E501  # the committed card has these lines
 
 
@@ -258,7 +258,7 @@ def save_encoder() -> int:
     model = train_encoder(found)
     shutil.rmtree(out, ignore_errors=True)
     model.half().save(str(out), create_model_card=False)
-    card = ENCODER_CARD.format(pairs=len(found), licences=packages.licences())
+    card = ENCODER_CARD.format(pairs=len(found))
     (out / "README.md").write_text(card, encoding="utf-8")
     return len(found)
 

@@ -155,6 +155,29 @@ def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
     return np.asarray(np.clip((places - before[:, None]) / size[member][:, None], 0, 1))
 
 
+def looked_up(
+    p: Passes, counts: Sequence[int], shares: ArrayLike, hits: Hits
+) -> dict[str, np.ndarray]:
+    """Return {order: (tasks, shares) probabilities of a valid call} if the tasks that come first in
+    an order are looked up.
+
+    The orders are *confidence* of the first pass; *frequency*, how often the API was seen
+    (``counts``, which only a controlled world knows exactly); *random*; *oracle*, by the gain from
+    this retriever; and *asked*, by the probability of the mark, of models that learned it.
+    """
+    base = p.first.valid.to_numpy(dtype=float)[:, None]
+    gain = outcome(p, True, hits) - base[:, 0]
+    orders = {
+        "confidence": p.first["minimum"],
+        "frequency": counts,
+        "random": np.zeros(len(gain)),
+        "oracle": -gain,
+    }
+    if "asked" in p.first:
+        orders["asked"] = -p.first.asked
+    return {name: base + lowest(order, shares) * gain[:, None] for name, order in orders.items()}
+
+
 def share_rows(
     passes: Passes,
     counts: Sequence[int],
@@ -165,25 +188,12 @@ def share_rows(
     """Return validity against the share of tasks with documentation: ``share_25/order`` (percent),
     for ``plots.curves``.
 
-    The orders are *confidence* of the first pass; *frequency*, how often the API was seen
-    (``counts``, which only a controlled world knows exactly); *random*; and *oracle*, by the gain
-    from this retriever. For each order, ``<metric without _percent>_above_random_points`` is its
-    mean lead over random across all shares, paired.
+    The orders are those of ``looked_up``. For each, ``<metric without
+    _percent>_above_random_points`` is its mean lead over random across all shares, paired.
     """
     first = passes.first
     rows = []
-    base = first.valid.to_numpy(dtype=float)
-    gain = outcome(passes, True, hits) - base
-    orders = {
-        "confidence": first["minimum"],
-        "frequency": counts,
-        "random": np.zeros(len(base)),
-        "oracle": -gain,
-    }
-    valid = {
-        name: base[:, None] + lowest(order, shares) * gain[:, None]
-        for name, order in orders.items()
-    }
+    valid = looked_up(passes, counts, shares, hits)
     for name, values in valid.items():
         names = [f"share_{100 * share:g}/{name}" for share in shares]
         rows += class_rows(first, names, {metric: values.clip(0, 1)}, {"": True})

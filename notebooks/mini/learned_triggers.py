@@ -30,7 +30,7 @@ from lookuplab.models import Model, complete, score
 from lookuplab.models.names import mini_models
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.toolgen.pairs import MARK
-from lookuplab_notebooks.cloudapibench.triggers import best, curve, folds, lowest
+from lookuplab_notebooks.cloudapibench.triggers import best, curve, folds, looked_up, lowest
 
 BANDS = {"0": 0, "1-3": 3, "4-10": 10, "11-30": 30, "31-100": 100, "101-300": 300, "301-600": 600}
 RULES = {"dag_index_lookup": 0.8, "dag_plus_plus": 0.8, "asked": 0.5}  # policy -> threshold
@@ -103,33 +103,6 @@ def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answ
     return Answered(p, shown, found)
 
 
-def orders(p: Passes, counts: Sequence[int], hits: Hits) -> dict[str, np.ndarray]:
-    """Return {order: (tasks,) scores}; the task to look up first has the lowest score."""
-    gain = outcome(p, True, hits) - p.first.valid
-    found = {
-        "confidence": p.first["minimum"],
-        "frequency": counts,
-        "random": np.zeros(len(gain)),
-        "oracle": -gain,
-    }
-    if "asked" in p.first:
-        found["asked"] = -p.first.asked
-    return {name: np.asarray(order, dtype=float) for name, order in found.items()}
-
-
-def looked_up(
-    p: Passes, arm: str, counts: Sequence[int], shares: Sequence[float], hits: Hits
-) -> dict[str, np.ndarray]:
-    """Return {``<arm> <order>``: (tasks, shares) probabilities of a valid call}."""
-    base = p.first.valid.to_numpy(dtype=float)
-    documented = outcome(p, True, hits)
-    gain = (documented - base)[:, None]
-    return {
-        f"{arm} {name}": (base[:, None] + lowest(order, shares) * gain).clip(0, 1)
-        for name, order in orders(p, counts, hits).items()
-    }
-
-
 def share_rows(
     arms: Mapping[str, Answered],
     counts: Sequence[int],
@@ -151,9 +124,9 @@ def share_rows(
         values: dict[str, np.ndarray] = {}
         for arm, answered in arms.items():
             p = answered.passes
-            values |= looked_up(
-                p, arm, counts, shares, p.retrieved if precision is None else precision
-            )
+            hits_of = p.retrieved if precision is None else precision
+            ways = looked_up(p, counts, shares, hits_of)
+            values |= {f"{arm} {name}": valid.clip(0, 1) for name, valid in ways.items()}
         for way, valid in values.items():
             names = [f"share_{100 * share:g}/{way}" for share in shares]
             rows += class_rows(first, names, {metric: valid}, {"": True})
@@ -169,7 +142,7 @@ def share_rows(
     return rows
 
 
-def rule_rows(arms: Mapping[str, Answered], counts: Sequence[int], shares: Sequence[float]) -> Rows:
+def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
     """Return valid calls, the share of lookups and the tokens per task, read and written, at a
     precision of 50%. The rules either fix their own share (*asked* retrieves if the mark is at
     least as likely as not), or take the ``shares`` of tasks by the mark and by confidence.
@@ -184,10 +157,12 @@ def rule_rows(arms: Mapping[str, Answered], counts: Sequence[int], shares: Seque
             for rule, at in RULES.items()
             if rule != "asked" or "asked" in first
         }
-        for name, order in orders(p, counts, 50).items():
-            if name in ("asked", "confidence"):
-                for share, mask in zip(shares, lowest(order, shares).T, strict=True):
-                    masks[f"at_{100 * share:g}/{arm} {name}"] = mask
+        orders = {"confidence": first["minimum"]}
+        if "asked" in first:
+            orders["asked"] = -first.asked
+        for name, order in orders.items():
+            for share, mask in zip(shares, lowest(order, shares).T, strict=True):
+                masks[f"at_{100 * share:g}/{arm} {name}"] = mask
         for name, mask in masks.items():
             tokens, second = (
                 outcome(p, shown, 50, lambda frame: frame.prompt_tokens + frame.new_tokens)
@@ -311,9 +286,9 @@ def query_rows(
                 "valid_percent": outcome(documented, True, hits),
             }
             rows += class_rows(base, f"query_{query}/{arm}", always, {"": True})
-            ways = looked_up(documented, arm, counts, shares, hits)
-            for way in (f"{arm} asked", f"{arm} confidence"):
-                if way in ways:
-                    names = [f"query_{query}/share_{100 * share:g}/{way}" for share in shares]
-                    rows += class_rows(base, names, {"valid_percent": ways[way]}, {"": True})
+            ways = looked_up(documented, counts, shares, hits)
+            for way in [name for name in ("asked", "confidence") if name in ways]:
+                names = [f"query_{query}/share_{100 * share:g}/{arm} {way}" for share in shares]
+                values = {"valid_percent": ways[way].clip(0, 1)}
+                rows += class_rows(base, names, values, {"": True})
     return rows

@@ -24,6 +24,7 @@ from lookuplab.scoring.rates import (
     row,
 )
 from lookuplab.toolgen.similarity import bleu
+from lookuplab_notebooks.toolgen.table_rows import ratio
 
 # reciprocal ranks; 0 for a document that is not found
 RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 5, 1 / 10, 0])
@@ -32,12 +33,6 @@ FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # how often
 # those of the mini models without and with the tool
 MATCHES = ((0.30, 0.12, 0.05, 0.03), (0.33, 0.14, 0.06, 0.035))
 LENGTHS = (0.84, 0.70)
-
-
-def ratio(sums: Array) -> Array:
-    """Return the last but one divided by the last entry of (..., k); NaN if the last is 0."""
-    part, whole = sums[..., -2], sums[..., -1]
-    return part / np.where(whole > 0, whole, np.nan)
 
 
 def edit_similarities(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:

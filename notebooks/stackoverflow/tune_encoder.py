@@ -23,7 +23,7 @@ import click
 import torch
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice, needs
+from lookuplab.errors import UserError, needs
 from lookuplab.models.store import hashed
 from lookuplab.models.training import Milestones, last_checkpoint, step_of
 from lookuplab.retrieval.rankers import sentence_encoder
@@ -40,7 +40,6 @@ with needs("rank"):
 with needs("train"):
     from datasets import Dataset, IterableDataset
 
-LOSSES = ("duplicates", "ranking")
 Titles = tuple[str, str]
 Row = dict[str, Any]  # one and other, two titles, and label, whether they are duplicates
 CARD = """# Sentence encoder
@@ -59,8 +58,7 @@ class Recipe:
 
     Steps, learning rate and the number of pairs for validation (a fifth of 8,000) are the paper's,
     ``batch_size`` (rows) and ``negatives`` (pairs of different questions for each pair of
-    duplicates) those of nokia/codesearch. ``loss`` "ranking" takes the other titles of a batch as
-    negatives instead.
+    duplicates) those of nokia/codesearch.
     """
 
     steps: int = 12_000
@@ -69,10 +67,6 @@ class Recipe:
     negatives: int = 5
     validation: int = 1_600
     seed: int = 42
-    loss: str = "duplicates"
-
-    def __post_init__(self) -> None:
-        check_choice("recipe: loss", self.loss, LOSSES)
 
 
 def read_duplicates(file: Path) -> list[Titles]:
@@ -93,13 +87,10 @@ def read_duplicates(file: Path) -> list[Titles]:
 
 def rows(pairs: Sequence[Titles], recipe: Recipe, epoch: int = 0) -> Iterator[Row]:
     """Yield one epoch: each pair of duplicates (label 1), then ``negatives`` pairs of titles of
-    different questions (label 0); for the ranking loss only the duplicates, without a label.
+    different questions (label 0).
     """
     chance = random.Random(f"{recipe.seed} {epoch}")
     for one, other in chance.sample(pairs, len(pairs)):
-        if recipe.loss == "ranking":
-            yield {"one": one, "other": other}
-            continue
         yield {"one": one, "other": other, "label": 1.0}
         for _ in range(recipe.negatives):
             first, second = (chance.choice(pair) for pair in chance.sample(pairs, 2))
@@ -159,15 +150,12 @@ def tune(
         dataloader_pin_memory=torch.cuda.is_available(),
         accelerator_config={"dispatch_batches": False},  # a bag of words cannot be sliced
     )
-    made = losses.MultipleNegativesRankingLoss(model)
-    if recipe.loss == "duplicates":
-        made = losses.CosineSimilarityLoss(model, torch.nn.BCEWithLogitsLoss(), log_odds)
     trainer = SentenceTransformerTrainer(
         model,
         arguments,
         train_dataset=IterableDataset.from_generator(left, features=data.features),
         eval_dataset=data,
-        loss=made,
+        loss=losses.CosineSimilarityLoss(model, torch.nn.BCEWithLogitsLoss(), log_odds),
         callbacks=[Milestones()],
     )
     trainer.train(resume_from_checkpoint=last)
@@ -211,13 +199,12 @@ def main(
     the lowest loss on the pairs for validation is kept.
 
     Settings (-s): steps, learning_rate, batch_size (rows), negatives (pairs of different questions
-    for each pair of duplicates), validation (pairs held out), seed, and loss (duplicates, the
-    paper's; or ranking, whose negatives are the other titles of a batch).
+    for each pair of duplicates), validation (pairs held out), and seed.
 
     \b
     Examples:
       python notebooks/stackoverflow/tune_encoder.py
-      python notebooks/stackoverflow/tune_encoder.py --duplicates titles.jsonl -s loss=ranking -o my
+      python notebooks/stackoverflow/tune_encoder.py --duplicates titles.jsonl -s negatives=1 -o my
       lookuplab run retrieval_quality -p encoder=./my -p base_encoder=all-minilm-l6-v2
 
     Args:

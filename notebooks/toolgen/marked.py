@@ -1,5 +1,4 @@
-"""Numbers on marked functions: the paper's five, the tool's failures, marks by repository and by
-the package's rules.
+"""Numbers on marked functions: the paper's five, marks by repository, names that the tool offers.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them.
 """
@@ -9,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from lookuplab.scoring.rates import average, bare_row, rate, row
+from lookuplab.scoring.rates import average, rate, row
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.marking import RECEIVERS, candidates
 from lookuplab.toolgen.rules import rules_of
@@ -42,15 +41,6 @@ def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
     ]
 
 
-def failure_rows(records: Sequence[Record], condition: str) -> list[Row]:
-    """Return ``failed_calls``: the number of calls of the tool without an answer, and ``n``, the
-    number of all calls.
-    """
-    failed = sum(sum(record["failures"].values()) for record in records)
-    total = sum(record["asked"] for record in records)
-    return [bare_row("", condition, "failed_calls", failed, total)]
-
-
 def by_repository(records: Sequence[Record]) -> pd.DataFrame:
     """Return the marks per function in each repository; functions are the clusters here."""
     counts = pd.DataFrame(records).groupby("repository", sort=False).marks
@@ -58,19 +48,6 @@ def by_repository(records: Sequence[Record]) -> pd.DataFrame:
         row("", f"evaluation/{name}", "marks_per_function", average(marks, range(len(marks))))
         for name, marks in counts
     )
-
-
-def rules_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[Row]:
-    """Return the marks per function by the package's rules, and the difference from the paper's
-    rules on the same functions.
-    """
-    ours = pd.DataFrame(paper)
-    theirs = pd.DataFrame(package).marks
-    mean, more = (average(marks, ours.repository) for marks in (theirs, theirs - ours.marks))
-    return [
-        row("", "evaluation/package", "marks_per_function", mean),
-        row("", "evaluation/package - paper", "marks_per_function_change", more),
-    ]
 
 
 def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from pandas import DataFrame
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import triggered
 from lookuplab.cloudapi.tasks import load_tasks
-from lookuplab_notebooks.mini.learned_triggers import looked_up
+from lookuplab_notebooks.cloudapibench.triggers import looked_up
 from recipes.mini import asking
 from recipes.mini.corpus import DEVELOPMENT_TASKS, FURTHER
 
@@ -35,7 +35,7 @@ def test_asked_looks_up_where_the_mark_is_likely():
 
 def test_at_equal_lookups_asking_helps_those_with_the_likeliest_mark():
     p = Passes(1, FIRST, FIRST.assign(valid=True), FIRST.assign(valid=False), np.full(4, True))
-    ways = looked_up(p, "errors", [1, 2, 3, 4], [0, 0.5, 1], 100)
+    ways = looked_up(p, [1, 2, 3, 4], [0, 0.5, 1], 100)
     for way, expected in {"asked": 1, "confidence": 0.75, "random": 0.75}.items():
-        assert ways[f"errors {way}"].mean(axis=0).tolist() == [0.5, expected, 1]
-    assert looked_up(p, "m", [1, 2, 3, 4], [0.25], 0)["m asked"].mean() == 0.5  # the mark was right
+        assert ways[way].mean(axis=0).tolist() == [0.5, expected, 1]
+    assert looked_up(p, [1, 2, 3, 4], [0.25], 0)["asked"].mean() == 0.5  # the mark was right

@@ -31,6 +31,7 @@ from tiny_architectures import (
 )
 from transformers import AutoModelForCausalLM, Gemma4TextConfig, LlamaConfig
 
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import TURNS, choose
@@ -616,17 +617,22 @@ def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path
         load(f"{tmp_path}?trust_remote_code=true").tokenizer  # noqa: B018
 
 
-@pytest.mark.parametrize(("stated", "used"), [(None, 1), ("2", 2)])
-def test_a_model_uses_no_more_threads_than_its_job_has_unless_they_are_stated(
-    monkeypatch, stated, used
+SMALL = str(paths.MINI / "models" / "small")
+
+
+@pytest.mark.parametrize(
+    ("place", "stated", "used"), [(SMALL, None, 2), ("mini-small", None, 1), ("mini-small", "3", 3)]
+)
+def test_a_model_uses_no_more_threads_than_its_job_has_and_a_mini_one_one_unless_stated(
+    monkeypatch, place, stated, used
 ):
     before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    monkeypatch.setattr(resources, "processors", lambda: 1)
+    torch.set_num_threads(3)
+    monkeypatch.setattr(resources, "processors", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if stated:
         monkeypatch.setenv("OMP_NUM_THREADS", stated)
     try:
-        assert load("mini-small").module and torch.get_num_threads() == used
+        assert load(place).module and torch.get_num_threads() == used
     finally:
         torch.set_num_threads(before)

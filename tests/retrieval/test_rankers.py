@@ -92,6 +92,7 @@ def test_an_encoder_that_is_not_there_is_one_clear_line(monkeypatch):
 
 
 def test_word_vectors_depend_on_the_seed_alone_and_come_back_bit_for_bit(tmp_path):
+    pytest.importorskip("gensim", reason="gensim has no wheel for this Python")
     lines = [["sort", "rows"], ["mean"]] * 5
     small = {"vector_size": 8, "epochs": 2, "bucket": 99}
     one, again, other = (rankers.train_words(lines, seed=seed, **small) for seed in (1, 1, 2))

@@ -491,7 +491,8 @@ def main() -> None:
     sys.argv = [""]
     # remove everything that a fresh process would not have
     del sys.path[0]
-    for name in [name for name in sys.modules if name.partition(".")[0] == "lookuplab"]:
+    ours = "lookuplab", "compression"  # the second comes with shutil since Python 3.14
+    for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
     # pandas would use these by default if they happen to be installed
     missing: Any = None

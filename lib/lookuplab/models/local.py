@@ -262,7 +262,9 @@ class LocalModel:
         gc.collect()
         torch.cuda.empty_cache()
         if "OMP_NUM_THREADS" not in os.environ:  # as in JupyterLab: torch knows of no quota
-            torch.set_num_threads(min(torch.get_num_threads(), resources.processors()))
+            # a mini model's threads would wait for each other, beside other work for minutes
+            most = 1 if is_mini(self.place) else resources.processors()
+            torch.set_num_threads(min(torch.get_num_threads(), most))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         self._check_memory(kind)
         module, report = self._read(

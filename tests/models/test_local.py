@@ -279,7 +279,7 @@ def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, p
     four = load(llama + '?quantization_config={"load_in_4bit":true}')
     assert four.identity["quantization_config"] == '{"load_in_4bit":true}'
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
-    with pytest.raises(UserError, match=r"requires bitsandbytes.*the options quantization_config"):
+    with pytest.raises(UserError, match="requires bitsandbytes"):
         answers(four, SHORT)
     with pytest.raises(UserError, match="quantization_config is 4; it must be a JSON object"):
         load(f"{llama}?quantization_config=4")

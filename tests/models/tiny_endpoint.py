@@ -4,8 +4,7 @@
 It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list
 of statuses that are sent before anything is answered, ``reply`` (body, status, headers) replaces
 what is sent, ``script`` is a function from a request to the message of a chat; after ``lives``
-requests it is dead. Like vLLM's server, it takes tokens as prompts. It counts what a test wants to
-know.
+requests it is dead. It counts what a test wants to know.
 """
 
 import json
@@ -15,7 +14,6 @@ import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 
 KEY = "sk-test-0123456789-very-secret"
@@ -59,23 +57,15 @@ class TinyEndpoint(ThreadingHTTPServer):
             body["messages"], tokenize=False, add_generation_prompt=True
         )
         most = body.get("max_tokens") or body["max_completion_tokens"]
-        prompt = Prompt("p", str(text))
         with self.lock:
-            ids = text if isinstance(text, list) else self.model.prompt_ids(text)
-            self.model.prompt_ids = lambda _: ids
-            try:
-                ((done,),) = self.model.generate([(prompt, 0)], Decoding(max_new_tokens=most))
-            finally:
-                del self.model.prompt_ids
+            asked = [(Prompt("p", text), 0)]
+            ((done,),) = self.model.generate(asked, Decoding(max_new_tokens=most))
         return done
 
 
 class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
-
-    def do_GET(self):  # /v1/models
-        self.send({"body": '{"data": [{"id": "tiny"}]}'})
 
     def do_POST(self):
         server = self.server
@@ -104,11 +94,7 @@ class Handler(BaseHTTPRequestHandler):
             status = 400
             said = f"Unsupported parameter: '{refused[0]}' is not supported"
         else:
-            try:
-                given = self.response(body)
-            except UserError as error:
-                status = 400
-                said = f"maximum context length: {error}"
+            given = self.response(body)
         told = {"error": {"message": said}} if said else given
         with server.lock:  # before the answer is sent, because its reader may ask again at once
             server.in_flight.discard(self)  # a late one is of another test

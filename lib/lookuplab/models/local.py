@@ -87,6 +87,14 @@ def cache_numbers(config: Any, tokens: int) -> int:
     return numbers
 
 
+def free_cards() -> list[int]:
+    """Return the free bytes of each graphics card."""
+    import torch
+
+    cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return [torch.cuda.mem_get_info(at)[0] for at in cards]
+
+
 @dataclass(eq=False)
 class LocalModel:
     """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``).
@@ -327,18 +335,18 @@ class LocalModel:
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
         """Return where the weights go: on one card if they fit there."""
-        import torch
-
-        if self.device_map or not torch.cuda.is_available():
+        free = free_cards()
+        if self.device_map or not free:
             return self.device_map
-        if self.quantization_config or hasattr(self.config, "quantization_config"):
+        if self._in_fewer_bits:
             return "sequential"  # one card after the other, by the sizes that the weights then have
         weights = self._weight_bytes(kind)
-        if weights is None:
-            return "auto"
-        free = {at: torch.cuda.mem_get_info(at)[0] for at in range(torch.cuda.device_count())}
-        card = max(free, key=lambda at: free[at])
-        return {"": card} if ROOM * weights <= free[card] else "auto"
+        fits = weights is not None and ROOM * weights <= max(free)
+        return {"": free.index(max(free))} if fits else "auto"
+
+    @property
+    def _in_fewer_bits(self) -> bool:
+        return bool(self.quantization_config) or hasattr(self.config, "quantization_config")
 
     def _weight_bytes(self, kind: Any) -> int | None:
         """Return the bytes of the weights; None if from_pretrained will say what is wrong."""
@@ -361,17 +369,9 @@ class LocalModel:
         """
         import torch
 
-        if (
-            self.device_map
-            or self.quantization_config
-            or hasattr(self.config, "quantization_config")
-        ):
+        if self.device_map or self._in_fewer_bits:
             return
-        if torch.cuda.is_available():
-            cards = range(torch.cuda.device_count())
-            free = sum(torch.cuda.mem_get_info(at)[0] for at in cards)
-        else:
-            free = resources.memory()
+        free = sum(free_cards()) or resources.memory()
         folder = Path(self.source[0])
         files = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
         if 0 < 4 * files < free:  # small in any dtype: not worth a closer look
@@ -402,13 +402,10 @@ class LocalModel:
                 "private ones: hf auth login"
             )
             if Path(name).is_dir():
-                said = said.removesuffix(" from one of: ")
                 has = ", ".join(sorted(os.listdir(name)))
                 advice = f"save_pretrained of model and tokenizer makes it complete; it has {has}"
             if "custom code" in said:
                 advice = "the option trust_remote_code=true runs it"
-            elif isinstance(error, ImportError | ValueError) and self.given.keys() & options:
-                advice = f"it was given the options {', '.join(self.given)}"
             if self.adapter and not place:
                 said = f"its base {name!r}, which {ADAPTER} names: {said}"
             raise UserError(f"cannot load model {self.place}: {said} ({advice})") from error

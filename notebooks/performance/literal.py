@@ -20,11 +20,11 @@ import jedi
 import torch
 
 from lookuplab import python_sources
-from lookuplab.execution.server import ENVIRONMENT, Outcome, Program
 from lookuplab.models import Completion
 from lookuplab.models.constraint import Trie
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, decoded
+from lookuplab.sandbox.server import ENVIRONMENT, Outcome, Program
 from lookuplab.toolgen.evaluation import Original, inserted
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import ask_tool, suggestions

@@ -33,7 +33,7 @@ def gradable(
     are, and why.
 
     models: the models that will answer; only programs of the kit's own models may run without a
-    sandbox. python: as in ``environment``. sandbox: as in ``execution.server.choose``. leave_out:
+    sandbox. python: as in ``environment``. sandbox: as in ``sandbox.server.choose``. leave_out:
     further problems to leave out, as in ``named``. Raises UserError if no problem is left.
     """
     by_name = named(problems, leave_out)

@@ -20,7 +20,7 @@ from toy_model import ask, many_prompts
 exact = [{"token_logprobs": (-0.5, -0.25)}]  # in float32
 print([one.text for one in ask(many_prompts(tasks), changes=exact)[0]])"""
 JUDGES = """\
-from lookuplab.execution.server import Program
+from lookuplab.sandbox.server import Program
 from lookuplab.stackoverflow.grader import Grader
 programs = [Program(f"assert {n} < 1", (), f"p{n}") for n in (0, 1)]
 print([one.passed for one in Grader(own=True).outcomes(programs)])"""

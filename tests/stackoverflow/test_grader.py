@@ -9,8 +9,8 @@ import written_problems as written
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.execution import environments, server
-from lookuplab.execution.server import Limits
+from lookuplab.sandbox import environments, server
+from lookuplab.sandbox.server import Limits
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.grader import (
     Grader,

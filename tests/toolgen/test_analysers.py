@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lookuplab.errors import UserError
-from lookuplab.execution.server import refusal
+from lookuplab.sandbox.server import refusal
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import JudgementStore, WorkerLost, answer_all, ask_worker
 from lookuplab.toolgen.insertion import read_source

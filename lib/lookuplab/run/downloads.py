@@ -14,9 +14,9 @@ from typing import Any
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice
-from lookuplab.execution import environments
 from lookuplab.models.names import split_revision
 from lookuplab.paths import file_hash
+from lookuplab.sandbox import environments
 
 UNPINNED = "main"
 # other kinds come from the package index

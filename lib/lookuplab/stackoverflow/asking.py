@@ -15,10 +15,10 @@ from typing import Any, Literal, Self
 
 from lookuplab.benchmark import Benchmark
 from lookuplab.errors import UserError, check_choice
-from lookuplab.execution.server import Outcome
 from lookuplab.models import Completion, Decoding, Model, Prompt
 from lookuplab.models.tokens import located
 from lookuplab.retrieval.rankers import Ranker
+from lookuplab.sandbox.server import Outcome
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Grader, verdicts

@@ -18,10 +18,10 @@ from typing import Literal
 
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError, check_choice
-from lookuplab.execution.server import Program
 from lookuplab.models.completions import visible
 from lookuplab.models.fences import blocks, code_of
 from lookuplab.models.store import hashed
+from lookuplab.sandbox.server import Program
 
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
 PAPER_LIBRARIES = LIBRARIES[:6]  # without Matplotlib (Section 4.1): 845 of the 1,000 problems

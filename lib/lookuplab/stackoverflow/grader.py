@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Literal
 
 from lookuplab.errors import UserError
-from lookuplab.execution import environments
-from lookuplab.execution.server import (
+from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
+from lookuplab.sandbox import environments
+from lookuplab.sandbox.server import (
     CACHES,
     KILLED,
     NOT_JUDGED,
@@ -35,7 +36,6 @@ from lookuplab.execution.server import (
     Program,
     choose,
 )
-from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.work.progress import Progress, say, watched
 from lookuplab.work.resources import processors
@@ -84,7 +84,7 @@ class VerdictStore(AnswerStore):
 class Grader:
     """Runs programs and stores their outcomes.
 
-    python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None means
+    python: see ``environment``. sandbox, own: see ``sandbox.server.choose``. store: None means
     the file beside the completion store, False stores nothing. workers: the number of servers that
     run in parallel, by default ``resources.processors``; with a cluster, one per worker thread.
     limits: DS-1000's own, as CPU time, which other work on the machine does not change.

@@ -36,11 +36,11 @@ from unittest.mock import patch
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError, check_memory
-from lookuplab.execution import namespaces
-from lookuplab.execution.server import refusal
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.paths import folder_hash, is_special
 from lookuplab.python_sources import python_files
+from lookuplab.sandbox import namespaces
+from lookuplab.sandbox.server import refusal
 from lookuplab.work.progress import Progress, say
 from lookuplab.work.spread import Workers, check_seen, spread
 

@@ -27,7 +27,7 @@ from typing import Any
 import lookuplab
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.execution import inside, namespaces
+from lookuplab.sandbox import inside, namespaces
 
 SANDBOXES = ("namespaces", "none")
 GRACE = 30.0  # seconds beyond a program's limit after which the server itself is considered hung
@@ -248,7 +248,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         task = {"limits": asdict(self.limits), "contained": contained, "shown": shown}
         root = str(Path(lookuplab.__file__).parents[1])
         code = f"import sys; sys.path[0] = {root!r}\n"
-        code += "from lookuplab.execution.inside import main\nmain()"
+        code += "from lookuplab.sandbox.inside import main\nmain()"
         home = namespaces.WORK_FOLDER if contained else self._folder.name
         given = {name: str(place) for name, place in CACHES.items() if place.exists()}
         # a file, because output of the imports could fill a pipe

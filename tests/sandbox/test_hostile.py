@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lookuplab.execution.server import FETCHED, ForkServer, Limits, Program
+from lookuplab.sandbox.server import FETCHED, ForkServer, Limits, Program
 
 CONTAINED, FORGED, REPLIES = yaml.safe_load(
     Path(__file__).with_name("hostile.yaml").read_text(encoding="utf-8")

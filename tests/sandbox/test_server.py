@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from lookuplab.errors import UserError
-from lookuplab.execution import inside
-from lookuplab.execution import server as servers
-from lookuplab.execution.server import ForkServer, Limits, Program, choose
+from lookuplab.sandbox import inside
+from lookuplab.sandbox import server as servers
+from lookuplab.sandbox.server import ForkServer, Limits, Program, choose
 
 PLAIN, LIBRARIES, FIGURES = yaml.safe_load(
     Path(__file__).with_name("honest.yaml").read_text(encoding="utf-8")
@@ -179,7 +179,7 @@ def test_a_killed_server_is_asked_again_and_a_machine_s_fault_is_no_verdict(sand
 import resource, sys, threading, time
 import psutil
 from lookuplab.errors import UserError
-from lookuplab.execution.server import ForkServer, Program
+from lookuplab.sandbox.server import ForkServer, Program
 
 def kill():
     time.sleep(0.6)
@@ -209,7 +209,7 @@ def test_a_program_ends_with_its_caller(sandbox):
     one = solving(f"import subprocess\nsubprocess.run({SLEEP})")
     script = f"""
 import sys
-from lookuplab.execution.server import ForkServer, Program
+from lookuplab.sandbox.server import ForkServer, Program
 with ForkServer({sandbox!r}, sys.executable) as server:
     server.run({one})"""
     with subprocess.Popen([sys.executable, "-c", script]) as caller:

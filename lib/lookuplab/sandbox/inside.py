@@ -35,7 +35,7 @@ import sys
 import time
 import types
 
-from lookuplab.execution import namespaces
+from lookuplab.sandbox import namespaces
 
 # a fresh process has no such module in ``collections``, which importing typing would add
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lookuplab.execution.server import ForkServer, Limits, refusal
+from lookuplab.sandbox.server import ForkServer, Limits, refusal
 
 
 @pytest.fixture(scope="session")

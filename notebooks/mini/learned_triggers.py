@@ -266,29 +266,3 @@ def _told(base: DataFrame, first: DataFrame, arm: str) -> Rows:
         numbers[f"{arm} {name}", "aurc"] = aurc_interval(first.valid, sure, apis)
     known = {name: number for name, number in numbers.items() if number.value == number.value}
     return rows_of(base, known)
-
-
-def query_rows(
-    arms: Mapping[str, Answered], counts: Sequence[int], shares: Sequence[float]
-) -> Rows:
-    """Return the results of BM25 by its query (the first answer, the comment, both): how often it
-    finds the right document, and valid calls with documentation for these shares and for all tasks.
-    """
-    rows = []
-    base = arms["base"].first
-    for arm, answered in arms.items():
-        p = answered.passes
-        by_query = {"answer": (p, p.retrieved)}
-        by_query |= {name: (asked, 0) for name, asked in answered.queries.items()}
-        for query, (documented, hits) in by_query.items() if answered.queries else ():
-            always = {
-                "found_percent": documented.retrieved,
-                "valid_percent": outcome(documented, True, hits),
-            }
-            rows += class_rows(base, f"query_{query}/{arm}", always, {"": True})
-            ways = looked_up(documented, counts, shares, hits)
-            for way in [name for name in ("asked", "confidence") if name in ways]:
-                names = [f"query_{query}/share_{100 * share:g}/{arm} {way}" for share in shares]
-                values = {"valid_percent": ways[way].clip(0, 1)}
-                rows += class_rows(base, names, values, {"": True})
-    return rows

@@ -17,9 +17,6 @@ from lookuplab.scoring.rates import (
     IntervalKind,
     bare_row,
     jackknife,
-    of_change,
-    of_score_change,
-    of_share,
     rate,
     row,
 )
@@ -140,34 +137,3 @@ def coverage_rows(
     holds = rate([one.low <= truth <= one.high for one in found]).percent()
     width = np.nanmean([one.high - one.low for one in found])
     return [row(*at, "coverage_percent", holds), bare_row(*at, "mean_width", width, draws)]
-
-
-def score_rows(
-    generator: Generator, design: str, sizes: Array, draws: int, correlations: Sequence[float]
-) -> list[dict[str, Any]]:
-    """Return ``coverage_rows`` of each score and of its change, conditions ``WHAT, correlation
-    C/DESIGN``.
-
-    Each change is also judged by the interval of the other kind. WHAT then ends in ``as if a
-    share`` for scores, and in ``as if a score`` for a share that rarely changes.
-    """
-    rows = []
-    for score, (sample, value) in SCORES.items():
-        for correlation in correlations:
-            counts = sample(generator, sizes, draws, correlation)
-
-            def change(sums: Array, value: Callable[[Array], Array] = value) -> Array:
-                return np.diff(value(sums))[..., 0]
-
-            at = f", correlation {correlation:g}/{design}"
-            rows += coverage_rows(score + at, counts[:, :, 0], sizes, value, of_share)
-            for name, kind in ("", of_score_change), (" as if a share", of_change):
-                rows += coverage_rows(f"change of {score}{name}{at}", counts, sizes, change, kind)
-    for correlation in filter(None, correlations):
-        strength = 1 / correlation - 1
-        chance = generator.beta(0.02 * strength, 0.98 * strength, (draws, len(sizes)))
-        gained = np.stack([generator.binomial(sizes, chance), 0 * chance + sizes], axis=-1)
-        for name, kind in ("", of_change), (" as if a score", of_score_change):
-            at = f"2% gained{name}, correlation {correlation:g}/{design}"
-            rows += coverage_rows(at, gained, sizes, ratio, kind)
-    return rows

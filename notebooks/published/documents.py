@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import cohen_kappa_score
 
 from lookuplab import paths
 from lookuplab.scoring.rates import (
     Array,
-    average,
     bare_row,
     jackknife,
     mcnemar,
@@ -92,19 +90,6 @@ def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     )
 
 
-def level_rows(frame: pd.DataFrame) -> Rows:
-    """Return the rates after each kind of document: condition ``right/torchhub``."""
-    rows = []
-    columns = [*MEASURES, "official_hallucinated", "invented", "no_call"]
-    for model, (hub, part) in product(NAMES, parts(frame)):
-        for kind in ("none", *KINDS):
-            some = of_kind(part[part.model == model], kind)
-            for name in columns if len(some) else ():
-                number = rate(some[name].astype(float), some.cluster).percent()
-                rows.append(row(NAMES[model], f"{kind}/{hub}", f"{name}_percent", number))
-    return rows
-
-
 def change_rows(frame: pd.DataFrame) -> Rows:
     """Return the change by a document, paired by question: ``right/all - none/all`` in points, and
     the counts of the exact McNemar test.
@@ -159,46 +144,4 @@ def break_even_rows(frame: pd.DataFrame) -> Rows:
 
         [number] = jackknife(precision, both.cluster, of_number)
         rows.append(row(NAMES["FT"], hub, f"{name}_break_even_percent", number))
-    return rows
-
-
-def protection_rows(frame: pd.DataFrame) -> Rows:
-    """Return RT minus FT after the same documents, paired by question and arm, in points."""
-    rows = []
-    keys = ["hub", "arm", "question"]
-    second = frame[frame.model == "RT"].set_index(keys)[[*MEASURES]]
-    both = frame[frame.model == "FT"].join(second, on=keys, suffixes=("", "_rt"), how="inner")
-    for (hub, part), kind, name in product(parts(both), KINDS, MEASURES):
-        some = of_kind(part, kind)
-        if len(some):
-            ft, rt = some[name].astype(float), some[f"{name}_rt"].astype(float)
-            number = paired_difference(ft, rt, some.cluster).percent()
-            model = f"{NAMES['RT']} - {NAMES['FT']}"
-            rows.append(row(model, f"{kind}/{hub}", f"{name}_change_points", number))
-    return rows
-
-
-def rule_rows(frame: pd.DataFrame) -> Rows:
-    """Return how far the two rules agree on *right domain*, and how much of a document's effect
-    comes from the official rule: its change minus that under the clean rule, on the same answers,
-    in points.
-    """
-    rows = []
-    for model, (hub, part) in product(NAMES, parts(frame)):
-        some = part[part.model == model]
-        same = some.official_correct == some.domain
-        number = rate(same.astype(float), some.cluster).percent()
-        rows.append(row(NAMES[model], f"agreement/{hub}", "same_verdict_percent", number))
-        both = (some[name].astype(bool) for name in ("official_correct", "domain"))
-        kappa = cohen_kappa_score(*both)
-        rows.append(bare_row(NAMES[model], f"agreement/{hub}", "kappa", kappa, len(some)))
-    for (hub, part), kind in product(parts(frame), KINDS):
-        both = paired(part, kind)
-        if len(both):
-            official, clean = (
-                both[name].astype(float) - both[f"{name}_none"].astype(float)
-                for name in ("official_correct", "domain")
-            )
-            number = average(100 * (official - clean), both.cluster)
-            rows.append(row(NAMES["FT"], f"{kind}/{hub}", "rule_points", number))
     return rows

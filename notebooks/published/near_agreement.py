@@ -141,17 +141,3 @@ def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
     links = rows[rows.metric.eq("kappa") & rows.condition.isin(["readers", f"{rule}/held-out"])]
     weaker: dict[str, Any] = links.loc[links.value.idxmin()].to_dict()
     return weaker | {"condition": "instrument"}
-
-
-def share_rows(frame: pd.DataFrame, rule: str) -> list[dict[str, Any]]:
-    """Return the weighted share of near misses by each reader, by both and by the rule, for each
-    model and for all (condition ``all/...``).
-    """
-    by = {"reader1": frame.reader1, "reader2": frame.reader2, rule: frame[rule]}
-    by["both_readers"] = frame.reader1 & frame.reader2
-    parts = [(model, "", some) for model, some in frame.groupby("model", sort=False)]
-    return [
-        row(model, f"{of}{name}", "near_miss_percent", share(near[some.index], some).percent())
-        for model, of, some in [*parts, (MODELS, "all/", frame)]
-        for name, near in by.items()
-    ]

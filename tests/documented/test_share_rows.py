@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lookuplab.scoring.rates import average, of_number
-from lookuplab_notebooks.documented.share_rows import over_seeds, worth_from
+from lookuplab_notebooks.documented.share_rows import answers, over_seeds, worth_from
 
 
 def test_seeds_that_agree_leave_the_interval_of_the_tasks():
@@ -34,3 +34,13 @@ def test_worth_its_tokens_is_from_the_smallest_share_above_which_all_are(lows, s
     conditions = [f"share_{share}/specification beyond name" for share in (0, 0.0625, 1)]
     rows = {"model": "m", "condition": conditions, "metric": "points_per_100_tokens"}
     assert worth_from(pd.DataFrame(rows | {"ci_low": lows}), "m") == said
+
+
+def test_a_seed_that_lacks_a_share_is_left_out(tmp_path):
+    shown = "base,name,description,specification,description_specification,wrong,copied"
+    rows = ["0,0", "1/2,0", "0,1", ","]
+    text = "".join(f"small,{row},t,1,1,1,1,1,1,0\n" for row in rows)
+    (tmp_path / "rows.csv").write_text(f"size,share,seed,id,{shown}\n{text}")
+    frames = answers(tmp_path / "rows.csv")["mini-small"]
+    assert [*frames] == ["", "0", "1/2"]
+    assert [*frames["0"]["base"]] == ["0"]

@@ -427,10 +427,11 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
 
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
     """Return {``documented share 1/2``: the rows of SHARES at that share, with the conditions of
-    Figure 6}.
+    Figure 6}, of the models that were trained at a half, too: the others lack some shares.
     """
     found: dict[str, list[_Row]] = {}
-    for row in rows:
+    whole = {row.model for row in rows if row.condition.startswith("share_0.5/")}
+    for row in filter(lambda row: row.model in whole, rows):
         shares = {*re.findall(r"(?:^| - )share_([\d.]+)/", row.condition)}
         if len(shares) == 1:
             (share,) = shares

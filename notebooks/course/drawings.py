@@ -5,16 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from pandas import DataFrame
 
-from lookuplab.results.looks import DARK, GREY, PALE, STYLE
+from lookuplab.results.looks import DARK, GREY, STYLE
 
 BLUE, ORANGE, RED = "#2171b5", "#e08214", "#b2182b"
 # token -> (the text written beside it, the tree below it)
@@ -72,35 +70,6 @@ def _branches(axes: Axes, node: Tree, path: Sequence[str], depth: int, row: list
     return heights
 
 
-def steps(texts: Sequence[str], back: str = "", title: str = "") -> Figure:
-    """Draw boxes with arrows between them. ``back`` names an arrow from the last box to the
-    second.
-    """
-    with _sheet(title, 7.5, 1.9 if back else 1.3) as axes:
-        for at, text in enumerate(texts):
-            box = {"boxstyle": "round,pad=0.5", "facecolor": "#eef4fa", "edgecolor": BLUE}
-            axes.text(
-                at,
-                0,
-                fill(text, 16 if len(texts) < 5 else 12),
-                bbox=box,
-                ha="center",
-                va="center",
-                fontsize=9,
-            )
-            if at:
-                place = (at - 0.36, 0)
-                arrow = {"arrowstyle": "->", "color": DARK, "linewidth": 1.5}
-                axes.annotate("", place, (at - 0.64, 0), arrowprops=arrow)
-        if back:
-            arrow = {"arrowstyle": "->", "color": ORANGE, "linewidth": 1.5}
-            arrow |= {"connectionstyle": "arc3,rad=-0.25"}
-            axes.annotate("", (1, -0.45), (len(texts) - 1, -0.45), arrowprops=arrow)
-            axes.text(len(texts) / 2, -1.25, back, color=ORANGE, ha="center", va="top", fontsize=9)
-        axes.set(xlim=(-0.55, len(texts) - 0.45), ylim=(-1.6 if back else -0.8, 0.8))
-    return axes.figure
-
-
 def intervals(
     rows: Sequence[tuple[str, float, float, float]],
     bound: float,
@@ -123,64 +92,6 @@ def intervals(
             axes.annotate(said, (1.01, at), xycoords=axes.get_yaxis_transform(), va="center")
         axes.set(yticks=range(len(names)), yticklabels=names, xlabel=xlabel)
         axes.set_ylim(len(names) - 0.5, -0.5)
-    return axes.figure
-
-
-def calibration(rows: DataFrame, title: str = "") -> Figure:
-    """Draw the rows of ``scoring.calibration.reliability_rows``: the percentage of valid calls at
-    each confidence, with intervals. On the diagonal, the model is calibrated.
-    """
-    with _sheet(title, 6, 3.6, bare=False) as axes:
-        axes.plot([0, 1], [0, 100], color=GREY, linestyle=(0, (5, 3)), label="honest: 80% at 0.8")
-        ats = rows[rows.metric == "confidence"].value
-        shares = rows[rows.metric == "correct_percent"]
-        for at, one in zip(ats, shares.itertuples(), strict=True):
-            axes.plot([at, at], [one.ci_low, one.ci_high], color=BLUE, linewidth=2, alpha=0.6)
-            label = "" if one.Index != shares.index[0] else "our calls, with 95% intervals"
-            axes.plot(at, one.value, "o", color=BLUE, label=label)
-        axes.plot(ats, shares.value, color=BLUE, linewidth=1)
-        axes.set(xlabel="confidence", ylabel="valid (%)", xticks=numpy.arange(0, 1.05, 0.1))
-        axes.legend(loc="upper left")
-    return axes.figure
-
-
-def pairs(before: Sequence[bool], after: Sequence[bool], title: str = "", most: int = 40) -> Figure:
-    """Draw at most ``most`` tasks, evenly spread, one column each: filled if the answer is valid,
-    framed if the two conditions differ.
-    """
-    shown = list(zip(before, after, strict=True))
-    shown = shown[:: -(-len(shown) // most)]
-    with _sheet(title, 7.5, 1.5) as axes:
-        for at, task in enumerate(shown):
-            for line, valid in enumerate(task):
-                square = plt.Rectangle((at, -line), 0.8, 0.8, edgecolor=GREY)
-                square.set(facecolor=BLUE if valid else "white")
-                axes.add_patch(square)
-            if task[0] != task[1]:
-                frame = (at - 0.12, -1.12), 1.04, 2.04
-                axes.add_patch(plt.Rectangle(*frame, fill=False, edgecolor=ORANGE, linewidth=2))
-        for line, name in enumerate(("before", "after")):
-            axes.text(-0.6, 0.4 - line, name, ha="right", va="center")
-        axes.set(xlim=(-5, most + 0.5), ylim=(-1.4, 1.2), aspect="equal")
-    return axes.figure
-
-
-def fourfold(before: Sequence[bool], after: Sequence[bool], title: str = "") -> Figure:
-    """Draw the paired table. The two cells that decide which condition is better are coloured."""
-    first, second = numpy.asarray(before, dtype=bool), numpy.asarray(after, dtype=bool)
-    with _sheet(title, 5, 2.2) as axes:
-        was_valid = ("valid before", first), ("invalid before", ~first)
-        is_valid = ("valid after", second), ("invalid after", ~second)
-        for column, (head, now) in enumerate(is_valid):
-            axes.text(column + 0.5, 2.1, head, ha="center", va="bottom")
-            for row, (side, was) in enumerate(was_valid):
-                colour = PALE if row == column else "#fbdcb8"
-                axes.add_patch(plt.Rectangle((column, 1 - row), 1, 1, facecolor=colour))
-                name = ("", "lost", "gained")[(row != column) * (1 + row)]
-                text = f"{name} {(was & now).sum()}".strip()
-                axes.text(column + 0.5, 1.5 - row, text, ha="center", va="center", fontsize=12)
-                axes.text(-0.05, 1.5 - row, side, ha="right", va="center")
-        axes.set(xlim=(-0.9, 2.1), ylim=(-0.1, 2.6))
     return axes.figure
 
 

@@ -190,30 +190,6 @@ def test_any_name_is_read_or_refused(read, text):
     read_or_one_line(read, text)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("deep.yaml", "parameters: " + "[" * 5000),
-        ("deep.yaml", "a: !!bool no such thing"),
-        ("odd.yaml", b"\xff\xfe\x00"),
-        ("nul.yaml", "parameters: {models: ['a\\0b']}\n\0"),
-    ],
-)
-def test_a_profile_that_cannot_be_read_is_one_line(tmp_path, name, content):
-    file = tmp_path / name
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    result = CliRunner().invoke(cli, ["run", "table1_base_models", "--profile", str(file)])
-    assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
-    assert result.output.startswith("error: profile ")
-
-
-def test_a_notebook_nested_too_deeply_is_one_line(tmp_path):
-    (file := tmp_path / "x.ipynb").write_text("[" * 100_000)
-    result = CliRunner().invoke(cli, ["run", str(file)])
-    assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
-    assert "nested too deeply" in result.output
-
-
 @pytest.mark.parametrize("name", ["~nobody-here/x", "a\0b", "~\0", "\ud800x"])
 def test_a_name_that_is_no_path_is_one_line(name):
     call = ["run", "table1_base_models", "--profile", "paper", "-p", f"models={name}"]
@@ -247,6 +223,11 @@ def test_a_name_that_is_no_path_is_one_line(name):
         ["run", "table1_base_models", "--dry-run", "--shard", f"{'9' * 5000}/1"],
         ["run", "table1_base_models", "--scheduler", "tcp://127.0.0.1:nan"],
         ["run", "pipe", "--dry-run"],
+        ["run", "deep.ipynb"],
+        ["run", "table1_base_models", "--profile", "deep.yaml"],
+        ["run", "table1_base_models", "--profile", "bool.yaml"],
+        ["run", "table1_base_models", "--profile", "bytes.yaml"],
+        ["run", "table1_base_models", "--profile", "nul.yaml"],
         ["run", "own/snippets", "-p", "queries_file=pipe"],
         ["data", "frequencies", "pipe", "-o", "counts.csv"],
         ["data", "mark", "folder", "-o", "marked", "-s", "max_files=null"],
@@ -263,14 +244,19 @@ def test_odd_input_of_any_command_is_one_line(given, tmp_path, monkeypatch):
     os.mkfifo("pipe")
     call = {"id": 1, "provider": "aws", "client": "kms", "candidate": "f()", "target": "f"}
     contents = {
-        "deep": b"[" * 10_000,
-        "empty": b"",
-        "bytes": b"\xff\xfe\x00",
-        "number": b'{"id": ' + b"9" * 5000 + b"}",
-        "right": json.dumps(call).encode(),
+        "deep.jsonl": b"[" * 10_000,
+        "deep.ipynb": b"[" * 100_000,
+        "deep.yaml": b"parameters: " + b"[" * 5000,
+        "bool.yaml": b"a: !!bool no such thing",
+        "nul.yaml": b"parameters: {models: ['a\\0b']}\n\0",
+        "empty.jsonl": b"",
+        "bytes.jsonl": b"\xff\xfe\x00",
+        "bytes.yaml": b"\xff\xfe\x00",
+        "number.jsonl": b'{"id": ' + b"9" * 5000 + b"}",
+        "right.jsonl": json.dumps(call).encode(),
     }
     for name, content in contents.items():
-        (tmp_path / f"{name}.jsonl").write_bytes(content)
+        (tmp_path / name).write_bytes(content)
     result = CliRunner().invoke(cli, given)
     assert result.exit_code == 2 and result.stdout == "", result.output
     *_, last = result.stderr.splitlines()

@@ -14,6 +14,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from lookuplab.models import Decoding
 from lookuplab.models.decoding import distributions
 
 CORPUS = [
@@ -135,6 +136,22 @@ def answered(model, decoding, prompts):
     """(Prompt's id, sample) -> answer, without a store."""
     asked = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
     return by_request(model.generate(asked, decoding))
+
+
+def every_way(model, prompts):
+    """Yield what a model answers: greedily, with stop strings by which rows leave early, in samples
+    that share a prompt, with given names, and as scores.
+    """
+    greedy = Decoding(max_new_tokens=24)
+    yield (free := answered(model, greedy, prompts))
+    stop = {"".join(one.tokens[3:6]) for one in [*free.values()][::2]} - {""}
+    stopped = answered(model, replace(greedy, stop=tuple(stop)), prompts)
+    assert len({len(one.tokens) for one in stopped.values()}) > 1
+    yield stopped
+    yield answered(model, Decoding(6, temperature=1.0, top_p=0.9, n=5), prompts[:9])
+    named = [replace(prompt, choices=("put_object", "read")) for prompt in prompts[:5]]
+    yield answered(model, Decoding(12), named)
+    yield by_request(model.score([(prompt, "put_object(x)") for prompt in prompts[:7]]))
 
 
 def by_request(batches):

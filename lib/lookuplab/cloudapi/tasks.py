@@ -28,7 +28,7 @@ class ApiTask:
 
     ``frequency`` is the class given by the frequency table, or else the class of ``count_name``.
     ``count_name`` counts calls and definitions with the API's name, as the paper does;
-    ``count_bound`` counts only calls resolved to the API's own client.
+    ``count_bound`` counts only calls on the API's own client; it is 0 if only names were counted.
 
     ``n_required`` is the number of required arguments. If the table has them, ``repositories`` is
     the number of counted repositories that use the API's name, and ``class_stability`` the share of

@@ -193,8 +193,8 @@ def frequencies(
     SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text`
     or `code` (and `path`), a folder of such files, or a data set on the Hugging Face hub, which is
     streamed: owner/name, optionally followed by a question mark and options of `load_dataset`.
-    Files that use no SDK are skipped without being parsed. Writes a CSV with the columns api,
-    count_name and count_bound, one row per operation.
+    Files that use no SDK are skipped without being parsed. Writes a CSV with the columns api
+    and count_name, one row per operation.
 
     \b
     Examples:

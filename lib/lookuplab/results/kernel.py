@@ -4,6 +4,7 @@ file.
 
 import ast
 import os
+import re
 import sys
 from collections.abc import Collection
 from contextlib import suppress
@@ -15,6 +16,7 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.results import provenance
 
 INJECTED = "# Parameters\n"  # the first line of the cell that papermill adds
+_ARTIFACT = re.compile(r"""\w+ = Artifact\(["'](\w+)["'], ["'](\w+)["'], profile\)""")
 
 
 def of_kernel() -> dict[str, Any]:
@@ -91,15 +93,21 @@ def figures_of(artifact: str) -> Path:
     if folder := os.environ.get("LOOKUPLAB_FIGURES"):
         return Path(folder)
     if named := _notebooks():
-        statement = 'Artifact("{}", "{}", profile)'.format(*artifact.split("/"))
         saving = [
             file
             for file in paths.NOTEBOOKS.glob("*/[!.]*.ipynb")
-            if statement in file.read_text("utf-8").replace("\\", "").replace("'", '"')
+            if artifact in saved_in(file.read_text("utf-8").replace("\\", ""))
         ]
         if saving and original(artifact, saving).resolve() not in named:
             return paths.RUNS / "copies" / named[0].stem
     return paths.RUNS / "figures"
+
+
+def saved_in(code: str) -> dict[str, str]:
+    """Return {id of an artifact: the statement that creates it} of a notebook's code, such as
+    ``{"paper/name": 'artifact = Artifact("paper", "name", profile)'}``.
+    """
+    return {f"{found[1]}/{found[2]}": found[0] for found in _ARTIFACT.finditer(code)}
 
 
 def original(artifact: str, files: Collection[Path]) -> Path:

@@ -4,7 +4,6 @@ Errors in a request are found here, before anything starts: an unknown parameter
 wrong type, a missing model or file.
 """
 
-import ast
 import json
 import os
 import re
@@ -31,7 +30,7 @@ from lookuplab.models.names import (
     split_options,
     table_name,
 )
-from lookuplab.results.kernel import assigned, fitted, original
+from lookuplab.results.kernel import assigned, fitted, original, saved_in
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 
@@ -45,7 +44,6 @@ _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
 _YAML = (".yaml", ".yml")
-_MAGIC = re.compile(r"(?m)^\s*[%!].*")  # lines of a cell that are not Python
 
 
 @dataclass(frozen=True)
@@ -179,46 +177,21 @@ def read(path: Path) -> Notebook:
     # papermill's inspect_notebook drops lines with a second "=", even in a comment
     if (values := assigned(declared)) is None:
         raise UserError(f"{path}: the parameters cell holds more than plain values")
-    artifacts = [found for source, _ in cells for found in _artifacts(source, path)]
-    drawing = [ast.unparse(statement) for _, statement in artifacts]
-    drawing += [source for source, tags in cells if "draw" in tags]
-    orders = paths.NOTEBOOKS / "order.yaml"
-    id = f"{path.parent.name}/{path.stem}"
-    groups = _groups(orders.read_text("utf-8")) if orders.is_file() else {}
-    order = next((order for order, names in groups.items() if id in names), "any")
-    ids = tuple(id for id, _ in artifacts)
-    title = next((head.strip().split("\n")[0] for head in heads if head.startswith("# ")), "")
-    return Notebook(path, values, ids, order, "\n".join(drawing), title.removeprefix("# "))
-
-
-def _artifacts(source: str, path: Path) -> Iterator[tuple[str, ast.Assign]]:
-    """Yield the id of each artifact in a cell, ``paper/name``, and the statement that creates it.
-
-    Raises UserError for a name that cannot be known without running the notebook.
-    """
-    if "Artifact" not in source:
-        return
-    try:
-        tree = paths.parsed(ast.parse, _MAGIC.sub("", source))
-    except ValueError:  # not Python (a cell magic), or it fails when it runs
-        return
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    unread = sum(getattr(call.func, "id", "") == "Artifact" for call in calls)
-    for statement in tree.body:
-        match statement:
-            case ast.Assign(
-                value=ast.Call(
-                    func=ast.Name("Artifact"),
-                    args=[ast.Constant(str(paper)), ast.Constant(str(name)), ast.Name("profile")],
-                )
-            ):
-                unread -= 1
-                yield f"{paper}/{name}", statement
-    if unread:
+    code = "\n".join(source for source, _ in cells)
+    artifacts = saved_in(code)
+    if len(artifacts) < code.count("Artifact("):
         raise UserError(
             f"{path}: cannot read the names of every artifact; write "
             'artifact = Artifact("paper", "name", profile), with plain texts'
         )
+    drawing = [*artifacts.values(), *(source for source, tags in cells if "draw" in tags)]
+    orders = paths.NOTEBOOKS / "order.yaml"
+    id = f"{path.parent.name}/{path.stem}"
+    groups = _groups(orders.read_text("utf-8")) if orders.is_file() else {}
+    order = next((order for order, names in groups.items() if id in names), "any")
+    title = next((head.strip().split("\n")[0] for head in heads if head.startswith("# ")), "")
+    title = title.removeprefix("# ")
+    return Notebook(path, values, (*artifacts,), order, "\n".join(drawing), title)
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from lookuplab.errors import UserError
-from lookuplab.paths import json_lines, made, write_lines
+from lookuplab.paths import made, write_lines
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, claimed, echo_counts, with_settings
@@ -129,9 +129,8 @@ def mark(
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
     Args:
-        output: JSON Lines file, one function per line. Each repository's functions are also kept in
-            OUTPUT.shards as soon as they are marked: a killed run that is repeated goes on with the
-            next repository.
+        output: JSON Lines file, one function per line. Marks are kept beside the completion store
+            as soon as they are made: a killed run that is repeated goes on from there.
         variant: The paper's Algorithm 1, or the replication package's version of it, with its rules
             for docstrings.
         tokenizer: A model whose tokens are counted for max_model_tokens. [default: any length]
@@ -139,9 +138,9 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.toolgen.analysers import is_of_machine, repository_digest
+    from lookuplab.toolgen.analysers import is_of_machine
     from lookuplab.toolgen.evaluation import token_counter
-    from lookuplab.toolgen.functions import Filters, extract, locate_all, prompt_key
+    from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked_records
     from lookuplab.toolgen.rules import rules_of
 
@@ -156,23 +155,13 @@ def mark(
     places = locate_all(repositories)
     with joined(scheduler) as cluster:
         for place in watched(places, "marking", "repositories"):
-            shard = output.with_name(f"{output.name}.shards") / f"{place.name}.jsonl"
-            asked = f"{filters} {tokenizer} {repository_digest(place)}"
-            head, *records = [one for _, one in json_lines(shard)] if shard.is_file() else [{}]
-            if head.get("asked") != asked:
-                part = extract(place, filters, seen, count)
-                records = marked_records(part.functions, rules, jobs, cluster=cluster, strict=False)
-                head = {"asked": asked, "left_out": part.left_out}
-                found = [json.dumps(one, ensure_ascii=False) for one in (head, *records)]
-                if any(is_of_machine(reason) for one in records for reason in one["failures"]):
-                    lost += 1
-                else:
-                    write_lines(shard, found)
-            left_out.update(head["left_out"])
+            part = extract(place, filters, seen, count)
+            records = marked_records(part.functions, rules, jobs, cluster=cluster, strict=False)
+            left_out.update(part.left_out)
             for record in records:
-                seen.add(prompt_key(record))
                 lines.append(json.dumps(record, ensure_ascii=False))
                 left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
+            lost += any(is_of_machine(reason) for one in records for reason in one["failures"])
     write_lines(output, lines)
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
     click.echo(f"written: {output}, {len(lines):,} functions")

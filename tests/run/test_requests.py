@@ -63,9 +63,9 @@ run counts -p models=openai:gpt-4o
 run
     error: Missing argument 'NOTEBOOK' (see `
 reproduce demos
-    error: PAPER is 'demos'; it must be demo
+    error: NOTEBOOK is 'demos'; it must be counts
 reproduce -p tasks=1
-    error: papers differ in their parameters: name the
+    error: papers differ in their parameters: name the one
 reproduce demo -p task=1
     the parameter for demo is 'task'; it must be tasks, models, some_file
 claims --profile mini/x
@@ -94,11 +94,11 @@ run counts --scheduler tcp://127.0.0.1:9
     no scheduler answers at tcp://127.0.0.1:9
 reproduce --cold --audit 2%
     nothing is left to audit
-audit
+reproduce --audit 2%
     there is no record to audit
-audit --share 0%
+reproduce --audit 0%
     error: a share is a percentage above 0, such as 2% or 100%, not '0%'
-audit --share 101%
+reproduce --audit 101%
     not '101%'
 reproduce --audit 2
     not '2'

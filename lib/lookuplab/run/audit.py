@@ -166,12 +166,12 @@ def statement() -> Path:
     return folder() / "audit.json"
 
 
-def finish(audit: record.Audit, code: int, every: bool = True) -> int:
+def finish(audit: record.Audit, code: int, every: bool) -> int:
     """Compare an audit's new rows with the record, row by row. Print the differences and, in the
     last line, the result.
 
     Return the exit code; ``code`` is that of the notebooks. An audit that has compared nothing has
-    failed, unless some notebooks did not have to run (``every`` is False).
+    failed, unless notebooks that are up to date did not run (``every`` is False).
     """
     counts: list[dict[str, Any]] = []
     lines: dict[str, list[str]] = {"near tie": [], "different": []}

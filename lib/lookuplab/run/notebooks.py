@@ -97,14 +97,9 @@ class Notebook:
         return self.order in ("alone", "manual")
 
 
-def all_notebooks(paper: str | None = None) -> list[Notebook]:
-    """Return every notebook (of one paper) that is not a copy, sorted by id. Raises UserError for
-    an unknown paper.
-    """
-    notebooks = [notebook for notebook in with_copies() if not notebook.is_copy]
-    if paper:
-        check_choice("PAPER", paper, sorted({notebook.paper for notebook in notebooks}))
-    return [notebook for notebook in notebooks if paper in (None, notebook.paper)]
+def all_notebooks() -> list[Notebook]:
+    """Return every notebook that is not a copy, sorted by id."""
+    return [notebook for notebook in with_copies() if not notebook.is_copy]
 
 
 def with_copies(further: Path | None = None) -> list[Notebook]:

@@ -1,5 +1,5 @@
-"""``lookuplab run``, ``reproduce``, ``audit``, ``sweep``, ``status`` and ``draw``: run notebooks
-under a profile.
+"""``lookuplab run``, ``reproduce``, ``sweep``, ``list``, ``status`` and ``draw``: the commands that
+run notebooks under a profile.
 """
 
 import io
@@ -27,7 +27,6 @@ from lookuplab.run.commands import claimed, command, pairs
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import (
     Job,
-    all_notebooks,
     check,
     find,
     from_network,
@@ -138,21 +137,21 @@ def shown(place: Path) -> Iterator[str]:
 
 
 @command("list")
-def list_notebooks(paper: str | None = None) -> None:
-    """Print each notebook (of PAPER) with its title in a line. Nothing is run.
+def list_notebooks(names: tuple[str, ...] = ()) -> None:
+    """Print each notebook (or those of the papers NAMES) with its title in a line. Nothing is run.
 
     \b
     Examples:
       lookuplab list
       lookuplab list toolgen
     """
-    for notebook in all_notebooks(paper):
+    for notebook in selected(names):
         click.echo(f"{notebook.id:45} {notebook.title}".rstrip())
 
 
 @command()
 def reproduce(
-    paper: str | None = None,
+    names: tuple[str, ...] = (),
     *,
     profile: str = "",
     parameter: tuple[str, ...] = (),
@@ -164,24 +163,29 @@ def reproduce(
     shard: str = "",
     scheduler: str | None = None,
 ) -> None:
-    """Execute every notebook of PAPER (without PAPER, of all papers) and write figures/PROFILE/.
+    """Execute every notebook (or those of NAMES) and write figures/PROFILE/.
 
-    A notebook is skipped if it has run here and neither it nor its parameters, the data, the
-    library, the packages or its artifacts have changed since. Notebooks that measure speed run only
-    if PAPER is ``performance``, one at a time whatever --jobs says; lessons and templates run only
-    if PAPER is ``course`` or ``own``. If a notebook fails, its cell and error are printed, the
-    others continue, and the exit code is 1. A notebook runs without those of the profile's models
-    whose API key is not set; if no other model is left, it is skipped.
+    NAMES are papers, notebooks, or tables and figures that they make. A notebook is skipped if it
+    has run here and neither it nor its parameters, the data, the library, the packages or its
+    artifacts have changed since. Notebooks that measure speed run only if they are named
+    (``performance``), one at a time whatever --jobs says. Lessons and templates run only if they
+    are named (``course``, ``own``). If a notebook fails, its cell and error are printed, the others
+    continue, and the exit code is 1. A notebook runs without those of the profile's models whose
+    API key is not set; if no other model is left, it is skipped.
 
-    With -p, each notebook of PAPER takes the parameters that it declares; figures go where
+    With -p, each notebook of NAMES takes the parameters that it declares; figures go where
     `lookuplab run` puts them.
 
     In the mini profile, answers and judgements come from the record in data/mini/record as far as
     they fit. With --cold, everything is generated again, in separate stores (runs/cold), from which
     `python -m recipes.mini.record` writes a new record; that takes about two core-hours.
 
-    With --audit, the notebooks that run also generate a sample of the record again, to compare (see
-    `lookuplab audit`).
+    With --audit, the notebooks that run also generate a sample of the record again: a share of each
+    model and kind of the rows that they use. The new rows are compared with the record's, one by
+    one. Every token and verdict must be equal, and every log-probability up to its last digits,
+    which depend on the batch and on the processor. Near ties are listed. Judgements are compared
+    only under the record's Python. The exit code is 1 if something differs. To continue an
+    interrupted audit, repeat the command.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
     `lookuplab verify`.
@@ -191,6 +195,7 @@ def reproduce(
       lookuplab reproduce
       lookuplab reproduce cloudapibench -j 2
       lookuplab reproduce --audit 2%
+      lookuplab reproduce table1_base_models --again --audit 100%
       lookuplab reproduce --cold
       lookuplab reproduce performance
       lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
@@ -201,12 +206,13 @@ def reproduce(
     Args:
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
             one that the notebook's own parameters name.
-        parameter: NAME=VALUE sets a parameter of the notebooks of PAPER; repeatable.
+        parameter: NAME=VALUE sets a parameter of the notebooks of NAMES; repeatable.
         jobs: Number of notebooks to run at once, among which the graphics cards are divided
             (default: the number of cards for models that need one, else of processors).
         again: Also run notebooks that are up to date.
         cold: Generate every answer and judgement again, without the record.
-        audit: Share of the record to generate again and compare, such as 2%.
+        audit: Share of the record to generate again and compare, such as 2%, at least 20 rows of
+            each model and kind. The commit decides which, so that over time other rows are tried.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
             missing), and how many prompts the mini profile's run has.
         shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
@@ -220,13 +226,13 @@ def reproduce(
     part = part_of(shard)
     if (cold or audit) and part.of > 1:
         raise UserError("--cold and --audit run in one process")
-    own = all_notebooks(paper)
-    given, chosen = pairs(parameter), load_profile(profile or (own[0].home if paper else "mini"))
-    if given and not paper:
-        raise UserError("papers differ in their parameters: name the PAPER that -p is for")
-    notebooks = [one for one in own if paper or (chosen.covers(one) and not one.on_demand)]
+    own = selected(names)
+    given, chosen = pairs(parameter), load_profile(profile or (own[0].home if names else "mini"))
+    if given and not names:
+        raise UserError("papers differ in their parameters: name the one that -p is for")
+    notebooks = [one for one in own if names or (chosen.covers(one) and not one.on_demand)]
     for name in given:
-        check_choice(f"the parameter for {paper}", name, settable(notebooks))
+        check_choice(f"the parameter for {' '.join(names)}", name, settable(notebooks))
     chosen = replace(chosen, given={**chosen.given, **given})
     if cold and not dry_run:
         claimed(auditing.cold())
@@ -246,60 +252,10 @@ def reproduce(
         if code == 0 and part.draws:
             keep_answers(planned)
         if code == 0 and cold:
-            auditing.complete(is_whole=not paper)
+            auditing.complete(is_whole=not names)
         if begun:
             code = auditing.finish(begun, code, every=again)
     sys.exit(code)
-
-
-@command()
-def audit(
-    names: tuple[str, ...] = (),
-    *,
-    share: str = "2%",
-    jobs: int = 0,
-    scheduler: str | None = None,
-) -> None:
-    """Generate a sample of the record again, and compare it row by row.
-
-    The notebooks of the mini profile, or only those of NAMES (papers, notebooks or artifacts), are
-    executed, whether they are up to date or not; figures are not changed. Of the rows that they
-    use, a share of each model and kind is generated again. Every token and verdict must be equal,
-    and every log-probability up to its last digits, which depend on the batch and on the processor.
-    Near ties are listed. Judgements are compared only under the record's Python. The exit code is 1
-    if something differs, or if nothing could be compared. To continue an interrupted
-    audit, repeat the command.
-
-    \b
-    Examples:
-      lookuplab audit
-      lookuplab audit table1_base_models --share 100%
-      lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
-
-    Args:
-        share: Share of the rows of each model and kind, at least 20 of each; the commit decides
-            which, so that over time other rows are tried.
-        jobs: Number of notebooks to run at once (default: the number of processors).
-        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
-    """
-    from lookuplab.run import audit as auditing  # takes seconds
-
-    chosen = load_profile("mini")
-    notebooks = [
-        one for one in selected(names) if names or (chosen.covers(one) and not one.on_demand)
-    ]
-    begun = auditing.begin(share)
-    place = auditing.folder()
-    planned = [
-        replace(
-            plan(notebook, chosen),
-            output=place / f"{notebook.id}.ipynb",
-            figures=place / "figures",
-            environment=auditing.audit_environment(begun),
-        )
-        for notebook in notebooks
-    ]
-    sys.exit(auditing.finish(begun, execute(planned, jobs, scheduler, again=True)))
 
 
 @command()
@@ -382,7 +338,7 @@ def status(*, profile: str = "mini") -> None:
             one that the notebook's own parameters name.
     """
     chosen = load_profile(profile)
-    for notebook in filter(chosen.covers, all_notebooks()):
+    for notebook in filter(chosen.covers, selected(())):
         artifacts = " ".join(notebook.made[len(notebook.artifacts) :])
         click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
 
@@ -407,7 +363,7 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
     """
     from lookuplab.results.artifact import Artifact, read_record
 
-    notebooks = [find(artifact)] if artifact else all_notebooks()
+    notebooks = selected([artifact] if artifact else [])
     if notebooks[0].is_copy:
         raise UserError(f"{artifact} is a copy: name the original")
     chosen = made_profile(profile or (notebooks[0].home if artifact else "mini"))

@@ -121,18 +121,19 @@ def executed(tmp_path, monkeypatch):
 
     def run(notebook, profile, store=tmp_path):
         job = plan(notebook, profile)
-        monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps(job.values))
         monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
         monkeypatch.setenv("LOOKUPLAB_STORE", str(store / "completions.sqlite"))
         monkeypatch.chdir(tmp_path)
-        shell = InteractiveShell(config=quiet)
+        shell = InteractiveShell.instance(config=quiet)
+        injected = "\n".join(f"{name} = {value!r}" for name, value in job.parameters.items())
         for cell in nbformat.read(notebook.path, as_version=4).cells:
             if cell.cell_type == "code":
-                shell.run_cell(cell.source).raise_error()
-                if "parameters" in cell.metadata.get("tags", ()):
-                    shell.push(job.parameters)
+                is_tagged = "parameters" in cell.metadata.get("tags", ())
+                for code in [cell.source, *([f"# Parameters\n{injected}"] if is_tagged else [])]:
+                    shell.run_cell(code, store_history=True).raise_error()
 
-    return run
+    yield run
+    InteractiveShell.clear_instance()
 
 
 class ScriptedModel:

@@ -15,9 +15,8 @@ MADE = 'artifact = Artifact("demo", "counts", profile)'
 
 
 @pytest.fixture
-def kernel(tmp_path, monkeypatch):
+def kernel(tmp_path):
     """Runs cells as a kernel does, with their history; the parameters cell has run."""
-    monkeypatch.delenv("LOOKUPLAB_PARAMETERS", raising=False)
     quiet = {"HistoryManager": {"enabled": False}, "ProfileDir": {"location": str(tmp_path)}}
     shell = InteractiveShell.instance(config=Config(quiet))
     shell.user_ns["Artifact"] = Artifact

@@ -86,7 +86,7 @@ class Artifact:
             "profile": self.profile,
             "timed": timed,
             "seeds": seeds,
-            "parameters": provenance.public(_of_notebook() | dict(parameters or {})),
+            "parameters": provenance.public(of_kernel() | dict(parameters or {})),
             **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2),
         }
@@ -176,7 +176,7 @@ class Artifact:
         """Return a text with the models of the parameters named as in tables, and other paths as in
         the provenance.
         """
-        given = _of_notebook() or read_record(self.place)["parameters"]
+        given = of_kernel() or read_record(self.place)["parameters"]
         names = {}
         for parameter, value in given.items():
             for item in value if isinstance(value, list) else [value]:
@@ -204,12 +204,6 @@ class Artifact:
                 f"for {row.model} / {row.condition} / {row.metric}"
             )
         return table
-
-
-def _of_notebook() -> dict[str, Any]:
-    """Return this notebook's parameters, from the runner or else from this kernel."""
-    parameters: dict[str, Any] = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
-    return parameters or of_kernel()
 
 
 def _form(name: str) -> str:

@@ -210,7 +210,6 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
         STORE_VARIABLE: str(CompletionStore.default_path()),
         USES_VARIABLE: str(own / "uses"),
         "LOOKUPLAB_FIGURES": str(job.figures),
-        "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
         LOG_VARIABLE: str(own / "answers.csv"),
         **job.environment,
     }

@@ -12,7 +12,7 @@ import platform
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, Future, as_completed
+from concurrent.futures import CancelledError, Future, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
@@ -26,56 +26,46 @@ _HERE = "what was done is kept, and the same command goes on from there"
 
 
 class Cluster:
-    """A connected ``distributed.Client``: ``map`` for many tasks, ``submit`` and ``result`` for
-    single tasks.
-    """
+    """A connected ``distributed.Client``."""
 
     def __init__(self, client: Any, scheduler: str):
         self.client = client
         self.scheduler = scheduler
-        self.executor: Executor = client.get_executor(pure=False)
 
-    def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
-        """Submit a call of ``function``, which is pickled with its arguments, to the workers."""
-        try:
-            return self.executor.submit(_on_worker, function, account(), *arguments)
-        except Exception as error:
-            raise error if self.client.status == "running" else self._gone() from error
+    def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Yield (position, ``function(task)``) as the tasks finish. ``function`` and the tasks are
+        pickled.
 
-    def result(self, future: Future[Any]) -> Any:
-        """Return what the function returned or raised. Raises UserError if the scheduler is gone,
-        the worker has a different installation, or the task took down every worker that tried it.
+        Raises what the function raises, and UserError if the scheduler is gone, a worker has a
+        different installation, or a task took down every worker that tried it. The other tasks are
+        then cancelled.
         """
         from distributed.scheduler import KilledWorker
 
+        executor = self.client.get_executor(pure=False)
+        futures: dict[Future[Any], int] = {}
         try:
-            return future.result()
-        except CancelledError:
-            raise self._gone() from None
+            for number, task in enumerate(tasks):
+                futures[executor.submit(_on_worker, function, account(), task)] = number
+            for future in as_completed([*futures]):
+                number, result = futures.pop(future), future.result()
+                # released at once: otherwise the scheduler would recompute the result if its worker
+                # died
+                del future
+                yield number, result
         except KilledWorker as error:
             raise UserError(
                 f"a task took down {error.allowed_failures + 1} workers, the last one "
                 f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}"
             ) from None
-
-    def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield (position, ``function(task)``) as the tasks finish. Raises what ``result`` raises,
-        and then cancels the other tasks.
-        """
-        futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
-        try:
-            for future in as_completed(list(futures)):
-                number, result = futures.pop(future), self.result(future)
-                # released at once: otherwise the scheduler would recompute the result if its worker
-                # died
-                del future
-                yield number, result
+        except Exception as error:
+            if self.client.status == "running" and not isinstance(error, CancelledError):
+                raise
+            gone = f"the scheduler {self.scheduler} does not answer any more; {_HERE}"
+            raise UserError(gone) from error
         finally:
             for future in futures:
                 future.cancel()
-
-    def _gone(self) -> UserError:
-        return UserError(f"the scheduler {self.scheduler} does not answer any more; {_HERE}")
 
 
 @contextmanager

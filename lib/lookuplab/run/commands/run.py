@@ -1,5 +1,5 @@
-"""``lookuplab run``, ``reproduce``, ``sweep``, ``list``, ``status`` and ``draw``: the commands that
-run notebooks under a profile.
+"""``lookuplab run``, ``reproduce``, ``audit``, ``sweep``, ``list``, ``status`` and ``draw``: run
+notebooks under a profile.
 """
 
 import io
@@ -195,7 +195,6 @@ def reproduce(
       lookuplab reproduce
       lookuplab reproduce cloudapibench -j 2
       lookuplab reproduce --audit 2%
-      lookuplab reproduce table1_base_models --again --audit 100%
       lookuplab reproduce --cold
       lookuplab reproduce performance
       lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
@@ -256,6 +255,29 @@ def reproduce(
         if begun:
             code = auditing.finish(begun, code, every=again)
     sys.exit(code)
+
+
+@command()
+def audit(
+    names: tuple[str, ...] = (), *, share: str = "2%", jobs: int = 0, scheduler: str | None = None
+) -> None:
+    """Generate a sample of the record again, and compare it row by row.
+
+    It is `lookuplab reproduce NAMES --again --audit SHARE`, whose help says what must be equal. The
+    exit code is also 1 if nothing could be compared.
+
+    \b
+    Examples:
+      lookuplab audit
+      lookuplab audit table1_base_models --share 100%
+      lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
+
+    Args:
+        share: Share of the rows of each model and kind, at least 20 of each.
+        jobs: Number of notebooks to run at once (default: the number of processors).
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
+    """
+    reproduce.callback(names, again=True, audit=share, jobs=jobs, scheduler=scheduler)
 
 
 @command()

@@ -4,10 +4,8 @@ and revision), the tasks from the checkout.
 """
 
 import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import tiny_architectures
@@ -18,25 +16,24 @@ from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.run import downloads, notebooks
 from recipes.cloudapi.tasks import write_tasks
 
-MODEL, TASKS = "bigcode/starcoder2-3b", 3
+MODEL = "bigcode/starcoder2-3b"
 # Of the paper's twelve one that asks with and without documentation; `make reproduce` runs all.
 NOTEBOOK = "table3_dag_plus_plus"
 
 
 @pytest.fixture
-def checkout(tmp_path, request):
+def checkout(tmp_path):
     """The kit's own notebook and data, with a few public tasks, and nothing that has run."""
-    notebook = getattr(request, "param", NOTEBOOK)
     tasks = tmp_path / notebooks.PUBLIC_TASKS
     tasks.parent.mkdir(parents=True)
     (tmp_path / "notebooks/cloudapibench").mkdir(parents=True)
     own = [
-        f"notebooks/cloudapibench/{notebook}.ipynb",
+        f"notebooks/cloudapibench/{NOTEBOOK}.ipynb",
         "notebooks/cloudapibench/passes_compared.py",
     ]
     for name in (*own, "notebooks/order.yaml", "data/mini", "data/paper", "data/sources.toml"):
         (tmp_path / name).symlink_to(paths.ROOT / name)
-    write_tasks(load_tasks(limit=TASKS), tasks)
+    write_tasks(load_tasks(limit=3), tasks)
     return tmp_path
 
 
@@ -72,34 +69,3 @@ def test_the_command_makes_every_figure_of_the_model_from_the_hub(checkout, hub)
     assert list((checkout / "hf").rglob("model.safetensors")), "it was fetched"
     told = "".join(file.read_text() for file in made.glob("*/*.txt"))
     assert MODEL in told and f"{MODEL}@" not in told, "a sentence names the model as tables do"
-
-
-@pytest.mark.parametrize("checkout", ["table1_base_models"], indirect=True)
-def test_two_shards_with_a_store_each_merged_make_the_figures_of_an_unbroken_run(checkout):
-    """docs/cluster.md has four of them, with all notebooks."""
-    tiny = tiny_architectures.save(checkout / "TINY", "llama", context=4096)
-    command = f"reproduce cloudapibench --profile paper -p models={tiny}"
-    figures, unbroken = checkout / "figures", checkout / "unbroken"
-    own = {**os.environ, "LOOKUPLAB_HOME": str(checkout), "OMP_NUM_THREADS": "1"}
-
-    def begun(store, words):
-        own["LOOKUPLAB_STORE"] = str(checkout / store / "completions.sqlite")
-        called = [sys.executable, "-m", "lookuplab", *words.split()]
-        return subprocess.Popen(called, env=own, cwd=checkout, stderr=subprocess.PIPE, text=True)
-
-    def said(process):
-        text = process.communicate()[1]
-        assert process.returncode == 0, text
-        return text
-
-    assert f"{TASKS} made anew" in said(begun("one", command))
-    shutil.copytree(figures, unbroken)
-    shards = [begun(str(number), f"{command} --shard {number}/2") for number in (1, 2)]
-    for shard in shards:  # though the notebook is up to date
-        assert f"{TASKS} made anew" in said(shard)
-    shutil.rmtree(figures)
-    said(begun("all", f"store merge {checkout / '1'} {checkout / '2'}"))
-    assert f"{TASKS} found in the store, 0 made anew" in said(begun("all", command))
-    for file in filter(Path.is_file, unbroken.rglob("*")):
-        if file.suffix != ".json":  # when it ran
-            assert (figures / file.relative_to(unbroken)).read_bytes() == file.read_bytes(), file

@@ -153,14 +153,13 @@ CHANGE = "demo/table | m | low | valid: value 33.3333 -> 33.7079"
         ([ANSWER, changed(STEADY), SECOND], ROWS, NEAR_TIE),
         ([changed(ANSWER, ""), STEADY, SECOND], EXPLAINED, f"different: {CHANGE}"),
         ([ANSWER, STEADY, SECOND, ELSEWHERE], EXPLAINED, f"different: {CHANGE}"),
-        ([changed(ANSWER), STEADY, SECOND], EXPLAINED, f"different: {CHANGE}"),
         ([changed(ANSWER), STEADY, changed(SECOND, "")], ROWS, "different: demo/table | mini | t"),
         # a question made from a near tie's answer
         ([changed(ANSWER), STEADY, MADE], ROWS, "0 different, 0 changed by 1 near ties"),
     ],
-    ids="explained tie no-tie other-notebook other-model one-is-no-tie made-from-it".split(),
+    ids="explained tie no-tie other-notebook one-is-no-tie made-from-it".split(),
 )
-def test_on_another_processor_a_near_tie_explains_numbers_of_its_notebook_and_model_alone(
+def test_on_another_processor_a_near_tie_explains_numbers_of_its_notebook_alone(
     run, after, rows, said
 ):
     run.notebook("table", 'artifact = Artifact("demo", "table", profile)')

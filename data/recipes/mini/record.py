@@ -171,7 +171,7 @@ def main() -> None:
       python -m recipes.mini.record
     """
     write(audit.cold())
-    click.echo("\n".join(audit.fit()))
+    click.echo(f"written: {record.folder()}")
 
 
 if __name__ == "__main__":

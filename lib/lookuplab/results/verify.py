@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import subprocess
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping
 from math import isclose
 from pathlib import Path
@@ -70,11 +70,8 @@ class Differences:
         self.texts[PROCESSORS].append(f"{before}; fresh: {after} ({rule})")
         return before == after
 
-    def compare_answers(
-        self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool
-    ) -> dict[str, set[str]]:
-        """Compare two logs of answers. Return the notebooks in which a near tie changed an answer,
-        each with those of its models whose answers are all unchanged.
+    def compare_answers(self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool) -> set[str]:
+        """Compare two logs of answers. Return the notebooks in which a near tie changed an answer.
 
         Near ties explain the changes of a prompt if at least one question on both sides has a
         changed answer, and all such answers were near ties. A question on one side only was derived
@@ -83,7 +80,7 @@ class Differences:
         sides = pd.concat([old, new])
         on_one_side = sides.drop_duplicates([*_USE, "question", "answer"], keep=False)
         self.equal["answers"] += (len(sides) - len(on_one_side)) // 2
-        changed = defaultdict(set)
+        changed = set()
         for (notebook, model, prompt, sample), group in on_one_side.groupby(_USE):
             by_question = group.groupby("question").margin
             margins = by_question.max()[by_question.size() == 2]  # the questions on both sides
@@ -92,22 +89,16 @@ class Differences:
                 self.differs(line)
             else:
                 self.texts[NEAR_TIE].append(f"{line}; the margin is {max(margins, key=float)}")
-                changed[notebook].add(model)
-        steady = {}
-        for notebook, models in changed.items():
-            unchanged = set(sides.model[sides.notebook == notebook]) - models
-            families = {*map(_family, unchanged)} - {*map(_family, models)}
-            steady[notebook] = unchanged | families
-        return steady
+                changed.add(notebook)
+        return changed
 
     def compare_artifact(
-        self, name: str, old: Files, new: Files, is_exact: bool | None, steady: set[str] | None
+        self, name: str, old: Files, new: Files, is_exact: bool | None, is_explained: bool
     ) -> None:
         """Compare an artifact row by row.
 
         ``is_exact`` means no tolerance; None is for a timed artifact, of which only the rows' names
-        are compared. ``steady`` are the models whose answers are all unchanged; None if no near tie
-        changed an answer of this notebook.
+        are compared. ``is_explained`` says that a near tie changed an answer of its notebook.
         """
         before, after = (_rows(name, side) for side in (old, new))
         differing = len(self.texts[DIFFERENT])
@@ -121,7 +112,6 @@ class Differences:
                 if was != now and (is_exact or not _is_near(column, was, now)):
                     changes[column] = f"{column} {was} -> {now}"
             if changes:
-                is_explained = steady is not None and before[line]["model"] not in steady
                 outcome = EXPLAINED if is_explained and "paper_value" not in changes else DIFFERENT
                 self.texts[outcome].append(f"{line}: {', '.join(changes.values())}")
             else:
@@ -227,19 +217,19 @@ def compare(
             exact[name] = result.compare_processors(*records)
             if is_old:
                 result.differs(f"{name}: was not run again; its provenance is the committed one")
-    steady: dict[str, set[str]] = {}
+    changed: set[str] = set()
     if ANSWERS_FILE in both:
         before, after = (
             read_answers(io.BytesIO(side[ANSWERS_FILE]), compression="gzip") for side in (old, new)
         )
         if on_demand is None:
             before, after = (log[log.notebook.isin(makers.values())] for log in (before, after))
-        steady = result.compare_answers(before, after, all(exact.values()))
+        changed = result.compare_answers(before, after, all(exact.values()))
     for file in both:
         name, _, extension = file.rpartition(".")
         if extension == "csv":
-            unchanged = steady.get(makers.get(name, ""))
-            result.compare_artifact(name, old, new, exact.get(name), unchanged)
+            is_explained = makers.get(name) in changed
+            result.compare_artifact(name, old, new, exact.get(name), is_explained)
         if exact.get(name) and extension != "json":
             if old[file] == new[file]:
                 result.equal[extension] += 1
@@ -257,10 +247,3 @@ def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
 def _is_near(column: str, old: str, new: str) -> bool:
     is_float = column in FLOATS and "none" not in (old, new)
     return is_float and isclose(float(old), float(new), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-
-
-def _family(model: str) -> str:
-    """Return the family's name, as ToolGen's rows have it: mini-gpt for mini-gpt-base and
-    mini-gpt-toolgen.
-    """
-    return model.rpartition("-")[0]

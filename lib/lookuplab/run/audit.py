@@ -8,7 +8,7 @@ An audit executes notebooks. They also generate a seeded sample of the record's 
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -93,28 +93,6 @@ def about() -> dict[str, Any]:
     return json.loads(record.content(file)) if file.is_file() else {}
 
 
-def fit() -> Iterator[str]:
-    """Yield lines for the user: how many rows the record has, and which of them are outdated."""
-    told = about()
-    if not told:
-        yield "there is no record here: every answer is made anew"
-        return
-    total = sum(sum(counts.values()) for counts in told["rows"].values())
-    yield f"the record has {total:,} answers and judgements"
-    yield from outdated()
-
-
-def outdated() -> Iterator[str]:
-    """Yield a line for each store with outdated rows: rows whose conditions have changed since the
-    record was made.
-    """
-    for store, counts in about()["rows"].items():
-        changed, affected = changes(store)
-        if changed:
-            rows = sum(counts[kind] for kind in affected)
-            yield f"{store}: {' and '.join(changed)} has changed: up to {rows:,} rows do not fit"
-
-
 def changes(store: str) -> tuple[list[str], Collection[str]]:
     """Return the changed conditions of a store, and the kinds of rows that they may concern: a
     model's condition concerns its own rows, any other condition the whole store.
@@ -196,8 +174,6 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     for outcome, found in lines.items():
         for line in found:
             print(f"{outcome}: {line}")
-    for line in outdated():
-        print(f"not compared: {line}")
     if elsewhere():
         print(f"not compared: rows that depend on Python (the record's: {PYTHON})")
     ties, differing = map(len, lines.values())

@@ -243,8 +243,6 @@ def reproduce(
             click.echo(f"skipped: {job.notebook.id}: no key for {', '.join(keyless)}", err=True)
         else:
             planned.append(replace(job, environment=variables))
-    if chosen.name == "mini" and not cold:
-        click.echo("\n".join(auditing.fit()), err=True)
     # a shard fills a store, which may lack answers behind figures that are up to date
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
     if planned and not dry_run:

@@ -105,7 +105,7 @@ reproduce --audit 2
 verify
     error: git has no figures of profile 'mini'; commit what a run writes
 draw counts
-    error: no figures of profile 'mini' yet; there are: none (
+    error: no figures of profile 'mini' yet: `lookuplab run`
 data mark x -o m -s max_file=1
     the setting is 'max_file'; it must be max_files
 """

@@ -303,10 +303,9 @@ def made_profile(name: str) -> Profile:
     """Return a profile that has figures. Raises UserError if it has none."""
     made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
-        others = sorted({"/".join(file.parts[-4:-2]) for file in made.figures.glob("*/*/*/*.csv")})
         raise UserError(
-            f"no figures of profile {name!r} yet; there are: {', '.join(others) or 'none'} "
-            "(`lookuplab run` and `lookuplab reproduce` make them)"
+            f"no figures of profile {name!r} yet: `lookuplab run` and `lookuplab reproduce` make "
+            "them"
         )
     return made
 

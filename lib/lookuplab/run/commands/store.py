@@ -1,8 +1,9 @@
 """``lookuplab store merge``: combines several stores into one."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -62,11 +63,10 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
         for file, *kinds in zip(files[1:], *(own[1:] for own in opened), strict=True):
             if not any(one.present() for one in kinds):
                 raise UserError(f"{file}: there is no store, or an empty one")
-        said = [line for own in opened for line in conflicts(own)]
-        if said:
+        for line in chain.from_iterable(map(conflicts, opened)):
             raise UserError(
-                f"{len(said)} questions have two answers; the first: {said[0]}; nothing was "
-                "merged: leave one of the two stores out, what it alone has can be made anew"
+                f"a question has two answers: {line}; nothing was merged: leave one of the two "
+                "stores out, what it alone has can be made anew"
             )
         for into, *others in opened:
             for one in others:
@@ -84,19 +84,17 @@ def located(place: Path) -> Path:
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
 
-def conflicts(stores: list[AnswerStore]) -> list[str]:
-    """Return a line for each question that two of these stores answer differently."""
-    found = {}
+def conflicts(stores: list[AnswerStore]) -> Iterator[str]:
+    """Yield a line for each question that two of these stores answer differently."""
     for number, one in enumerate(stores):
         for keys in watched(chunks(one.present()), f"comparing {one.path}", "thousands"):
             for other in stores[:number]:
                 ours, theirs = one.get(keys), other.get(keys)
-                for key in ours.keys() & theirs:
+                for key in filter(theirs.get, ours):
                     said, _ = record.differences(one.name, theirs[key], ours[key])
                     if said:
                         told = f"{said[0]:.{SHOWN}}"
-                        found[key] = f"{one.name} {key} in {other.path} and {one.path}: {told}"
-    return [found[key] for key in sorted(found)]
+                        yield f"{one.name} {key} in {other.path} and {one.path}: {told}"
 
 
 def chunks(keys: Collection[str]) -> list[list[str]]:

@@ -63,7 +63,7 @@ run counts -p models=openai:gpt-4o
 run
     error: Missing argument 'NOTEBOOK' (see `
 reproduce demos
-    error: NOTEBOOK is 'demos'; it must be counts
+    error: NOTEBOOK is 'demos'; it must be demo/counts, counts
 reproduce -p tasks=1
     error: papers differ in their parameters: name the one
 reproduce demo -p task=1

@@ -16,7 +16,7 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.results import provenance
 
 INJECTED = "# Parameters\n"  # the first line of the cell that papermill adds
-_ARTIFACT = re.compile(r"""\w+ = Artifact\(["'](\w+)["'], ["'](\w+)["'], profile\)""")
+_ARTIFACT = re.compile(r"""\w+ = Artifact\(["']([^"']+)["'], ["']([^"']+)["'], profile\)""")
 
 
 def of_kernel() -> dict[str, Any]:

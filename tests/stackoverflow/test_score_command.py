@@ -31,10 +31,9 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
         GOOD | {"solution": "```python\nresult = 1\n```"},
         {"problem_id": "2", "solution": "for n in [1]: pass\n" + written.REFERENCE},
         GOOD,
-        GOOD | {"problem_id": 3},
     ]
-    result = graded(lines, "-o", output, "--leave-out", "3")
-    assert result.exit_code == 0 and "left out by name: 3" in result.stdout, result.output
+    result = graded(lines, "-o", output)
+    assert result.exit_code == 0, result.output
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     found = [[*row.values()][:3] for row in rows]
     right = [1, 0, True], [1, 2, True]
@@ -115,17 +114,12 @@ def test_no_input_is_replaced_by_the_output(graded, written_file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("numbers", "left_out", "said"),
-    [
-        ([1, 999], "", "line 2: unknown problem_id '999'; "),
-        ([], "", "holds no line"),
-        ([1], "7, x", "to leave out: no problem 7, x"),
-        ([1], "1", "holds no line"),
-    ],
+    ("numbers", "said"),
+    [([1, 999], "line 2: unknown problem_id '999'; "), ([], "holds no line")],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(graded, tmp_path, numbers, left_out, said):
+def test_bad_input_is_one_line_and_nothing_is_written(graded, tmp_path, numbers, said):
     output = tmp_path / "out.jsonl"
     lines = [GOOD | {"problem_id": number} for number in numbers]
-    result = graded(lines, "-o", output, "--leave-out", left_out)
+    result = graded(lines, "-o", output)
     assert result.exit_code == 2 and said in result.stderr, result.output
     assert result.stderr.count("\n") == 1 and not output.exists()

@@ -205,8 +205,7 @@ class Profile:
     figures of their own. ``threads`` is the number of threads per notebook; 0 shares the cores
     among the notebooks that run at once, but then the last bits of floating-point numbers depend on
     how many run. ``steps`` maps paths among the parameters, and paths that begin with them, to
-    instructions for making them. ``otherwise`` maps a path to its replacement while the path does
-    not exist.
+    instructions for making them.
 
     ``given`` are the command line's texts by parameter, which override everything else. With them,
     figures go under ``runs/``, never over committed ones. The exception is a profile with
@@ -222,7 +221,6 @@ class Profile:
     parameters: dict[str, Any] = field(default_factory=dict)
     notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: dict[str, str] = field(default_factory=dict)
-    otherwise: dict[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -342,7 +340,7 @@ class Job:
 
     ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its
     artifacts. ``notes`` are lines for the user: models of the profile that are left out because
-    their API key is not set, and replacements of missing paths. ``environment``: variables for its
+    their API key is not set. ``environment``: variables for its
     process besides the usual ones.
     """
 
@@ -400,8 +398,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     ``given`` are further texts from the command line; the notebook must declare their names. Of the
     profile's parameters, those that the notebook declares are used. Models on the hub get the
     revision pinned in ``data/sources.toml``. If the keys for some of the profile's models are not
-    set, the others are run. A path that does not exist is replaced as the profile says
-    (``otherwise``). Raises UserError for an unknown name or a wrong type.
+    set, the others are run. Raises UserError for an unknown name or a wrong type.
     """
     if not profile.covers(notebook):
         raise UserError(
@@ -429,10 +426,6 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
             if keyless := [model for model in value if model not in keyed]:
                 notes.append(f"{notebook.id}: left out, no key for {', '.join(keyless)}")
             value = keyed or value
-        elif name == "encoder" and value in profile.otherwise and not path_of(value).exists():
-            other = profile.otherwise[value]
-            notes.append(f"{other} is used: {value} is missing; {profile.steps[value]} makes it")
-            value = other
         if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the profile's executed copy

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lookuplab.models import Completion
 
 Line = dict[str, Any]
-Read = Callable[[Line], "tuple[Any, Completion] | None"]
+Read = Callable[[Line], "tuple[Any, Completion]"]
 
 
 class Benchmarks(Group):
@@ -59,7 +59,7 @@ class Benchmarks(Group):
             benchmark = load_benchmark(cmd_name)
             of_task = of_tasks(benchmark, "id", "completion")
 
-            def read(record: Line) -> "tuple[Any, Completion] | None":
+            def read(record: Line) -> "tuple[Any, Completion]":
                 record.update(benchmark.line(record))
                 return of_task(record)
 
@@ -97,7 +97,7 @@ def judged_file(
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
     """Return the object on each line and the frame of ``benchmark.judged`` with an empty column
-    ``model``. Lines for which ``read`` returns None are left out.
+    ``model``.
 
     Without ``samples``, an id counts once; lines that repeat it are left out, with a message. A
     completion (in one of ``fields``) that is null counts as empty, with a message. Messages also
@@ -119,12 +119,9 @@ def judged_file(
             record[given[0]] = ""
         try:
             check_logprobs(record)
-            pair = read(record)
+            task, completion = read(record)
         except UserError as error:
             raise UserError(f"{file}, line {number}: {error}") from None
-        if pair is None:
-            continue
-        task, completion = pair
         times[str(task.id)] += 1
         if samples or times[str(task.id)] == 1:
             records.append(record)
@@ -353,7 +350,6 @@ def ds1000(
     environment: str = "ds1000-grader",
     sandbox: Literal["namespaces", "none"] | None = None,
     variant: Literal["official", "repaired"] = "official",
-    leave_out: str = "",
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> None:
@@ -394,7 +390,6 @@ def ds1000(
         sandbox: How the programs are contained; none means no protection. [default: namespaces]
         variant: How code is cut out of an answer: as DS-1000 does it, or without losing fenced or
             unindented answers.
-        leave_out: ID,ID: do not score the answers to these problems.
         workers: Number of servers that run at once. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -402,16 +397,14 @@ def ds1000(
     from lookuplab.stackoverflow.asking import Ds1000Bench
 
     tasks = load_problems(problems)
-    excluded = grader.named(tasks, leave_out)
-    tasks = [task for task in tasks if task.id not in excluded]
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
     read = of_tasks(bench, "problem_id", "solution")
     texts = Counter[str]()
 
-    def answer(record: Line) -> "tuple[Any, Completion] | None":
+    def answer(record: Line) -> "tuple[Any, Completion]":
         texts["further"] += as_published(record)
-        return None if str(record.get("problem_id")) in excluded else read(record)
+        return read(record)
 
     with joined(scheduler, runs.workers) as runs.cluster:
         records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
@@ -419,8 +412,6 @@ def ds1000(
     if frame.groupby("id").size().nunique() > 1:  # otherwise this mean equals pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}", *beside_print(file, frame)]
-    if excluded:
-        notes.append(f"left out by name: {', '.join(sorted(excluded))}")
     if texts["further"]:
         notes.append(f"further texts of lists, left out: {texts['further']}")
     lost = frame[frame.passed.isna()]

@@ -98,15 +98,14 @@ def grouped_bars(
     groups: str = "model",
     bars: str = "condition",
     order: Sequence[str] = (),
-    title: str = "",
-    ylabel: str = "",
     top: float | None = 100,
+    **texts: Any,
 ) -> Figure:
     """Draw one group of bars per value of the column ``groups``, and in it one bar per value of the
     column ``bars``, e.g. Table 1.
 
     ``order`` selects and orders the bars. ``top`` is the upper end of the axis. None means
-    automatic, and each bar then shows its value.
+    automatic, and each bar then shows its value. ``texts`` are ``title`` and ``ylabel``.
     """
     rows = _rows(frame, metric)
     width = 66 // rows[groups].nunique()
@@ -121,7 +120,7 @@ def grouped_bars(
         (so.Dot(marker="D", edgecolor=DARK, **HOLLOW), dodge, {"y": "paper_value", "color": None}),
     ]
     keys = _keys(rows, kinds, marker="s", markersize=9, linestyle="none")
-    figure = _drawn(rows, layers, kinds, keys, title=title, ylabel=ylabel, x="x")
+    figure = _drawn(rows, layers, kinds, keys, {"x": "x"}, **texts)
     [axes] = figure.axes
     axes.set_ylim(0, top)
     if top is None:
@@ -137,16 +136,14 @@ def dots_with_intervals(
     policies: Sequence[str] | Mapping[str, str] = (),
     classes: Sequence[str] = (),
     panels: str | None = "model",
-    marks: Mapping[str, Mark] | None = None,
-    title: str = "",
-    xlabel: str = "",
-    ylabel: str = "",
+    **shown: Any,
 ) -> Figure:
     """Draw policies from top to bottom, a dot with its interval per class, e.g. Tables 2 and 3.
 
     Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies and, as
     {policy: label}, also names them; ``classes`` selects and orders the classes; ``panels`` is a
-    column with one panel per value; ``marks`` are those of ``curves``.
+    column with one panel per value. ``shown`` are ``title``, ``xlabel``, ``ylabel`` and ``marks``,
+    as in ``curves``.
     """
     rows = _rows(frame, metric)
     heads = _present(policies, rows["head"])
@@ -178,14 +175,11 @@ def dots_with_intervals(
         layers,
         kinds,
         _keys(rows, kinds, linestyle="-"),
+        {"y": "y"},
         panels=panels,
-        marks=marks,
-        title=title,
-        xlabel=xlabel,
-        ylabel=ylabel,
         interval={"linestyle": "-"},
         height=1.3 + len(heads) * max(0.32, 0.2 * len(kinds)),
-        y="y",
+        **shown,
     )
     for axes in figure.axes:
         for between in np.arange(len(labels) - 1) + 0.5:
@@ -201,11 +195,8 @@ def curves(
     lines: str = "class",
     panels: str | None = "model",
     classes: Sequence[str] = (),
-    marks: Mapping[str, Mark] | None = None,
     log_ticks: Sequence[float] = (),
-    title: str = "",
-    xlabel: str = "",
-    ylabel: str = "",
+    **shown: Any,
 ) -> Figure:
     """Draw a value against a quantity that was varied, one line per class, e.g. Figures 7a, 7b and
     9b, or risk against coverage. Lines of few points have an interval at each, others a band.
@@ -213,8 +204,9 @@ def curves(
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
     column; ``panels`` is a column with one panel per value; ``classes`` selects and orders the
-    classes. In ``marks``, {label: x} is a vertical line and {label: (from, to)} a grey span.
-    With ``log_ticks``, the x axis shows log(1 + x), with these ticks.
+    classes. With ``log_ticks``, the x axis shows log(1 + x), with these ticks. ``shown`` are
+    ``title``, ``xlabel``, ``ylabel`` and ``marks``, of which {label: x} is a vertical line and
+    {label: (from, to)} a grey span.
     """
     rows = _rows(frame, metric)
     varied = rows["head"].str.rpartition("_")
@@ -265,14 +257,11 @@ def curves(
         layers,
         kinds,
         keys,
+        {"x": "x"},
         panels=panels,
-        marks=marks,
-        title=title,
-        xlabel=xlabel,
-        ylabel=ylabel,
         interval=UPRIGHT if is_few else BAND,
         scales={"x": scale.tick(at=log_ticks or few)},
-        x="x",
+        **shown,
     )
 
 
@@ -314,6 +303,7 @@ def _drawn(
     layers: Iterable[Layer],
     kinds: Mapping[str, Style],
     keys: Mapping[str, Style],
+    variables: Mapping[str, str],
     *,
     panels: str | None = None,
     marks: Mapping[str, Mark] | None = None,
@@ -323,10 +313,10 @@ def _drawn(
     height: float = HEIGHT,
     interval: Style = UPRIGHT,
     scales: Mapping[str, so.Continuous] | None = None,
-    **variables: str,
 ) -> Figure:
     """Return a figure of those layers that have a number to show. It has one panel per value of
-    ``panels``, at most three side by side; all share their axes.
+    ``panels``, at most three side by side; all share their axes. ``variables`` is the column of the
+    axis that all layers share, x or y.
     """
     count = rows[panels].nunique() if panels else 1
     lines = -(-count // 3)

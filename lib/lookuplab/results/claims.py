@@ -161,11 +161,11 @@ class Claim:
         """Whether the instrument reaches the agreement that it needs. True for a claim without an
         instrument, and if the calibration has not been run: nothing is then known against it.
         """
-        if not self.instrument:
-            return True
         asked = self.instrument
-        file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{asked['artifact']}.csv"
-        rows = read_csv(file) if file.exists() else pd.DataFrame(columns=[*Cell._fields, "metric"])
+        file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{asked.get('artifact')}.csv"
+        if not file.exists():
+            return True
+        rows = read_csv(file)
         found = rows[(rows.condition == asked["condition"]) & (rows.metric == asked["metric"])]
         return found.empty or bool(found.value.min() >= asked["least"])
 
@@ -373,16 +373,7 @@ def _loaded(file: Path, content: bytes) -> list[Claim]:
 
 def on_published(claim: Claim) -> Claim | None:
     """Return the claim with its test on published answers; None if it has none."""
-    if not claim.published:
-        return None
-    other: dict[str, Any] = {
-        "design": {},
-        "follows_from": (),
-        "check_in": "",
-        "floor": None,
-        "instrument": {},
-    }
-    return replace(claim, folder=PUBLISHED, **{**other, **claim.published})
+    return replace(claim, folder=PUBLISHED, **claim.published) if claim.published else None
 
 
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
@@ -404,22 +395,17 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     for claim in claims:
         if claim.check_in == folder.name:
             claim = replace(claim, role="check")
-        if folder.name == PUBLISHED:
-            found[claim.id] = JudgedClaim(claim, is_run=False)
-            if (asked := on_published(claim)) is None:
-                continue
-            claim = asked
-        file = folder / f"{claim.artifact_id}.csv"
-        if not file.exists():
+        asked = on_published(claim) if folder.name == PUBLISHED else claim
+        if asked is None or not (file := folder / f"{asked.artifact_id}.csv").exists():
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
-        judged = _judged(claim, rows(file), weak_models(claim, folder))
+        judged = _judged(asked, rows(file), weak_models(asked, folder))
         is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
             counted_as = twin
         others = shares if claim.artifact == DESIGNS else trained_arms
-        arms = ((name, _judged(claim, asked)) for name, asked in others.items())
+        arms = ((name, _judged(asked, of_arm)) for name, of_arm in others.items())
         asked_of = {name: other for name, other in arms if other.numbers}
         found[claim.id] = replace(judged, counted_as=counted_as, arms=asked_of)
     return list(found.values())

@@ -52,26 +52,27 @@ def folder() -> Path:
     return get()
 
 
-def _place() -> Path:
-    return paths.DOWNLOADS / SOURCES_NAME / file_hash(PINS)[:12]
+def _place(pins: Path) -> Path:
+    return paths.DOWNLOADS / SOURCES_NAME / file_hash(pins)[:12]
 
 
 def is_fetched() -> bool:
-    return _place().is_dir()
+    return _place(PINS).is_dir()
 
 
-def get() -> Path:
-    """Fetch and unpack the sources if they are missing, all of them or none, and return their
-    folder. Raises UserError if pip fails.
+def get(pins: Path | None = None) -> Path:
+    """Fetch and unpack the sources that ``pins`` names (by default PINS) if they are missing, all
+    of them or none, and return their folder. Raises UserError if pip fails.
     """
-    place = _place()
+    pins = pins or PINS
+    place = _place(pins)
     if place.is_dir():
         return place
     with TemporaryDirectory(dir=paths.made(place.parent)) as temporary:
         wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
-        if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(PINS)):
+        if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(pins)):
             raise UserError(
-                f"pip does not bring the sources of {PINS.name}: {said}; mend that, then run "
+                f"pip does not bring the sources of {pins.name}: {said}; mend that, then run "
                 f"`lookuplab data get {SOURCES_NAME}`"
             )
         for wheel in sorted(wheels.iterdir()):

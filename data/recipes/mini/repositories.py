@@ -1,0 +1,199 @@
+"""ToolGen on more held-out repositories (data/repositories/DESIGN.md): functions of packages that
+no mini model of ToolGen was trained on, generated, judged and written as numbers.
+
+The packages are pinned beside the design. Answers and judgements stay in the stores of ``runs``, so
+that a run that is killed goes on where it was.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+
+from lookuplab import paths, python_sources
+from lookuplab.errors import check_choice
+from lookuplab.models import Decoding, load
+from lookuplab.python_sources import python_files
+from lookuplab.run.commands import command, run_module
+from lookuplab.toolgen.evaluation import judged_all, token_counter
+from lookuplab.toolgen.functions import Filters, Function, extract
+from lookuplab.toolgen.generation import Generations, JediTool, ToolUse, generate
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, Rules, rules_of
+from lookuplab.toolgen.tool_use import role_of
+from lookuplab.work.progress import watched
+from lookuplab_notebooks.toolgen.table_rows import Corpus
+from recipes.mini import order
+from recipes.mini.packages import HELD_OUT_PACKAGES
+from recipes.mini.toolgen import code_hash, file_functions, files_of, functions
+
+FOLDER = paths.DATA / "repositories"
+PINS = FOLDER / "sources.txt"
+MODELS = tuple(
+    f"mini-{family}-{kind}" for family in ("gpt", "t5", "llama") for kind in ("base", "toolgen")
+)
+EACH, LEAST = 14, 20  # functions taken of a repository; a smaller one is left out
+WINDOW = 10  # words
+COPIED = 0.5  # share of its windows from which a function is a copy
+COPIES = 0.1  # share of its functions from which a repository is left out
+FIRST_PACKAGE = rules_of("package-2023", every_error=False)
+# what claims read of the package of 2024 (data/mini/DESIGN.md, 2026-11-29)
+LATER = ["passed", "failures", "errors", "lost", "edit_similarity", "exact_match"]
+NUMBERS = [
+    "passed",
+    "failures",
+    "errors",
+    "identifiers",
+    "dependencies",
+    "covered",
+    "empty",
+    "edit_similarity",
+    "exact_match",
+]
+
+
+def windows(text: str) -> set[int]:
+    """Return the hashes of all WINDOW consecutive words or signs of a text; few for a short one."""
+    words = re.findall(r"\w+|[^\w\s]", text)
+    return {hash(tuple(words[at : at + WINDOW])) for at in range(len(words) - WINDOW + 1)}
+
+
+@cache
+def known() -> tuple[set[bytes], set[int]]:
+    """Return the hashes (``code_hash``) and the ``windows`` of every function that any training of
+    ToolGen's mini models could read, and of the six repositories held out before.
+    """
+    found = functions()
+    for name in HELD_OUT_PACKAGES:
+        for file in python_files(python_sources.folder() / name):
+            found = [*found, *file_functions("", file)]
+    codes, seen = set(), set[int]()
+    for one in watched(found, "reading what was trained on", "functions"):
+        codes.add(code_hash(one))
+        seen |= windows(f"{one.signature}\n{one.body}")
+    return codes, seen
+
+
+def is_copy(function: Function) -> bool:
+    """Return whether the code of a function, but for white space, or more than COPIED of its
+    windows are known.
+    """
+    codes, seen = known()
+    own = windows(function.code)
+    return code_hash(function) in codes or len(own & seen) > COPIED * len(own)
+
+
+def usable() -> tuple[dict[str, list[Function]], pd.DataFrame]:
+    """Return {repository: its functions that are no copies}, and one row about each repository: its
+    package, version and licence, its usable functions, and how many are copies.
+    """
+    sources = python_sources.get(PINS)
+    count = token_counter(MODELS[1])
+    found, rows = {}, []
+    for place in sorted(sources.glob("*/__init__.py")):
+        root = place.parent
+        if len(files := files_of(str(root))) > Filters().max_files:
+            continue
+        every = extract(root, Filters(), None, count, files).functions
+        fresh = [one for one in every if not is_copy(one)]
+        copies = len(every) - len(fresh)
+        rows.append({"repository": root.name, "functions": len(every), "copies": copies})
+        if copies <= COPIES * len(every) and len(fresh) >= LEAST:
+            found[root.name] = fresh
+    return found, pd.DataFrame(rows)
+
+
+def chosen(found: dict[str, list[Function]], each: int = EACH) -> list[Function]:
+    """Return the first ``each`` functions of every repository in the order of a hash."""
+    return [
+        one for part in found.values() for one in sorted(part, key=lambda one: order(one.id))[:each]
+    ]
+
+
+def frames(
+    tasks: list[Function], models: tuple[str, ...]
+) -> dict[tuple[str, str, str], pd.DataFrame]:
+    """Return {(scoring, model, condition): the judged functions}; the scorings are ``printed``, as
+    the claims about Tables II and III are judged, and ``own``, the kit's.
+    """
+    tool = JediTool()
+    made: dict[tuple[str, str], Generations] = {}
+    tokenize = {}
+    for name in models:
+        model: Any = load(name)
+        role, condition = role_of(model.name)
+        use = ToolUse("mark" if condition == "toolgen" else None)
+        made[role, condition] = generate(model, tasks, tool, use, Decoding(192))
+        tokenize[role] = model.tokenizer.tokenize
+    own, first, second = (
+        judged_all(tasks, made, rules) for rules in (PAPER_RULES, FIRST_PACKAGE, PACKAGE_RULES)
+    )
+    printed = {key: frame.assign(**second[key][LATER]) for key, frame in first.items()}
+    return {
+        (scoring, *key): counted(parts[key], tokenize[key[0]], rules)
+        for scoring, rules, parts in (
+            ("printed", FIRST_PACKAGE, printed),
+            ("own", PAPER_RULES, own),
+        )
+        for key in made
+    }
+
+
+def counted(frame: pd.DataFrame, split: Any, rules: Rules) -> pd.DataFrame:
+    """Return the numbers of judged functions, with the counts of BLEU-4 and CodeBLEU instead of
+    texts (``Corpus.words`` and ``Corpus.code``).
+    """
+    corpus = Corpus(frame, split, rules)
+    counts = {
+        f"{name}_{at}": column
+        for name, values in (("words", corpus.words), ("code", corpus.code))
+        for at, column in enumerate(np.asarray(values).T)
+    }
+    return frame[["id", *NUMBERS]].assign(**counts)
+
+
+@command()
+def main(*, model: tuple[str, ...] = (), out: Path = FOLDER) -> None:
+    """Generate and judge the functions of the further repositories, and write the numbers.
+
+    What the stores in runs/ have is not made again: if a run is killed, repeat the command to
+    resume it.
+
+    \b
+    Examples:
+      python -m recipes.mini.repositories
+      python -m recipes.mini.repositories --model mini-gpt-base --model mini-gpt-toolgen
+
+    Args:
+        model: Which of the six models; a comparison needs both of a family [default: all].
+        out: Folder of rows.csv.gz and repositories.csv.
+    """
+    for name in model:
+        check_choice("model", name, MODELS)
+    found, about = usable()
+    parts = [
+        frame.assign(scoring=scoring, model=role, condition=condition)
+        for (scoring, role, condition), frame in frames(chosen(found), model or MODELS).items()
+    ]
+    same_bytes: Any = {"method": "gzip", "mtime": 0, "compresslevel": 9}
+    rows = pd.concat(parts)
+    rows = rows[
+        ["scoring", "model", "condition", *rows.columns.drop(["scoring", "model", "condition"])]
+    ]
+    paths.made(out)
+    rows.to_csv(
+        out / "rows.csv.gz",
+        index=False,
+        lineterminator="\n",
+        float_format="%.6g",
+        compression=same_bytes,
+    )
+    about.to_csv(out / "repositories.csv", index=False, lineterminator="\n")
+    click.echo(out)
+
+
+if __name__ == "__main__":
+    run_module(main)

@@ -154,7 +154,7 @@ def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp
 
 
 STUMBLES = """import os
-from lookuplab.toolgen.jedi_worker import completions, start
+from lookuplab.toolgen.jedi_worker import ANALYSER, completions, control, start
 
 def stumbles(root, file, *question):
     if file == "crash.py":
@@ -163,21 +163,31 @@ def stumbles(root, file, *question):
 """
 
 
+@pytest.mark.parametrize("is_machine", [False, True])
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
-    repository, tmp_path, monkeypatch
+    repository, tmp_path, monkeypatch, is_machine
 ):
+    """On code that ends each process it asks, and yet is done; not if harmless code does, too."""
+    stumbles = STUMBLES.replace('"crash.py"', '"crash.py" or file == "control.py"')
+    stumbles += "\ndef control(*asked):\n    return stumbles(*asked, '', 1, 0)\n"
     (repository / "crash.py").write_text(FUNCTION.format("").replace("thing", "other thing"))
-    paths.write_lines(tmp_path / "worker" / "stumbling.py", [STUMBLES])
+    paths.write_lines(
+        tmp_path / "worker" / f"stumbling_{is_machine}.py", [stumbles if is_machine else STUMBLES]
+    )
     monkeypatch.syspath_prepend(tmp_path / "worker")
-    monkeypatch.setattr(jedi_tool, "completions", importlib.import_module("stumbling").stumbles)
+    module = importlib.import_module(f"stumbling_{is_machine}")
+    monkeypatch.setattr(jedi_tool, "completions", module.stumbles)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     file = tmp_path / "marked.jsonl"
     done = CliRunner().invoke(cli, ["data", "mark", str(repository), "-o", str(file), "-j1"])
-    assert done.exit_code == 2 and "1 of 1 repositories lost questions" in done.output
+    assert ("1 of 1 repositories lost questions" in done.output) == is_machine
+    assert done.exit_code == 2 * is_machine and "my repo/crash.py:f#" in done.stderr, done.output
     found = [json.loads(line)["marked_body"] for line in file.open()]
     assert "    total = a + b\n    return total" in found
     assert found.count("    total = <COMP>a + <COMP>b\n    return <COMP>total") == 4
-    assert "file: does not parse" in done.output and "call: crashed" in done.output
+    assert "file: does not parse" in done.output
+    reason = "crashed" if is_machine else "error in Jedi: crashed 3 times"
+    assert f"{4:>7}  call: {reason}\n" in done.output
 
 
 def test_saved_marks_laid_over_the_same_code_give_the_augmented_functions_again(

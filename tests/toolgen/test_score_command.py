@@ -2,13 +2,14 @@
 file changed.
 """
 
+import importlib
 import json
 from unittest.mock import Mock
 
 import pytest
 
 from lookuplab import paths
-from lookuplab.toolgen import evaluation
+from lookuplab.toolgen import dependencies, evaluation, success
 from lookuplab.toolgen.analysers import WorkerLost
 
 SOURCE = '''def helper(x):
@@ -69,6 +70,46 @@ def test_what_the_machine_has_lost_is_said_and_no_success(score, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     assert score("toolgen", [GOOD], "-o", "out.jsonl").exit_code == 0
     assert json.loads((tmp_path / "out.jsonl").read_text())["passed"] is True
+
+
+STUMBLES = """import os
+from lookuplab.toolgen import {module}
+from lookuplab.toolgen.{module} import ANALYSER, control, start
+
+def stumbles(root, file, text, *question):
+    if "ended" in text:
+        os.abort()
+    return {module}.{function}(root, file, text, *question)
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "module", "function", "analyser", "column"),
+    [
+        (success, "success", "findings", "pylint", "passed"),
+        (dependencies, "jedi_worker", "own_keys", "Jedi", "dependencies"),
+    ],
+)
+def test_code_that_ends_an_analyser_is_named_and_counted_and_no_verdict(
+    score, repository, monkeypatch, user, module, function, analyser, column
+):
+    """The worker ends itself: no code that crashes an analyser is needed."""
+    paths.write_lines(
+        repository.with_name("worker") / f"ends_{module}.py",
+        [STUMBLES.format(module=module, function=function)],
+    )
+    monkeypatch.syspath_prepend(repository.with_name("worker"))
+    monkeypatch.setattr(user, function, importlib.import_module(f"ends_{module}").stumbles)
+    (repository.parent / "ends.py").write_text(f"ended = 0\n{SOURCE}")
+    other = GOOD | {"id": "b", "file": "ends.py", "line": 6}
+    for _ in range(2):
+        done = score("toolgen", [GOOD, other], "-o", "out.jsonl")
+        reason = f"error in {analyser}: crashed 3 times"
+        assert done.exit_code == 0 and f"{reason} (ends.py:6" in done.stderr, done.output
+        assert f"{analyser.lower()}_lost_functions 1" in " ".join(done.stdout.split())
+        rows = map(json.loads, repository.parents[1].joinpath("out.jsonl").open())
+        first, last = ((row[column], row["lost"]) for row in rows)
+        assert first[0] is not None and not first[1] and last == (None, reason)
 
 
 def test_originals_that_the_judge_fails_are_counted(score, repository):

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
@@ -31,6 +31,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from unittest.mock import patch
 
@@ -52,11 +53,14 @@ LIMIT = 60.0
 PATIENCE = 5  # how much longer than LIMIT a question may take by the clock
 
 
+MOST_NAMED = 5  # places of lost questions in a message
 MOST_SHOWN = 100  # repositories that one worker may see
 # How the reason for an analyser's own error begins. Such an error depends on the code, so a second
 # attempt gives the same. All other reasons lie with the machine.
 ITS_OWN = "error in "
 HERE = "error on this machine"
+DIED = {"timed out", "crashed"}
+ATTEMPTS = 3  # processes that must die of a question before its code is at fault
 # what an analyser may find when it looks for a file
 _OF_THE_CODE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
 # the variables of the user's environment that a worker gets
@@ -64,9 +68,8 @@ VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOUR
 
 
 class WorkerLost(Exception):
-    """A question got no answer in two attempts. The message says whether the process "timed out" or
-    "crashed", the analyser had an "error in Jedi: ...", or the machine had an "error on this
-    machine: ...".
+    """A question got no answer. The message says whether its processes "timed out" or "crashed",
+    the analyser had an "error in Jedi: ...", or the machine had an "error on this machine: ...".
     """
 
 
@@ -84,26 +87,44 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
     module, whose ``start`` calls ``serve``. The worker sees the repository ``root``.
 
     A free worker that was used ``within`` a different scope is replaced by a new one. A question
-    that takes longer than LIMIT ends its worker. A lost question is repeated once; if an error came
-    from this worker, in a new process, so that no error depends on earlier questions. Raises
-    WorkerLost if the question is lost again.
+    that takes longer than LIMIT ends its worker. A lost question is repeated in a new process, so
+    that no loss depends on earlier questions. Raises WorkerLost if it is lost again.
+
+    If ATTEMPTS processes have died of a question, and a new one then answers ``control``, a
+    harmless question of the module, the code is at fault and not the machine.
     """
     home = os.getpid(), function.__module__, str(python_sources.folder()), within
-    lost = ""
-    for _ in range(2):
-        began = time.monotonic()
-        try:
-            with _lock:
-                seen, channel = _taken(home, root, lost.startswith("error"))
-            channel.send((LIMIT, function, (root, *question)))
-            lost, answer = channel.recv()
-            if not lost:
-                _free.append((home, seen, channel))
-                return answer
-            channel.close()  # the worker ends when its channel closes
-        except (EOFError, OSError):
-            lost = "timed out" if time.monotonic() - began >= LIMIT else "crashed"
+    reasons: list[str] = []
+    while len(reasons) < 2 or (len(reasons) < ATTEMPTS and set(reasons) <= DIED):
+        lost, answer = _asked(home, bool(reasons), function, root, *question)
+        if not lost:
+            return answer
+        reasons.append(lost)
+    if set(reasons) <= DIED:
+        module: Any = sys.modules[function.__module__]
+        with TemporaryDirectory() as empty:
+            if not _asked(home, True, module.control, Path(empty), "control.py")[0]:
+                lost = f"{ITS_OWN}{module.ANALYSER}: {lost} {ATTEMPTS} times"
     raise WorkerLost(lost)
+
+
+def _asked(
+    home: Home, is_new: bool, function: Callable[..., T], root: Path, *question: object
+) -> tuple[str, T]:
+    """Return why a question was lost, or "", and its answer."""
+    began = time.monotonic()
+    try:
+        with _lock:
+            seen, channel = _taken(home, root, is_new)
+        channel.send((LIMIT, function, (root, *question)))
+        lost, answer = channel.recv()
+    except (EOFError, OSError):
+        return ("timed out" if time.monotonic() - began >= LIMIT else "crashed"), None  # type: ignore[return-value]
+    if lost:
+        channel.close()  # the worker ends when its channel closes
+    else:
+        _free.append((home, seen, channel))
+    return lost, answer
 
 
 def expect(roots: Iterable[Path]) -> None:
@@ -345,7 +366,7 @@ def answer_all(
                 bar.update(len(answers))
         # includes answers of other processes; in an audit, the recorded answers are used
         found = store.get(missing) | found
-    words = "; ".join(f"{n} {reason}" for reason, n in sorted(Counter(lost.values()).items()))
+    words = "; ".join(_said(lost, reason) for reason in sorted(set(lost.values())))
     if strict and any(map(is_of_machine, lost.values())):
         raise UserError(
             f"{len(lost)} questions to pylint or Jedi were lost ({words}); the others "
@@ -354,6 +375,22 @@ def answer_all(
     if lost:
         say(f"warning: questions to pylint or Jedi without an answer: {words}")
     return found, lost
+
+
+def _said(lost: Mapping[str, str], reason: str) -> str:
+    """Return how many questions were lost for one reason, and the places of the first."""
+    keys = [key for key in sorted(lost) if lost[key] == reason]
+    # of ``judgement_key``, the part between kind and digest
+    places = [key.partition(" ")[2].rpartition(" ")[0] for key in keys[:MOST_NAMED]]
+    more = ", ..." * (len(keys) > MOST_NAMED)
+    return f"{len(keys)} {reason} ({', '.join(places)}{more})"
+
+
+def joined_reasons(reasons: Iterable[str]) -> str:
+    """Return why several questions were lost. A reason of the machine comes first, so that
+    ``is_of_machine`` sees it.
+    """
+    return " and ".join(sorted(reasons, key=lambda reason: (not is_of_machine(reason), reason)))
 
 
 def is_of_machine(reason: str) -> bool:

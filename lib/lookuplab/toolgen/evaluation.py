@@ -24,6 +24,7 @@ from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
     answer_all,
+    joined_reasons,
     judgement_key,
     repository_digest,
     within_imports,
@@ -286,7 +287,7 @@ class ToolGen(Benchmark[Original]):
             against = verdict(messages or (), new, self.rules)
             columns |= {
                 "passed": None if messages is None else not against,
-                "lost": " and ".join(lost[one] for one in (check, uses) if one in lost),
+                "lost": joined_reasons(lost[one] for one in {check, uses} & lost.keys()),
                 "messages": against,
                 "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
                 "errors": None if messages is None else _errors(against),

@@ -11,14 +11,19 @@ must give the result of a fresh script.
 """
 
 import functools
+import gc
+import os
+import pickle
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
 import jedi
+import parso
 from jedi.api.completion import (
     Completion,
     _complete_getattr,
@@ -32,10 +37,13 @@ from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance, dynamic_arrays
 from parso import cache
 
-from lookuplab import python_sources
+from lookuplab import paths, python_sources
+from lookuplab.models.store import canonical, digest
+from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
 from lookuplab.toolgen.tokens import Token
 
+ANALYSER = "Jedi"
 _BUFFERS = 64  # cached syntax trees of unsaved files: more than a batch has rows
 _TREES = 600  # cached syntax trees of files on disk; parso's own number
 
@@ -245,8 +253,8 @@ def install() -> None:
     # Above 600 trees, parso drops those of older files in the middle of a question. Jedi, which
     # still needs them, then raises a KeyError, so the answer would depend on earlier questions.
     cache._CACHED_SIZE_TRIGGER = sys.maxsize
-    # Trees are cached only in memory: a disk may be full or read-only, and a file on it may be
-    # changed by anyone.
+    # Trees of a repository are cached only in memory: a worker writes no file, and a file that
+    # others can write may run code (``kept_trees``).
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
     cache._remove_cache_and_update_lock = lambda **_: None
     # Jedi would import and run such a library, and any module with its name
@@ -254,8 +262,49 @@ def install() -> None:
     python_sources.restrict()
 
 
+def control(root: Path, file: str) -> ToolAnswer:
+    """Ask a question that must not end the process (``analysers.ask_worker``)."""
+    return completions(root, file, "''.", 1, 3)
+
+
 def start() -> None:
     """Run the process; it reads the built-in names once for all of its workers."""
     install()
-    completions(Path(python_sources.search_path()[0]), "new.py", "''.", 1, 3)
-    serve("Jedi")
+    versions = jedi.__version__, parso.__version__, sys.version
+    read = [*versions, jedi.__file__, *python_sources.search_path()]
+    warm_up(paths.RUNS / "trees" / f"{digest(canonical(read))}.pickle")
+    serve(ANALYSER)
+
+
+def warm_up(place: Path) -> None:
+    """Read the built-in names. The trees of their modules are kept in the file ``place``, because
+    parsing takes a second.
+    """
+    gc.disable()  # it would search the trees again and again; ``serve`` sets its own limits
+    known = kept_trees(place)
+    cache.parser_cache.update(known)
+    control(Path(python_sources.search_path()[0]), "new.py")
+    if not known:
+        content = pickle.dumps(cache.parser_cache, pickle.HIGHEST_PROTOCOL)
+        with suppress(OSError), replacing(place) as partial:
+            partial.write_bytes(sha256(content).digest() + content)
+            partial.chmod(0o600)
+    gc.enable()
+
+
+def kept_trees(place: Path) -> dict:
+    """Return the trees in a file, or {} if it is missing, damaged or out of date, or if others can
+    have written it: loading trees can run code.
+    """
+    try:
+        state = place.stat()
+        content = place.read_bytes()
+        is_own = state.st_uid == os.geteuid() and not state.st_mode & 0o022
+        if not is_own or content[:32] != sha256(content[32:]).digest():
+            return {}
+        known = pickle.loads(content[32:])
+        read = {path: tree for trees in known.values() for path, tree in trees.items()}
+        is_current = all(path.stat().st_mtime == read[path].change_time for path in read)
+    except OSError:
+        return {}
+    return known if is_current else {}

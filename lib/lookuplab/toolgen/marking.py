@@ -31,7 +31,7 @@ from typing import Any
 
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
-from lookuplab.toolgen.analysers import ITS_OWN, answer_all, judgement_key, repository_digest
+from lookuplab.toolgen.analysers import answer_all, joined_reasons, judgement_key, repository_digest
 from lookuplab.toolgen.functions import Function, without_comments
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, cut_off, is_dunder
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
@@ -169,10 +169,7 @@ def marked_records(
 
 def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking, str]:
     marks = find_marks(function, JediTool(), rules)
-    # errors of the machine come first, because the first reason decides whether the answer is
-    # stored
-    reasons = sorted(marks["failures"], key=lambda reason: (reason.startswith(ITS_OWN), reason))
-    return marks, " and ".join(reasons)
+    return marks, joined_reasons(marks["failures"])
 
 
 def _record(function: Function, rules: Rules, marks: Marking) -> Record:

@@ -1,0 +1,89 @@
+"""A repository, all harmless, each of whose files leaves a mark when it is run."""
+
+import json
+import subprocess
+import sys
+
+# where no file can be written, as in a sandbox, the process ends, and so its question is lost
+RUNS = """import os
+try:
+    open({!r}, "w").close()
+except OSError:
+    os._exit(1)
+"""
+MODULES = """main conftest setup sitecustomize usercustomize json types numpy plug package/__init__
+ package/part package/conftest package/json docs/conf namespace/part""".split()
+USES = '''import conftest, setup, sitecustomize, numpy, plug, namespace.part, package.part
+from package import *
+
+
+def use():
+    """Say what it is."""
+    plug.no_such_name, package.part.no_such_name, namespace.part.value
+    return plug.value
+'''
+IMPORT = """import os, sys
+*parents, name = {names!r}
+sys.path.insert(0, ".")
+for parent in parents:
+    __import__(parent)
+if os.path.exists({marker!r}):
+    os.remove({marker!r})
+sys.modules.pop(name, None)
+__import__(name)"""
+PYLINT = """import sys
+from pylint import run_pylint
+sys.path.append(".")
+run_pylint(["--rcfile", {file!r}, "user.py"])"""
+PYTEST = """import pytest
+pytest.main(["-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider", "."])"""
+# file -> the code that runs it where nothing forbids that
+WAYS = {
+    "__main__.py": "import runpy; runpy.run_path('.')",
+    "x.pth": "import site; site.addsitedir('.')",
+    "thing.egg/egged.py": "import sys; sys.path.insert(0, 'thing.egg'); import egged",
+    "thing.egg-info/entry_points.txt": "import sys; from importlib import metadata\n"
+    "sys.path.append('.'); [one.load() for one in metadata.distribution('thing').entry_points]",
+    **dict.fromkeys(["pylintrc", ".pylintrc", "package/.pylintrc"], PYLINT),
+    **dict.fromkeys(["setup.cfg", "tox.ini", "pyproject.toml"], PYLINT),
+    "venv/bin/python": "import os; os.execv('venv/bin/python', ['python'])",
+    **{f"{name}.py": IMPORT for name in MODULES},
+    "conftest.py": PYTEST,
+}
+
+
+def build(root, marker):
+    """Write the repository; whatever of it is run leaves the file ``marker``."""
+    runs = RUNS.format(str(marker))
+    hook = f"exec({runs!r})"
+    plugin = "[MAIN]\nload-plugins=plug\n"
+    files = {f"{name}.py": runs + "value = 1\n" for name in MODULES} | {
+        "user.py": USES,
+        "__main__.py": runs,
+        "x.pth": f"import os; {hook}\n",
+        "thing.egg/egged.py": runs,
+        "thing.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: thing\nVersion: 1\n",
+        "thing.egg-info/entry_points.txt": "[pytest11]\nthing = plug\n",
+        "pylintrc": plugin,
+        "package/.pylintrc": plugin,
+        ".pylintrc": f"[MAIN]\ninit-hook={hook}\n",
+        "setup.cfg": f"[pylint.MAIN]\ninit-hook={hook}\n",
+        "tox.ini": f"[pylint.MAIN]\ninit-hook={hook}\n",
+        "pyproject.toml": f"[tool.pylint.main]\ninit-hook = {json.dumps(hook)}\n",
+        "venv/pyvenv.cfg": "home = .\n",
+        "venv/bin/python": f"#!{sys.executable}\n{runs}",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "venv/bin/python").chmod(0o755)
+
+
+def run(root, file, marker):
+    """Let Python run one file of the repository, without any guard; return what it prints."""
+    parts = file.removesuffix(".py").split("/")
+    names = [".".join(parts[: at + 1]) for at in range(len(parts))]
+    code = WAYS[file].format(file=file, names=names, marker=str(marker))
+    call = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(call, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.stdout.decode()

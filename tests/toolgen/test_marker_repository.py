@@ -1,0 +1,52 @@
+"""What was to be read is not run: neither a repository's modules nor what its files of settings
+name, nor a Python that it brings. Each of them would leave a mark, which is shown, too.
+"""
+
+import json
+
+import marker_repository
+import pytest
+from click.testing import CliRunner
+
+from lookuplab.execution.server import refusal
+from lookuplab.run.cli import cli
+from lookuplab.toolgen import analysers
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.success import messages_of
+
+
+@pytest.fixture
+def root(tmp_path):
+    marker_repository.build(tmp_path / "repository", tmp_path / "marker")
+    return tmp_path / "repository"
+
+
+@pytest.mark.parametrize("file", marker_repository.WAYS)
+def test_each_file_of_the_marker_repository_can_leave_its_mark(root, tmp_path, file):
+    """So that no mark means that nothing ran."""
+    said = marker_repository.run(root, file, tmp_path / "marker")
+    assert (tmp_path / "marker").exists(), said
+
+
+@pytest.mark.parametrize("contained", [False, True])
+def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch, contained):
+    """In a sandbox, code that ran would end its process, and its question would have no answer."""
+    if contained and (reason := refusal()):
+        pytest.skip(reason)
+    monkeypatch.setattr(analysers, "is_contained", lambda: contained)
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    found = messages_of(root, "user.py", marker_repository.USES, (1, 8))
+    assert ["E1101", 7] in [[*one[:2]] for one in found]
+    names = JediTool().complete(root, "new.py", "import plug\nplug.", 2, 5).names
+    assert "value" in names
+    line = {"id": 1, "repository": str(root), "file": "user.py", "line": 5}
+    (tmp_path / "in.jsonl").write_text(json.dumps(line | {"prediction": "    return plug.value"}))
+    monkeypatch.chdir(tmp_path)
+    for command, word in (
+        ("score toolgen in.jsonl", '"passed": true'),
+        ("data mark repository", "plug"),
+    ):
+        done = CliRunner().invoke(cli, [*command.split(), "-o", "out"])
+        assert done.exit_code == 0 and "without an answer" not in done.output, done.output
+        assert word in (tmp_path / "out").read_text(), done.output
+    assert not (tmp_path / "marker").exists()

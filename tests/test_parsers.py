@@ -124,6 +124,21 @@ def test_any_file_is_read_or_refused(tmp_path, suffix, read, content):
     read_or_one_line(read, file)
 
 
+TEXT_FIELDS = "id docstring signature body marked_signature marked_body code".split()
+MARKED = dict.fromkeys(TEXT_FIELDS, "f") | {"marks": [[1, 2]], "variant": "paper"}
+MARKED |= {"docstring_tokens": 1, "function_tokens": 2, "positions": [[1, 2]]}
+
+
+@pytest.mark.parametrize("read", [read_marks, read_pairs])
+@given(name=st.sampled_from([*MARKED]), value=TEXT | VALUES | st.lists(st.lists(VALUES)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_field_of_a_marked_corpus_is_read_or_refused(tmp_path, read, name, value):
+    (file := tmp_path / "x.jsonl").write_text(json.dumps(MARKED))
+    assert read(file)
+    file.write_text(json.dumps(MARKED | {name: value}))
+    read_or_one_line(read, file)
+
+
 @given(source=TEXTS, tags=VALUES, kind=st.sampled_from(["code", "markdown"]) | VALUES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_cell_of_a_notebook_is_read_or_refused(tmp_path, source, tags, kind):

@@ -57,7 +57,7 @@ def check_choice(what: str, value: object, choices: Collection[object]) -> None:
     """Raise UserError if ``value`` is not among the choices. The message names them, the most
     similar first; of more than ten it names the three nearest and says how many there are.
     """
-    if value in choices:
+    if value in [*choices]:  # what cannot be hashed, too
         return
     names = [str(choice) or '""' for choice in choices]
     is_long = len(names) > MOST_NAMED

@@ -137,7 +137,7 @@ def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch)
         pairs = [(one, written(one.id, text))]
         (row,) = judged(ToolGen([one], strict=False), pairs).itertuples()
         assert (row.passed, row.lost, row.dependencies) == (None, "crashed", 2)
-    with pytest.raises(UserError, match=r"1 questions to pylint or Jedi were lost \(1 crashed\)"):
+    with pytest.raises(UserError, match=r"were lost \(1 crashed \(boxes.py:10\)\)"):
         judgements({one: text})
 
 

@@ -1,13 +1,16 @@
 """A command that is interrupted ends at once and leaves nothing."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import psutil
 import pytest
 
+from lookuplab import paths
 from lookuplab.errors import explained
 
 WORKS = """import subprocess, sys, tempfile, time
@@ -45,3 +48,61 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
 def test_a_limit_of_open_files_is_one_line():
     said = explained(OSError(24, "Too many open files", "x"))
     assert said.startswith("Too many open files: raise the limit")
+
+
+COMMANDS = """list
+status
+results
+claims
+draw table1_base_models
+verify table1_base_models
+report
+audit table1_base_models
+run table1_base_models
+reproduce stackoverflow
+sweep table3_dag_plus_plus -p precision=[10,50] -j 1
+view fig7a_retriever_precision
+compare fig7a_retriever_precision fig7a_retriever_precision~1
+score cloudapi answers.jsonl
+score toolgen answers.jsonl
+score ds1000 answers.jsonl
+data list
+data mark rich -o marked.jsonl
+data frequencies corpus -o counts.csv
+data fetch problems.jsonl
+train toolgen --base mini-gpt-base --corpus marked.jsonl -o trained
+store merge other
+run own/package -p package=networkx
+run own/repository -p repository=rich
+run own/snippets -p corpus=corpus"""
+
+
+@pytest.mark.parametrize("command", COMMANDS.splitlines())
+def test_every_command_ends_with_an_interrupt(tmp_path, command):
+    """Sent as a terminal does, to all its processes, in the middle or while it still imports."""
+    for name in ("data", "notebooks"):
+        (tmp_path / name).symlink_to(paths.ROOT / name)
+    (tmp_path / "temporary").mkdir()
+    home = {"LOOKUPLAB_HOME": str(tmp_path), "TMPDIR": str(tmp_path / "temporary")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lookuplab", *command.split()],
+        cwd=tmp_path,
+        env=os.environ | home,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    seen = psutil.Process(process.pid)
+    while process.poll() is None and sum(seen.cpu_times()[:2]) < 0.7:
+        time.sleep(0.01)
+    below = seen.children(recursive=True) if process.poll() is None else []
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    # the last is after its own end
+    assert process.returncode in (0, 1, 2, 130, -signal.SIGINT) and "Traceback" not in said, said
+    assert ("\ninterrupted; " in said) == (process.returncode == 130), said
+    assert [*(tmp_path / "temporary").iterdir()] == []
+    while any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in below):
+        time.sleep(0.05)

@@ -29,6 +29,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, hashed
 from lookuplab.paths import write_lines
 from lookuplab.toolgen.analysers import answer_all, joined_reasons, judgement_key, repository_digest
@@ -211,8 +212,17 @@ def read_marks(file: Path) -> list[Record]:
     corpus = corpus_records(file, "id code marks docstring_tokens function_tokens".split())
     for record in corpus:
         positions = record.setdefault("positions", record["marks"])
+        if not isinstance(positions, list) or not all(map(_is_place, positions)):
+            raise UserError(f"{file}: {record['id']}: its marks are {positions!r:.40}")
         record |= {"repository": record["id"].partition("/")[0], "marks": len(positions)}
     return corpus
+
+
+def _is_place(position: Any) -> bool:
+    match position:
+        case [int(), int()]:
+            return True
+    return False
 
 
 def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[Pair]:

@@ -85,6 +85,10 @@ class EncodedPair:
     signature: int = 0
 
 
+# the types of fields that are no texts
+_KINDS = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
+
+
 def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
     """Return the records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``),
     with at least the fields ``names``. Raises UserError for any other file.
@@ -96,6 +100,9 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
                 f"{path} is no marked corpus: line {number} has no {min(missing)!r}; "
                 "`lookuplab data mark` writes one"
             )
+        wrong = [one for one in names if not isinstance(record[one], _KINDS.get(one, str))]
+        if wrong:
+            raise UserError(f"{path}, line {number}: {wrong[0]!r} is {record[wrong[0]]!r:.40}")
         corpus.append(record)
     return corpus
 

@@ -7,8 +7,8 @@ import json
 import marker_repository
 import pytest
 from click.testing import CliRunner
-
 from lookuplab.execution.server import refusal
+
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.jedi_tool import JediTool

@@ -7,9 +7,9 @@ import json
 import marker_repository
 import pytest
 from click.testing import CliRunner
-from lookuplab.execution.server import refusal
 
 from lookuplab.run.cli import cli
+from lookuplab.sandbox.server import refusal
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import messages_of

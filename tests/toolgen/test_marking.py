@@ -247,18 +247,3 @@ def test_the_statistics_are_the_papers_five_numbers():
     assert [row["value"] for row in rows] == [3, 2, 4, 20]
     assert (marks["value"], marks["n"], marks["clusters"]) == (5, 3, 2)
     assert list(by_repository(records).value) == [3, 9]
-
-
-@pytest.mark.parametrize("change", [b"", b"\x00", -20])
-def test_a_damaged_shard_of_a_corpus_is_made_again(repository, tmp_path, monkeypatch, change):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    file = tmp_path / "marked.jsonl"
-    call = ["data", "mark", str(repository), "-o", str(file), "-j1"]
-    assert CliRunner().invoke(cli, call).exit_code == 0
-    (shard,) = (tmp_path / "marked.jsonl.shards").iterdir()
-    marked, whole = file.read_bytes(), shard.read_bytes()
-    shard.write_bytes(
-        whole[:change] if isinstance(change, int) else change + whole[1:] * bool(change)
-    )
-    assert CliRunner().invoke(cli, call).exit_code == 0
-    assert (file.read_bytes(), shard.read_bytes()) == (marked, whole)

@@ -19,7 +19,7 @@ from lookuplab import paths
 from lookuplab.models import Completion
 from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
-from lookuplab.run.notebooks import plan
+from lookuplab.run.jobs import plan
 
 # `make fuzz`
 settings.register_profile("deep", max_examples=20_000)

@@ -13,7 +13,8 @@ import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan, profile_names
+from lookuplab.run.jobs import load_profile, plan
+from lookuplab.run.notebooks import all_notebooks, find, profile_names
 
 ALL = all_notebooks()
 each = pytest.mark.parametrize("notebook", ALL, ids=[notebook.id for notebook in ALL])

@@ -24,7 +24,7 @@ from lookuplab.models.store import AnswerStore
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv
 from lookuplab.results.kernel import fitted
-from lookuplab.run import downloads, notebooks
+from lookuplab.run import downloads, jobs, notebooks
 from lookuplab.run.cli import cli
 from lookuplab.run.commands import pairs
 from lookuplab.stackoverflow.corpus import load_snippets
@@ -100,7 +100,7 @@ FILES = {
     ".py": [functions, snippets, read_source],
     ".sqlite": [kept],
     ".toml": [lambda file: downloads._parsed(file, time.monotonic_ns())],
-    ".yaml": [lambda file: notebooks.load_profile(str(file)), claims.load],
+    ".yaml": [lambda file: jobs.load_profile(str(file)), claims.load],
     ".ipynb": [notebooks.read],
 }
 READERS = [(suffix, read) for suffix, readers in FILES.items() for read in readers]
@@ -153,16 +153,14 @@ def test_any_cell_of_a_notebook_is_read_or_refused(tmp_path, source, tags, kind)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
     (file := tmp_path / "x.yaml").write_text(json.dumps({name: entry}))
-    read_or_one_line(notebooks.load_profile, str(file))
+    read_or_one_line(jobs.load_profile, str(file))
 
 
 @pytest.mark.parametrize("declared", ["", 1, 0.5, True, None, ["a"], [1], {"a": "b"}], ids=str)
 @given(text=TEXTS)
 @settings(deadline=None)
 def test_any_value_of_a_parameter_is_read_or_refused(declared, text):
-    value = read_or_one_line(
-        lambda text: fitted(declared, notebooks.meant(declared, text), "it"), text
-    )
+    value = read_or_one_line(lambda text: fitted(declared, jobs.meant(declared, text), "it"), text)
     assert value is None or declared is None or type(value) is type(declared)
 
 
@@ -197,7 +195,7 @@ def test_any_answer_of_a_model_is_judged(judge, text):
 
 @pytest.mark.parametrize(
     "read",
-    [split_options, notebooks.split_values, paths.expanded, lambda text: pairs([text])],
+    [split_options, jobs.split_values, paths.expanded, lambda text: pairs([text])],
 )
 @given(text=TEXTS)
 @settings(deadline=None)

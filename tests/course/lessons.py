@@ -15,7 +15,8 @@ import yaml
 from nbgrader.api import Gradebook
 
 from lookuplab import paths
-from lookuplab.run.notebooks import load_profile, plan, read
+from lookuplab.run.jobs import load_profile, plan
+from lookuplab.run.notebooks import read
 from lookuplab.run.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"

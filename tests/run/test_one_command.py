@@ -13,7 +13,7 @@ import tiny_hub
 
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import load_tasks
-from lookuplab.run import downloads, notebooks
+from lookuplab.run import downloads, jobs, notebooks
 from recipes.cloudapi.tasks import write_tasks
 
 MODEL = "bigcode/starcoder2-3b"
@@ -24,7 +24,7 @@ NOTEBOOK = "table3_dag_plus_plus"
 @pytest.fixture
 def checkout(tmp_path):
     """The kit's own notebook and data, with a few public tasks, and nothing that has run."""
-    tasks = tmp_path / notebooks.PUBLIC_TASKS
+    tasks = tmp_path / jobs.PUBLIC_TASKS
     tasks.parent.mkdir(parents=True)
     (tmp_path / "notebooks/cloudapibench").mkdir(parents=True)
     own = [

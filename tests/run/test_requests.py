@@ -12,17 +12,16 @@ from lookuplab.models.names import table_name
 from lookuplab.results.kernel import fitted
 from lookuplab.run import cluster, downloads
 from lookuplab.run.commands.run import asked
-from lookuplab.run.notebooks import (
+from lookuplab.run.jobs import (
     PUBLIC_TASKS,
-    find,
     foreign_tasks,
     load_profile,
     meant,
     plan,
     problems,
-    read,
     split_values,
 )
+from lookuplab.run.notebooks import find, read
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
 

@@ -20,7 +20,8 @@ from toy_model import ask, many_prompts
 from lookuplab.errors import UserError
 from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
-from lookuplab.run.notebooks import load_profile, plan, read
+from lookuplab.run.jobs import load_profile, plan
+from lookuplab.run.notebooks import read
 from lookuplab.work.lock import alone
 
 

@@ -18,7 +18,8 @@ from lookuplab.models import Completion, Prompt
 from lookuplab.models.completions import JUDGED
 from lookuplab.results.artifact import ARTIFACT_COLUMNS, to_csv
 from lookuplab.run import answers
-from lookuplab.run.notebooks import find, load_profile, plan
+from lookuplab.run.jobs import load_profile, plan
+from lookuplab.run.notebooks import find
 from lookuplab.run.runner import keep_judged
 
 MARKUP = "</script><b id='made'>x</b>"  # text of a model, which must stay text

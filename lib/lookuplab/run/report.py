@@ -19,13 +19,8 @@ from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record
 from lookuplab.results.claims import JudgedClaim
 from lookuplab.results.paper import titles
-from lookuplab.run.notebooks import (
-    Notebook,
-    Profile,
-    all_notebooks,
-    load_profile,
-    profile_names,
-)
+from lookuplab.run.jobs import Profile, load_profile
+from lookuplab.run.notebooks import Notebook, all_notebooks, profile_names
 
 KEY = ["model", "condition", "metric"]
 PAGES = Path(__file__).with_name("pages")

@@ -31,7 +31,8 @@ from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStor
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
-from lookuplab.run.notebooks import Job, all_notebooks, path_of
+from lookuplab.run.jobs import Job, path_of
+from lookuplab.run.notebooks import all_notebooks
 from lookuplab.work.lock import Taken, alone
 from lookuplab.work.progress import Progress, say
 from lookuplab.work.resources import SHARE_VARIABLE, cards, memory, processors

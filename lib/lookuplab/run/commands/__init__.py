@@ -157,7 +157,7 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     UserError for an unknown name or a wrong value.
     """
     from lookuplab.results.kernel import fitted
-    from lookuplab.run.notebooks import meant
+    from lookuplab.run.jobs import meant
 
     changed = {}
     for name, text in pairs(texts).items():

@@ -10,7 +10,8 @@ import click
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.run.commands import claimed, command
-from lookuplab.run.notebooks import load_profile, made_profile, selected
+from lookuplab.run.jobs import load_profile, made_profile
+from lookuplab.run.notebooks import selected
 from lookuplab.work.progress import Progress
 
 

@@ -25,19 +25,18 @@ from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import claimed, command, pairs
 from lookuplab.run.execute import Failure
-from lookuplab.run.notebooks import (
+from lookuplab.run.jobs import (
     Job,
     check,
-    find,
     from_network,
     load_profile,
     made_profile,
     plan,
     problems,
-    selected,
     settable,
     split_values,
 )
+from lookuplab.run.notebooks import find, selected
 from lookuplab.run.runner import (
     USES,
     Part,

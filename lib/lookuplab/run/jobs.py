@@ -1,0 +1,462 @@
+"""The profiles, and the checked job that combines a notebook with a profile.
+
+Errors in a request are found here, before anything starts: an unknown parameter, a value of the
+wrong type, a missing model or file.
+"""
+
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from lookuplab import paths
+from lookuplab.errors import UserError, check_choice
+from lookuplab.models import load
+from lookuplab.models.names import (
+    OPENAI,
+    VLLM,
+    bare,
+    is_mini,
+    is_remote,
+    model_folder,
+    split_options,
+    table_name,
+)
+from lookuplab.results.kernel import fitted
+from lookuplab.results.provenance import relative
+from lookuplab.run import downloads
+from lookuplab.run.notebooks import PROFILES, Notebook, all_notebooks, profile_names
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+# tasks whose classes are counted over public code
+PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
+# parameters that name the subject of a notebook of `own`
+_MATERIALS = ("repository", "package", "corpus")
+_MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
+_FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
+_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
+_YAML = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The settings of a run: parameters from one YAML ``file``, and those of the command line. No
+    code depends on which profile is used.
+
+    ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook,
+    which must declare them. ``committed`` says that the figures are kept in the repository;
+    otherwise they are written under ``runs/``. ``by_model`` says that runs of other models have
+    figures of their own. ``threads`` is the number of threads per notebook; 0 shares the cores
+    among the notebooks that run at once, but then the last bits of floating-point numbers depend on
+    how many run. ``steps`` maps paths among the parameters, and paths that begin with them, to
+    instructions for making them.
+
+    ``given`` are the command line's texts by parameter, which override everything else. With them,
+    figures go under ``runs/``, never over committed ones. The exception is a profile with
+    ``by_model``, if they set only models. In both places, such models have their own folder,
+    ``<profile>/<models>``.
+    """
+
+    file: Path
+    description: str = ""
+    committed: bool = False
+    by_model: bool = False
+    threads: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    steps: dict[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
+        models = [
+            model for text in self._models for model in fitted([""], meant([], text), "models")
+        ]
+        addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
+        # two hub models never share such a folder: bigcode--starcoder2-3b,
+        # bigcode--starcoder2-3b@main
+        folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
+        return f"{self.file.stem}/{'+'.join(folders)}".rstrip("/")
+
+    def covers(self, notebook: Notebook) -> bool:
+        """Return whether this profile runs a notebook. The profile ``published`` runs the notebooks
+        that name it; each other profile runs the others.
+        """
+        return (notebook.home == paths.PUBLISHED) == (self.file.stem == paths.PUBLISHED)
+
+    @property
+    def _models(self) -> list[str]:
+        """The texts of the command line that name models with their own figures."""
+        return [self.given[name] for name in filter(_MODELS.search, self.given) if self.by_model]
+
+    @property
+    def figures(self) -> Path:
+        """The folder above ``<profile>/<paper>/<artifact>``."""
+        if self.committed and len(self._models) == len(self.given):
+            return paths.FIGURES
+        return paths.RUNS / "figures"
+
+
+def load_profile(name: str) -> Profile:
+    """Return one of the kit's profiles by name, your own by the path of its YAML file, or
+    ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's. Raises
+    UserError if there is none.
+    """
+    stem, _, models = name.partition("/")
+    file = PROFILES / f"{stem}.yaml"
+    if name.endswith(_YAML):
+        file = Path(name)
+        models = ""
+    if not file.is_file():
+        check_choice("--profile", name, profile_names())
+    try:
+        profile = Profile(
+            file,
+            **{
+                field: fitted(vars(Profile(file)).get(field), value, f"profile {file}: {field!r}")
+                for field, value in (paths.parsed(yaml.safe_load, file.read_bytes()) or {}).items()
+            },
+        )
+        for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
+            dict(**names)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"profile {file}: {error}") from error
+    # a path must exist here, unless it belongs to notebooks in other folders
+    if name.endswith(_YAML):
+        known = {notebook.id: notebook for notebook in all_notebooks()}
+        for id in profile.notebooks:
+            if any(other.startswith(f"{Path(id).parent.name}/") for other in known):
+                check_choice(f"profile {file}: the notebook", id, known)
+        for parameter in profile.parameters:
+            check_choice(f"profile {file}: the parameter", parameter, settable(known.values()))
+    if models and not profile.by_model:
+        raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
+    given = f"[{models}]" if "," in models else models
+    return replace(profile, given={"models": given}) if models else profile
+
+
+def made_profile(name: str) -> Profile:
+    """Return a profile that has figures. Raises UserError if it has none."""
+    made = load_profile(name)
+    if not any((made.figures / made.name).glob("*/*.csv")):
+        raise UserError(
+            f"no figures of profile {name!r} yet: `lookuplab run` and `lookuplab reproduce` make "
+            "them"
+        )
+    return made
+
+
+class Named(NamedTuple):
+    """A text among a job's parameters, and its kind."""
+
+    parameter: str
+    text: str
+
+    @property
+    def is_model(self) -> bool:
+        return bool(_MODELS.search(self.parameter))
+
+    @property
+    def place(self) -> Path | None:
+        """The location of a path, or of a model from the package index; None for anything else."""
+        source = downloads.load().get(bare(self.text))
+        if source and source.kind == "package":
+            return source.folder
+        is_path = _PATH.match(bare(self.text)) or _FILES.search(self.parameter)
+        return path_of(self.text) if is_path and not is_remote(self.text) else None
+
+    @property
+    def is_on_hub(self) -> bool:
+        is_loaded = self.is_model or self.parameter.endswith(("encoder", "tokenizer"))
+        return is_loaded and not (is_remote(self.text) or is_mini(self.text) or self.place)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to execute. ``parameters`` are injected; ``values`` are all of its parameters
+    after that.
+
+    ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its
+    artifacts. ``notes`` are lines for the user: models of the profile that are left out because
+    their API key is not set. ``environment``: variables for its
+    process besides the usual ones.
+    """
+
+    notebook: Notebook
+    profile: Profile
+    parameters: dict[str, Any]
+    output: Path
+    figures: Path
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.notebook.parameters | self.parameters
+
+    @property
+    def place(self) -> Path:
+        """The folder for its artifacts."""
+        return self.figures / self.profile.name / self.notebook.paper
+
+    @property
+    def title(self) -> str:
+        """The notebook's id; for a case of a sweep, also the number of its folder."""
+        case = self.output.parent.name
+        return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
+
+    def beside(self, suffix: str) -> Path:
+        """Return a file beside the executed copy: its log, its answers, or its fingerprint
+        (``.ran``).
+        """
+        return self.output.with_suffix(suffix)
+
+    def named(self) -> Iterator[Named]:
+        """Yield every non-empty text among the parameters' values; lists are yielded item
+        by item.
+        """
+        for name, value in self.values.items():
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str) and item:
+                    yield Named(name, item)
+
+    def models(self) -> list[str]:
+        """Return every model in the job's parameters."""
+        return [named.text for named in self.named() if named.is_model]
+
+    def needs(self) -> list[str]:
+        """Return the profile's models that the job needs and whose API key is not set."""
+        own = (named for named in self.named() if named.parameter not in self.profile.given)
+        return [named.text for named in own if named.is_model and missing_key(named.text)]
+
+
+def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
+    """Return a job whose parameters have the notebook's names and types.
+
+    ``given`` are further texts from the command line; the notebook must declare their names. Of the
+    profile's parameters, those that the notebook declares are used. Models on the hub get the
+    revision pinned in ``data/sources.toml``. If the keys for some of the profile's models are not
+    set, the others are run. Raises UserError for an unknown name or a wrong type.
+    """
+    if not profile.covers(notebook):
+        raise UserError(
+            f"{notebook.id} does not run in the profile {profile.name}: give --profile "
+            f"{notebook.home}"
+        )
+    declared = notebook.parameters
+    given = given or {}
+    profile = replace(profile, given={**profile.given, **given})
+    own = profile.notebooks.get(notebook.id, {})
+    for name in (*own, *given):
+        check_choice(f"the parameter for {notebook.id}", name, settable([notebook]))
+    typed = {name: meant(declared.get(name), text) for name, text in profile.given.items()}
+    requested = {**profile.parameters, **own, **typed, "profile": profile.name}
+    parameters: dict[str, Any] = {}
+    notes: list[str] = []
+    for name, value in declared.items():
+        is_model = _MODELS.search(name)
+        if name in requested:
+            value = fitted(value, requested[name], f"{notebook.id}: parameter {name!r}")
+        if name in profile.given:
+            value = _each(value, _absolute)
+        elif is_model and isinstance(value, list):
+            keyed = [model for model in value if not missing_key(model)]
+            if keyless := [model for model in value if model not in keyed]:
+                notes.append(f"{notebook.id}: left out, no key for {', '.join(keyless)}")
+            value = keyed or value
+        if name in requested or value != declared[name]:
+            parameters[name] = _each(value, downloads.pinned) if is_model else value
+    # a run with your own parameters does not replace the profile's executed copy
+    is_own = profile.given and profile.figures != paths.FIGURES
+    output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
+    figures = profile.figures
+    if notebook.is_copy:  # a copy does not write where its original writes
+        figures = paths.RUNS / "copies" / notebook.name
+        output = figures / profile.name / f"{notebook.id}.ipynb"
+    if is_own and notebook.paper == "own":  # each subject has its own figures and executed copy
+        material = [Path(parameters[name]).name for name in _MATERIALS if name in profile.given][:1]
+        figures = figures.joinpath(*material)
+        output = paths.RUNS.joinpath("own", *material, profile.name, f"{notebook.id}.ipynb")
+    return Job(notebook, profile, parameters, output, figures, tuple(notes))
+
+
+def settable(notebooks: Iterable[Notebook]) -> list[str]:
+    """Return the parameters of these notebooks that the command line and a profile may set."""
+    names = {name for notebook in notebooks for name in notebook.parameters}
+    return sorted(names - {"profile"})
+
+
+def meant(declared: Any, text: str) -> Any:
+    """Return what a text of the command line means: the text itself where the notebook has a text,
+    otherwise what YAML reads in it, as in ``papermill -y``; for a list, nothing means []. What YAML
+    cannot read is a text, too. Raises UserError if it begins with a bracket.
+    """
+    if isinstance(declared, str):
+        return text
+    try:
+        value = paths.parsed(yaml.safe_load, text)
+        str(value)  # fails for a number of more digits than Python writes
+    except ValueError as error:
+        if text.lstrip()[:1] in ("[", "{"):
+            raise UserError(f"{text!r} is no YAML, put a text in quotes: {error}") from None
+        return text
+    return [] if value is None and isinstance(declared, list) else value
+
+
+def split_values(text: str) -> list[str]:
+    """Return the values of a sweep: the items of a list in brackets; other text is one value."""
+    items = meant([], text)
+    items = items if isinstance(items, list) else [text]
+    return [one if isinstance(one, str) else json.dumps(one, default=str) for one in items] or [""]
+
+
+def missing_key(model: str) -> str:
+    """Return the environment variable for the key that a model needs, if it is not set; otherwise
+    "".
+    """
+    place, options = split_options(model)
+    variable = options.get("key_variable", KEY_VARIABLE)
+    return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
+
+
+def problems(job: Job) -> Iterator[str]:
+    """Yield a line for everything that this machine lacks or the notebook cannot use, and what to
+    do about it.
+
+    Downloads that are fetched automatically do not count as missing. Does not use the network.
+    """
+    from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
+
+    fetched = {source.path for source in from_network(job)}
+    roles = job.values.get("roles") or {}
+    yield from unknown_roles(roles, [job.notebook.paper])
+    if "models" in job.values and not job.models():
+        yield "parameter 'models' names no model: name at least one"
+    yield from senseless(job)
+    models = Counter(map(table_name, set(job.models())))
+    for name, count in models.items():
+        if count > 1:
+            yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
+    texts = {*models, *(named.text for named in job.named())}  # a ranker may have a role, too
+    for role in roles if "roles" in job.profile.given else ():
+        if not any(f"{name}-".startswith(f"{role}-") for name in texts):
+            yield f"role of {role!r}: no model of that name runs, only {', '.join(models)}"
+    for named in job.named():
+        name, text, place = *named, named.place
+        if key := missing_key(text):
+            yield f"model {text!r} needs a key: set the environment variable {key}"
+        elif place and (paths.is_special(place) or not place.exists()) and place not in fetched:
+            steps = [step for path, step in job.profile.steps.items() if text.startswith(path)]
+            if place == paths.fetched_model(place.name):
+                steps.append(f"`lookuplab data get {place.name}`")
+            what = "is neither a file nor a folder" if place.exists() else "does not exist"
+            missing = f"parameter {name!r} names {text!r}, which {what}"
+            yield ": ".join([missing, *steps[:1]])
+        elif named.is_model and not named.is_on_hub:
+            try:
+                load(text)
+            except UserError as error:
+                yield str(error)
+    yield from foreign_tasks(job)
+
+
+def senseless(job: Job) -> Iterator[str]:
+    """Yield a line for each list of numbers that the command line sets to [], and for each number
+    in it that is below 0 or too large for a count. Both are senseless for all parameters of the
+    kit's notebooks.
+    """
+    for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
+        value = job.values.get(name)
+        items = value if isinstance(value, list) else [value]
+        declared = job.notebook.parameters.get(name)
+        if not items and declared and not isinstance(declared[0], str):
+            yield f"parameter {name!r} is empty: give at least one number"
+        # NaN and infinity are not in this range either
+        if any(isinstance(item, int | float) and not 0 <= item <= sys.maxsize for item in items):
+            yield f"parameter {name!r} is {value!s:.40}: give nothing below 0 or too large"
+
+
+def foreign_tasks(job: Job) -> Iterator[str]:
+    """Yield why the job's models should not answer its tasks, in one line; nothing if they may.
+
+    The frequency classes of the mini tasks are counts in the mini models' training corpus.
+    """
+    folder = path_of(job.values.get("tasks_file", "")).resolve().parent
+    strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
+    own_benchmark = job.values.get("benchmark")  # own/model: the benchmark has its own tasks
+    if folder == paths.MINI / "cloudapi" and strangers and not own_benchmark:
+        names = ", ".join(dict.fromkeys(map(table_name, strangers)))
+        yield (
+            f"the mini tasks' frequency classes mean nothing to {names}, which learned from "
+            f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS}"
+        )
+
+
+def from_network(job: Job) -> list[downloads.Source]:
+    """Return the downloads that a job needs, fetched or not: models on the hub, and entries of
+    ``data/sources.toml``.
+    """
+    sources = downloads.load().values()
+    needed = []
+    for named in job.named():
+        # the downloads of a corpus are named after its parts
+        is_corpus = named.parameter in ("corpus", "queries_of")
+        needed += [
+            source
+            for source in sources
+            if source.kind in ("environment", "file")
+            and (
+                source.name == named.text
+                or source.path == path_of(named.text)
+                or (is_corpus and source.name.startswith(f"{named.text}-"))
+            )
+        ]
+        if named.is_on_hub:
+            needed.append(downloads.on_hub(bare(named.text)))
+    return list({(source.name, source.revision): source for source in needed}.values())
+
+
+def check(job: Job) -> None:
+    """Check that everything named in the parameters exists here, fetch missing downloads, and check
+    that hub models exist. Raises UserError.
+
+    A run of hours should not fail at its third model.
+    """
+    for problem in problems(job):
+        raise UserError(f"{job.notebook.id}: {problem}")
+    for source in from_network(job):
+        downloads.get(source, whole=source.kind != "model")
+
+
+def path_of(item: str) -> Path:
+    """Return the location of a parameter's path; ``FOLDER/*`` means everything in the folder."""
+    return paths.ROOT / paths.expanded(bare(item).removesuffix("/*"))
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    """Apply ``change`` to a text, or to every text of a list. A model's engine prefix and options
+    are not changed.
+    """
+    if isinstance(value, list):
+        return [_each(item, change) for item in value]
+    if not isinstance(value, str):
+        return value
+    engine = VLLM if value.startswith(VLLM) else ""
+    name = bare(value)
+    return engine + change(name) + value.removeprefix(engine + name)
+
+
+def _absolute(item: str) -> str:
+    """Make a path absolute: it is relative to the folder in which the command was typed, but the
+    notebook runs elsewhere.
+    """
+    place = paths.expanded(item)
+    return str(place.resolve()) if item and place.exists() else item

@@ -56,3 +56,8 @@ print(*store.everything())"""
 @pytest.mark.parametrize("number", [5, 27, 28, 30, 116, 122])
 def test_an_error_of_the_disk_is_one_line(number):
     assert explained(OSError(number, "why", "file")).startswith("cannot use file: why; free some")
+
+
+def test_a_path_that_cannot_be_read_as_a_folder_is_one_line():
+    """Such as some in /proc, when someone names the root of the disk."""
+    assert "cannot use x: Invalid argument" in explained(OSError(22, "Invalid argument", "x"))

@@ -23,6 +23,7 @@ _OF_THE_MACHINE = {
     errno.EEXIST,
     errno.EFBIG,
     errno.EIO,
+    errno.EINVAL,  # of a path, as of some files in /proc
     errno.ESTALE,
     errno.ENXIO,
     errno.ELOOP,

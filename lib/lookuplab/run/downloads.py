@@ -98,7 +98,8 @@ def find(name: str) -> Source:
 
 def members(name: str) -> list[Source]:
     """Return the sources of the group of that name, or the one source. Raises UserError."""
-    return [one for one in load().values() if one.group == name] or [find(name)]
+    grouped = [one for one in load().values() if one.group == name]
+    return grouped if name and grouped else [find(name)]  # most sources have no group: ""
 
 
 def pinned(name: str) -> str:

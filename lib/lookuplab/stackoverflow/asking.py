@@ -93,29 +93,25 @@ def trimmed_prompt(
     def counted(text: str) -> int:
         return len(tokenizer(text, verbose=False)["input_ids"])
 
-    def tokens(*changes: tuple[tuple[str, str], str]) -> int:
-        return counted(text(parts | dict(changes)))
+    def tokens(changes: dict[tuple[str, str], str]) -> int:
+        return counted(text(parts | changes))
 
     if shortened:
-        room = min(room, tokens(*((step, "") for step in order if step[0] == "description")))
+        room = min(room, tokens({step: "" for step in order if step[0] == "description"}))
     for step in order:
         whole = parts[step]
-        if tokens() <= room:
+        if tokens({}) <= room:
             break
         _, spans = located(tokenizer, whole)
         if step == question:  # keep at least the problem's last token
-            shorter = [whole[begin:] for begin, _ in spans[:0:-1]]
+            shorter = [{step: whole[begin:]} for begin, _ in spans[:0:-1]]
         else:
-            shorter = [whole[:end] for _, end in [(0, 0), *spans][:-1]]
+            shorter = [{step: whole[:end]} for _, end in [(0, 0), *spans][:-1]]
         if shorter:
-
-            def length(part: str, step: tuple[str, str] = step) -> int:
-                return tokens((step, part))
-
-            fitting = bisect(shorter[1:], room, key=length)
-            parts[step] = shorter[fitting]
+            fitting = bisect(shorter[1:], room, key=tokens)
+            parts |= shorter[fitting]
             lost[step[0]] += len(shorter) - fitting
-    return Trimmed(text(parts), tokens(), lost)
+    return Trimmed(text(parts), tokens({}), lost)
 
 
 @dataclass

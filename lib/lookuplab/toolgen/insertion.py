@@ -203,15 +203,14 @@ def is_empty(body: str) -> bool:
         statements = ast.parse(code).body[0].body  # type: ignore[attr-defined]
     except UNPARSABLE:
         return False
-    return all(
-        isinstance(statement, ast.Pass)
-        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
-        or (
-            isinstance(statement, ast.Return)
-            and (statement.value is None or ast.unparse(statement.value) == "None")
-        )
-        for statement in statements
-    )
+    return all(map(_is_nothing, statements))
+
+
+def _is_nothing(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Expr(ast.Constant()) | ast.Return(None | ast.Constant(None)):
+            return True
+    return False
 
 
 def indented(text: str, indent: str, old: str | None = None) -> str:

@@ -19,14 +19,19 @@ SOURCE = '''def grow(by="it's"):# more
 '''
 
 
+def rows(folder, rules, body, marked):
+    """The judgements of a body, and of the same behind a `def`, for SOURCE with these marks."""
+    (folder / "m.py").write_text(SOURCE)
+    original = Reference(0, folder, "m.py", 1, marked)
+    pairs = [(original, written(0, text)) for text in (body, f"def grow(by):\n{body}")]
+    return judged(ToolGen([original], rules, store=":memory:"), pairs)
+
+
 def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_covered(tmp_path):
     """Only a model that writes a body has read the docstring, which is a literal, too."""
-    (tmp_path / "m.py").write_text(SOURCE)
     body = "    return foo + 'it' + \"is\"  # so"
     marked = "    <COMP>x = 1\n    return <COMP>x + <COMP>by + <COMP>foo"
-    original = Reference(0, tmp_path, "m.py", 1, marked)
-    pairs = [(original, written(0, text)) for text in (body, f"def grow(by):\n{body}")]
-    frame = judged(ToolGen([original], PACKAGE_RULES, store=":memory:"), pairs)
+    frame = rows(tmp_path, PACKAGE_RULES, body, marked)
     theirs = "    return foo + '' + ''  # so"
     wanted = "    x = '' + ''\n    return x + by"
     head = "def grow(by=''):\n"
@@ -37,12 +42,9 @@ def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_
 
 
 def test_the_package_of_2023_keeps_literals_has_no_docstring_and_loses_blanks_at_marks(tmp_path):
-    (tmp_path / "m.py").write_text(SOURCE)
     body = "    return foo + 'it'  # so"
     marked = "    <COMP>x = 1\n    return <COMP>foo('by') + by"
-    original = Reference(0, tmp_path, "m.py", 1, marked)
-    pairs = [(original, written(0, text)) for text in (body, f"def grow(by):\n{body}")]
-    frame = judged(ToolGen([original], PACKAGE_2023_RULES, store=":memory:"), pairs)
+    frame = rows(tmp_path, PACKAGE_2023_RULES, body, marked)
     head = 'def grow(by="it\'s"):\n'
     assert list(frame.predicted) == [head + body, f"def grow(by):\n{body}"]
     assert list(frame.wanted) == [f"{head}   x = 1\n    returnfoo('by') + by"] * 2

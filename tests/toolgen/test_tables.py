@@ -78,11 +78,6 @@ def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_n
     assert not {"succrate_percent", "depcov_percent", "reference_failed_functions"} & found.keys()
 
 
-def test_originals_that_the_judge_fails_are_counted_in_the_table(frames):
-    judged = frames["m", "base"].assign(reference_passed=[True, False, True, None])
-    assert numbers(repository_rows({("m", "base"): judged}))["reference_failed_functions"] == (1, 4)
-
-
 def test_a_body_that_fails_only_as_its_original_does_or_by_a_member_that_exists_is_a_false_alarm(
     frames, tmp_path
 ):

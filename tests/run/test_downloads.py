@@ -138,6 +138,13 @@ def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, messa
     assert message in get(2, **changed) and not file.exists()
 
 
+def test_a_file_without_a_hash_is_pinned_by_its_first_arrival(get, file, monkeypatch):
+    get(size=0, sha256="")
+    file.unlink()
+    monkeypatch.setattr(f"{__name__}.CONTENT", CONTENT[:-1])
+    assert "corpus.bin.pin" in get(2, size=0, sha256="") and not file.exists()
+
+
 def test_an_address_that_is_gone_is_told_at_once(get, server):
     said = get(2, address=f"http://127.0.0.1:{server.server_port}/old.bin")
     assert "404" in said and said.count("\n") == 1 and len(server.asked) == 1

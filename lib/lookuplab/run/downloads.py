@@ -2,6 +2,7 @@
 and sha256.
 """
 
+import json
 import shutil
 import tomllib
 from contextlib import suppress
@@ -31,9 +32,10 @@ class Source:
     versions. For a package, it is the file that its wheels (``packages``: name==version -> sha256)
     contain, whole or in parts.
 
-    A file without a ``sha256`` is not checked. ``facts`` are a model's architecture, number of
-    parameters and the dtype of its files. ``group`` is a name shared by several entries, which
-    stands for all of them.
+    A file without a ``sha256`` is pinned by its first arrival: size and hash are written beside it,
+    and a later download must match them. ``facts`` are a model's architecture, number of parameters
+    and the dtype of its files. ``group`` is a name shared by several entries, which stands for all
+    of them.
     """
 
     name: str
@@ -210,15 +212,22 @@ def _snapshot(source: Source, **options: Any) -> Path:
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """Rename a finished download if it has the stated size and sha256. Otherwise remove it; raises
-    UserError.
+    """Rename a finished download if it matches its pins, which the first one sets if there are
+    none. Otherwise remove it; raises UserError.
     """
     came = (part.stat().st_size, file_hash(part))
     expected = (source.size, source.sha256)
-    if source.sha256 and came != expected:
+    pin = source.path.with_name(f"{source.path.name}.pin")
+    origin = ""
+    if not source.sha256:
+        if not pin.exists():
+            paths.write_lines(pin, [json.dumps(came)])
+        expected = tuple(json.loads(pin.read_text()))
+        origin = f" as at first ({pin})"
+    if came != expected:
         part.unlink()
         raise UserError(
-            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}"
+            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}{origin}"
         )
     return part.replace(source.path)
 

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lookuplab.cloudapi import first_call
 from lookuplab.cloudapi.first_call import FirstCall, call_extent, strip_backticks
 
 CALLS = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text("utf-8"))
@@ -44,6 +45,31 @@ def test_feeding_in_any_pieces_equals_feeding_whole(tail, cuts):
     for start, end in pairwise([0, *ends]):
         assert rule.feed(text[start:end]) == found[end - 1].over
         assert rule.found == found[end - 1]
+
+
+LONG = ["f.", "f(", "f(a,", "f('a", 'f("""a"', "f('''\\", "f(#", "f ", "f(''''"]
+
+
+@pytest.mark.parametrize("begins", LONG)
+def test_no_character_is_looked_at_more_than_a_few_times(begins, monkeypatch):
+    looked = 0
+
+    class Counting:
+        def __init__(self, pattern):
+            self.match_from = pattern.match
+
+        def match(self, text, at):
+            nonlocal looked
+            looked += len(text) - at
+            return self.match_from(text, at)
+
+    counting = {place: Counting(one) for place, one in first_call._NEXT.items()}
+    monkeypatch.setattr(first_call, "_NEXT", counting)
+    rule = FirstCall()
+    text = begins + begins[-1] * 3000
+    for char in text:
+        rule.feed(char)
+    assert looked < 4 * len(text)
 
 
 QUOTED = [(p + q, q) for p in ("", "f", "r", "Fr", "b", "u") for q in ('"', "'", '"""')]

@@ -3,9 +3,9 @@ during generation.
 
 Listing 1 tells chat models to write one call in backticks; base models see only the prompt.
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name.
-``call_extent`` follows brackets, comments, line continuations and strings. ``FirstCall`` applies it
-to a completion as it arrives, and ends the answer when the call is complete or has become
-impossible.
+``FirstCall`` reads the completion as it arrives. It follows brackets, comments, line continuations
+and strings, and ends the answer when the call is complete or has become impossible. ``call_extent``
+applies it to a whole text.
 
 Only the *extent* of the call is found; the caller must check whether its content compiles
 (``compile``). F-strings are treated as plain strings, as in Python 3.11: a quote of the same kind
@@ -13,6 +13,7 @@ inside a replacement field (allowed from Python 3.12) ends the string.
 """
 
 import re
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from lookuplab.models.completions import visible
@@ -90,44 +91,20 @@ class CallExtent(NamedTuple):
         return self.impossible or self.end is not None
 
 
+@lru_cache(maxsize=10_000)  # judgement and confidence both need it, and models repeat answers
 def call_extent(text: str) -> CallExtent:
     """Return the first call of a text, which may still be incomplete. Text after the end of the
     call is ignored.
     """
-    # line breaks become "\n"; the length stays the same, so that places stay valid
-    text = text.replace("\r\n", "\n ").replace("\r", "\n")
-    place = "before"
-    start = paren = None
-    missing: list[str] = []  # the closing brackets that are still to come
-    at = 0
-    while at < len(text):
-        step = _NEXT[place].match(text, at)
-        if step is None:
-            return CallExtent(start, paren, impossible=True)
-        kind = step.lastgroup
-        if kind == "wait":
-            break
-        if kind == "bracket":
-            if text[at] in CLOSING:
-                missing.append(CLOSING[text[at]])
-            elif text[at] != missing.pop():
-                return CallExtent(start, paren, impossible=True)
-            elif not missing:
-                return CallExtent(start, paren, at + 1)
-        elif kind:
-            place = kind
-            if kind == "name" and start is None:
-                start = at
-            if kind == "code" and paren is None:
-                paren = at
-                missing = [")"]
-        at = step.end()
-    return CallExtent(start, paren)
+    rule = FirstCall()
+    rule.feed(text)
+    return rule.found
 
 
 class FirstCall:
-    """The rule that ends an answer at its first call. ``feed`` takes the answer piece by piece and
-    returns whether it is over; ``found`` is the call so far.
+    """The rule that ends an answer at its first call. ``feed`` reads the answer piece by piece and
+    returns whether it is over; ``found`` is the call so far. Each character is read once or a few
+    times.
     """
 
     name: ClassVar[str] = "first_call"  # a part of the keys of stored answers
@@ -136,16 +113,54 @@ class FirstCall:
 
     def __init__(self) -> None:
         self.found = CallExtent(None)
-        self._text = ""
+        self._place = "before"
+        # the last characters, which can only be read together with the next ones
+        self._waiting = ""
+        self._read = 0  # number of characters before ``_waiting``
+        self._pending: list[str] = []  # the closing brackets that are still missing
+        self._returned = False  # whether the last character was a carriage return
 
     def feed(self, piece: str) -> bool:
-        """Add a piece of text and return whether the answer is ``over``. An answer is short, so it
-        is read from its beginning each time.
-        """
-        if not self.found.over:
-            self._text += piece
-            self.found = call_extent(self._text)
+        """Read more text and return whether the answer is ``over``."""
+        if self.found.over or not piece:
+            return self.found.over
+        ends = piece.endswith("\r")
+        # the second half of a line break (CR LF) that was split over two pieces
+        if self._returned and piece.startswith("\n"):
+            piece = " " + piece[1:]
+        self._returned = ends
+        # line breaks become "\n"; the length stays the same, so that places stay valid
+        text = self._waiting + piece.replace("\r\n", "\r ").replace("\r", "\n")
+        at = 0
+        while at < len(text) and not self.found.over:
+            step = _NEXT[self._place].match(text, at)
+            kind = step and step.lastgroup
+            if kind == "wait":
+                break
+            here = self._read + at
+            if step is None:
+                self.found = self.found._replace(impossible=True)
+            elif kind == "bracket":
+                self._bracket(text[at], here)
+            elif kind:
+                self._place = kind
+            if kind == "name" and self.found.start is None:
+                self.found = CallExtent(here)
+            elif kind == "code" and self.found.paren is None:
+                self.found = CallExtent(self.found.start, here)
+                self._pending = [")"]
+            at = step.end() if step else at
+        self._waiting = text[at:]
+        self._read += at
         return self.found.over
+
+    def _bracket(self, bracket: str, at: int) -> None:
+        if bracket in CLOSING:
+            self._pending.append(CLOSING[bracket])
+        elif bracket != self._pending.pop():
+            self.found = self.found._replace(impossible=True)
+        elif not self._pending:
+            self.found = self.found._replace(end=at + 1)
 
 
 def strip_backticks(text: str) -> str:

@@ -90,6 +90,7 @@ def test_a_class_without_tasks_costs_no_notebook(name, tmp_path, executed):
 def test_the_paper_profile_runs_on_snippets_in_the_form_of_so_ds(
     notebook, tmp_path, shared, executed
 ):
+    pytest.importorskip("gensim", reason="gensim has no wheel for this Python")
     stand_in.write(tmp_path, 40)
     snippets, queries = (str(*tmp_path.glob(f"*/so-ds*{end}.jsonl.gz")) for end in ("b20", "test"))
     given = {"models": "mini-questions-small", "samples": "1", "max_new_tokens": "4", "limit": "2"}

@@ -61,3 +61,10 @@ def test_an_error_of_the_disk_is_one_line(number):
 def test_a_path_that_cannot_be_read_as_a_folder_is_one_line():
     """Such as some in /proc, when someone names the root of the disk."""
     assert "cannot use x: Invalid argument" in explained(OSError(22, "Invalid argument", "x"))
+
+
+def test_a_link_to_itself_is_one_line(tmp_path):
+    (loop := tmp_path / "loop").symlink_to(loop)
+    with pytest.raises((RuntimeError, OSError)) as caught:
+        loop.resolve(strict=True)
+    assert "loop" in explained(caught.value)

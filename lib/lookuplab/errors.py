@@ -115,4 +115,6 @@ def explained(error: Exception) -> str | None:
             f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "
             "correct the path or its permissions, then run again"
         )
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
+        return f"cannot use this path: {error}"  # Python 3.13 raises ELOOP instead
     return str(error) if isinstance(error, UserError) else None

@@ -1,17 +1,18 @@
 """CloudAPIBench as a conversation with a served model that may look up documentation.
 
 The model gets one tool, ``lookup(query)``, over the kit's index of operations. It may call it at
-most ``max_calls`` times and then writes the API call, which is judged as everywhere else. The
-endpoint must be OpenAI-compatible and accept ``tools``.
+most ``max_calls`` times and then writes the API call, which is judged as in the other notebooks.
+The endpoint must be OpenAI-compatible and accept ``tools``.
 
-Each turn is an answer in the completion store. Its key has the whole conversation so far, so an
-answered turn is never requested again, and a kill loses only the turns in flight.
+Each turn is an answer in the completion store. Its key contains the whole conversation so far, so
+an answered turn is never requested again, and a killed run loses only the turns in flight.
 
 The server's replies are not trusted. A call with another name, or whose arguments are not
-``{"query": "some text"}``, is answered by an error message and counts as a call. It is sent back
-with its name, if that is a valid name, and without its arguments. Calls beyond the allowed number
-are left out. The model then gets ``tool_choice: none``; if it calls the tool all the same, the text
-beside the call is its answer. Ids of calls are ours.
+``{"query": "some text"}``, is answered by an error message and counts as a call. In the next
+request it has no arguments, and its name only if that is a valid name. Calls beyond the allowed
+number are left out. After the last allowed call the model gets ``tool_choice: none``; if it calls
+the tool all the same, the text beside the call is its answer. The ids of calls are made here, not
+taken from the server.
 """
 
 import json
@@ -66,20 +67,21 @@ LOOKUP = {
     },
 }
 REFUSAL = 'error: the only tool is lookup, and its arguments are {"query": "some text"}'
-LONGEST = 1_000  # characters of a query
-MOST = 100  # calls in one turn
-# the servers' names for the end of a turn that calls a tool
+LONGEST = 1_000  # characters of a query; the rest is cut off
+MOST = 100  # calls in one turn; further ones are ignored
+# the reasons that servers give for the end of a turn that calls a tool
 CALLING = ("tool_calls", "function_call")
 POLICIES = ("base", "dag", "dag_index_lookup")  # the policies that need no log-probabilities
-# returns the documents for a query
+# (task, query) -> ids of the documents that the tool finds
 Lookup = Callable[[ApiTask, str], Sequence[str]]
 
 
 class Turns(RemoteModel):
-    """The next turn of a conversation. A prompt's text is ``{"messages", "tools"}`` as JSON, in
-    which ``tools`` is auto, none or null (no tools). An answer's text is ``{"text", "calls"}``,
-    each call ``[name, arguments]``, as the server sent them. ``record`` is the number of tokens
-    written.
+    """A model whose answer to a prompt is the next turn of a conversation.
+
+    A prompt's text is ``{"messages", "tools"}`` as JSON, in which ``tools`` is auto, none or null
+    (no tools). An answer's text is ``{"text", "calls"}`` as JSON. Each call is ``[name,
+    arguments]``, as the server sent it. An answer's ``record`` is the number of tokens written.
     """
 
     def __init__(self, name: str) -> None:
@@ -125,12 +127,12 @@ def sent(function: dict[str, Any]) -> list[str]:
 
 
 def count(number: object) -> int:
-    """Return a number of tokens, 0 for anything else."""
+    """Return a number of tokens; 0 if the server sent anything but an integer."""
     return number if isinstance(number, int) else 0
 
 
 def query_of(name: str, arguments: str) -> str | None:
-    """Return the query of a call; None for another tool, and for invalid arguments."""
+    """Return the query of a call; None if it calls another tool or its arguments are invalid."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -143,9 +145,12 @@ def query_of(name: str, arguments: str) -> str | None:
 
 @dataclass
 class Talk:
-    """The conversation about one task. ``calls`` are the queries, with None for an invalid call.
-    ``over``: there is an answer, ``text``. ``endless``: the model called the tool although it was
-    not allowed to.
+    """The conversation about one task.
+
+    ``calls`` are the queries, with None for an invalid call. ``over`` means that the model has
+    given its answer, ``text``; ``endless``, that it called the tool in that turn although it was
+    not allowed to. ``read`` and ``new`` are the numbers of tokens read and written in all
+    ``turns``.
     """
 
     task: ApiTask
@@ -166,7 +171,9 @@ class Talk:
         return Prompt(self.task.id, canonical(asked))
 
     def take(self, turn: Completion, show: Callable[[str], str]) -> None:
-        """Read a turn: an answer, or calls, each of which is answered by ``show``."""
+        """Take in the model's next turn: its answer, or calls of the tool. ``show`` returns the
+        tool's reply to a valid query.
+        """
         reply = json.loads(turn.text)
         made = []
         self.turns = self.turns + 1
@@ -195,11 +202,11 @@ class Talk:
 
 
 def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) -> Lookup:
-    """Return the tool's search: k documents of BM25 for the words of a query.
+    """Return the tool's search function, which gives k documents of BM25 for the words of a query.
 
-    ``hits``: task id -> whether the tool finds the right document, whatever the query. A task's
-    documents are then those of ``dag.retrieved_documents`` for a hit or a miss. None means BM25's
-    own results.
+    ``hits`` maps a task's id to whether the tool finds the right document, whatever the query. Hits
+    and misses are made from BM25's results as in ``dag.retrieved_documents``. Without ``hits``,
+    BM25's results are returned as they are.
     """
     ranker = api_ranker(bench.index)
 
@@ -223,13 +230,13 @@ def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) ->
 def conversations(
     model: Turns, bench: CloudApiBench, find: Lookup | None, max_calls: int, **options: Any
 ) -> DataFrame:
-    """Return the frame of ``benchmark.judged`` after a conversation about each task, in their
-    order.
+    """Hold a conversation about each task. Return the frame of ``benchmark.judged``, in the order
+    of the tasks.
 
-    Further columns are ``calls``, ``errors`` (calls without a query), ``cut`` (all calls were used
-    up), ``endless``, ``empty`` (no visible answer), ``turns``, ``prompt_tokens`` and ``new_tokens``
-    over all turns, and ``queries``. Without ``find``, there is no tool. ``options`` are those of
-    ``models.complete``.
+    Further columns are ``calls``, ``errors`` (invalid calls), ``cut`` (all calls were used up),
+    ``endless``, ``empty`` (no visible answer), ``turns``, ``prompt_tokens`` and ``new_tokens`` over
+    all turns, and ``queries``. Without ``find``, the model gets no tool. ``options`` are those of
+    ``models.complete``. Raises UserError if ``max_calls`` is below 1 and there is a tool.
     """
     if max_calls < 1 and find:
         raise UserError(f"max_calls is {max_calls}: give at least 1")
@@ -268,16 +275,16 @@ def conversations(
 
 
 def answered(talk: Talk) -> Completion:
-    """Return the answer to judge."""
+    """Return the text at the end of a conversation as a completion that can be judged."""
     written = talk.text, (), (), None, talk.finish_reason
     return Completion(talk.task.id, 0, *written, talk.read)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The results of single turns and of conversations: ``passes`` as from ``dag.passes``; the
-    ``agent``'s frame; ``hits``, (tasks,) booleans, whether the tool finds the right document, as
-    for every policy.
+    """The results of single turns and of conversations. ``passes`` are as from ``dag.passes``.
+    ``agent`` is the frame of ``conversations``. ``hits``, (tasks,) booleans, tells for which tasks
+    the tool and every policy find the right document.
     """
 
     passes: Passes
@@ -294,8 +301,11 @@ def ask(
     seed: int = 0,
     **options: Any,
 ) -> Asked:
-    """Run all tasks without documentation, with the right and with wrong documentation, and as a
-    conversation. ``precision`` in percent, by ``policies.sampled_hits``; None means BM25's own.
+    """Run all tasks in four ways: without documentation, with the right one, with a wrong one, and
+    as a conversation.
+
+    ``precision`` is the percentage of tasks whose right document is found, chosen by
+    ``policies.sampled_hits``. None means that BM25's own results are used.
     """
 
     def one_turn(documents: Documents | None) -> DataFrame:
@@ -315,15 +325,17 @@ def ask(
 
 
 def agent_rows(asked: Asked) -> Rows:
-    """Return the policies' table with the conversation added.
+    """Return the rows of the policies' table, with the conversation added.
 
-    Conditions are base, dag, dag_index_lookup, ``asked`` (the tasks for which the model called the
-    tool, with documentation above the prompt, as the policies show it) and ``agent``, each by
-    class; with ``valid_percent``, ``valid_change_points`` from base, ``triggered_percent``,
+    The conditions are base, dag, dag_index_lookup, ``asked`` and ``agent``, each by class. Under
+    ``asked``, the tasks for which the model called the tool have documentation above the prompt, as
+    with the policies.
+
+    Each condition has ``valid_percent``, ``valid_change_points`` from base, ``triggered_percent``,
     ``turns_per_task`` and ``tokens_per_task`` (read and written). The agent also has
-    ``valid_above_random_points``, its difference from documentation for as many tasks chosen at
-    random, ``calls_per_task``, and the shares of tasks with an error, with all calls used up, with
-    endless calls, and with an empty answer.
+    ``calls_per_task``, the percentages of tasks with an error, with all calls used up, with endless
+    calls and with an empty answer, and ``valid_above_random_points``: its difference from
+    documentation for as many tasks chosen at random.
     """
     p = asked.passes
     agent = asked.agent
@@ -361,6 +373,8 @@ def agent_rows(asked: Asked) -> Rows:
 
 
 def tokens(frame: DataFrame) -> Any:
-    """Return (tasks,) tokens read and written; NaN if a server does not report them."""
+    """Return (tasks,) the number of tokens read and written for each task; NaN if a server does not
+    report it.
+    """
     total = frame.prompt_tokens + frame.new_tokens
     return total.where(total > 0)

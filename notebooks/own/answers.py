@@ -1,8 +1,8 @@
-"""A model's answers, verbatim, shown before any number."""
+"""Shows a model's first answers verbatim, before any number."""
 
 from pandas import DataFrame
 
-FLOOR = 0.05  # of valid calls, as in data/paper/claims.yaml
+FLOOR = 0.05  # the least share of valid calls, as in data/paper/claims.yaml
 
 
 def first_answers(first: DataFrame) -> str:

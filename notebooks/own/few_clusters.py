@@ -9,15 +9,16 @@ from statsmodels.stats.proportion import proportion_confint
 from lookuplab.scoring.rates import LEVEL
 
 LEAST_CLUSTERS = 8  # with fewer clusters, their variance is too uncertain
-NEARLY_NOTHING = 1e-9  # the end of an interval, in percent
+NEARLY_NOTHING = 1e-9  # a lower end below this, in percent, is rounding error and becomes 0
 
 
 def honest_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows of an artifact without the intervals that too few clusters (LEAST_CLUSTERS) make
     meaningless.
 
-    A share on which all clusters agree, 0 or 100%, gets Clopper and Pearson's exact interval for
-    as many observations as there are clusters; any other number of few clusters gets none.
+    A share of 0 or 100%, on which all clusters agree, gets Clopper and Pearson's exact interval for
+    as many observations as there are clusters. Any other number with too few clusters gets no
+    interval.
     """
     honest = []
     for number in rows:

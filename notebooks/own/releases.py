@@ -1,8 +1,8 @@
-"""Two releases of a package: tasks on the APIs that changed between them, and to which of the two a
-call fits.
+"""Compares two releases of a package: makes tasks on the APIs that changed between them, and judges
+which of the two a call fits.
 
 Benchmarks with version-conditioned tasks (GitChameleon) run tests in an environment of each
-version. Here a call is bound to the signatures of both, so nothing is installed.
+version. Here a call is bound to the signatures of both releases, so nothing is installed.
 """
 
 from collections import Counter
@@ -32,7 +32,8 @@ FITS = ("only_old", "only_new", "both", "neither")
 
 @dataclass(frozen=True)
 class Releases:
-    """The indexes of the old and the new release, the tasks, and how many APIs changed.
+    """The indexes of the old and the new release, the tasks, and the number of APIs for each kind
+    of change (CHANGES).
 
     A task's ``frequency`` is the kind of change. An index lists every path by which an API can be
     imported.
@@ -45,19 +46,20 @@ class Releases:
 
     @cached_property
     def both(self) -> ApiIndex:
-        """All APIs of both releases, for prompts. An API of both has the new release's
-        specification.
+        """All APIs of both releases, for prompts. An API that is in both releases is described as
+        in the new one.
         """
         return ApiIndex({one.id: one for one in (*self.old.specs, *self.new.specs)}.values())
 
 
 def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int = 0) -> Releases:
     """Read two releases (folders or import names), write their indexes into ``folder``, and make
-    tasks.
+    tasks, at most ``per_change`` for each kind of change.
 
-    An API is removed if no path of its name is left. It is changed if the names, kinds or need of
-    its arguments differ. A parameter that a release adds to more than half of all signatures
-    (networkx's ``backend``) is ignored. Raises UserError if no task is left.
+    An API is *removed* if the new release has it under no path, *added* if the old one does not
+    have it, and *changed* if an argument has another name or kind, or is required in only one
+    release. A parameter is ignored if only one release has it in more than half of all signatures
+    (networkx's ``backend``). Raises UserError if no task can be made.
     """
     read = [offered(name, every_path=True)[0] for name in (old, new)]
     common = _common(*read)
@@ -114,8 +116,9 @@ def _without(common: set[Shape], spec: ApiSpec, page: str) -> Described:
 
 
 def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) -> np.ndarray:
-    """Return (tasks,) booleans: whether each first call is valid in one release. Acceptable are the
-    task's API and those of the same client whose documentation says that they do the same.
+    """Return (tasks,) booleans: whether each task's call is valid in the release of ``index``. A
+    call may be of the task's API, or of another API of the same client whose documentation says
+    that it does the same.
     """
     clients = {spec.client for spec in index.specs}
     found = []
@@ -135,8 +138,10 @@ def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) 
 def fit_rows(
     first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str
 ) -> list[dict[str, Any]]:
-    """Return the percentage of calls that fit each release, by change and in all, as rows ``<way>:
-    <fit>/<change>``; and how many more fit the new release, paired, in points.
+    """Return the percentage of calls that fit only the old release, only the new one, both or
+    neither (FITS), as rows ``<way>: <fit>/<change>``. Also return how many more calls fit the new
+    release than the old one, in points, paired by task. All numbers are given for each kind of
+    change and for all tasks.
     """
     old, new = (fits(list(first.call), made, one) for one in (releases.old, releases.new))
     kinds = first.frequency.to_numpy()

@@ -1,11 +1,11 @@
-"""Judges Gorilla's published answers to APIBench by two rules: the authors' own, word for word, and
-a clean one.
+"""Judges Gorilla's published answers to APIBench by two rules: the authors' rule, reproduced
+exactly, and a clean rule, which compares parsed calls.
 
-A question asks for a call that loads a model of a hub. Two 7B models answered: one fine-tuned
-without documents (FT) and one fine-tuned with the right document in the prompt (RT). Before the
-question stood no document, the one that BM25 or a GPT index found, or the right one (oracle). Patil
-et al., *Gorilla* (arXiv 2305.15334), Tables 1 and 2; files of ShishirPatil/gorilla at the commit
-that ``data/sources.toml`` pins.
+Each question asks for a call that loads a model from a hub. Two 7B models answered: FT was
+fine-tuned without documents, RT with the right document in the prompt. The prompt had no document,
+the one that BM25 or a GPT index found, or the right one (oracle). Source: Patil et al., *Gorilla*
+(arXiv 2305.15334), Tables 1 and 2. The files are those of ShishirPatil/gorilla at the commit that
+``data/sources.toml`` pins.
 """
 
 import ctypes
@@ -32,8 +32,8 @@ FOLDER = paths.DOWNLOADS / "gorilla-answers"
 HUBS = {"torchhub": "torchhub", "tensorflowhub": "tensorflow", "huggingface": "huggingface"}
 MODELS = ("FT", "RT")
 ARMS = ("0_shot", "bm25", "gpt_index", "oracle")
-MARKS = {"torchhub": "th", "tensorflowhub": "tf", "huggingface": "hf"}  # in a model_id
-ARM_MARKS = {  # a model_id begins with one
+MARKS = {"torchhub": "th", "tensorflowhub": "tf", "huggingface": "hf"}  # how a model_id names a hub
+ARM_MARKS = {  # the beginning of a model_id names the arm
     "zshot": "0_shot",
     "bm25": "bm25",
     "llama": "gpt_index",
@@ -41,14 +41,14 @@ ARM_MARKS = {  # a model_id begins with one
     "golden": "oracle",
 }
 CORRECT, HALLUCINATED, WRONG = "correct", "hallucinated", "wrong"
-REPEATED = "Use this API documentation for reference"  # begins the document in a prompt
-GRAMMAR = "my-languages.so"  # the official scripts' grammar of 2022, for Linux on x86-64
+REPEATED = "Use this API documentation for reference"  # precedes the document in a prompt
+GRAMMAR = "my-languages.so"  # of the official scripts of 2022, compiled for Linux on x86-64
 _PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 class DatabaseCall(NamedTuple):
-    """A call of the database as the official rule reads it: the name, and the values that an answer
-    must contain.
+    """A call of the database as the official rule reads it: its name, the values that an answer
+    must contain, and its domain.
     """
 
     name: bytes
@@ -58,10 +58,11 @@ class DatabaseCall(NamedTuple):
 
 @cache
 def official_parser(folder: Path) -> Parser:
-    """Return a parser with the grammar of the official scripts if that was fetched and loads here;
-    else with today's grammar, which recovers differently from the errors that prose causes.
+    """Return the parser for the official rule. It has the grammar of the official scripts if that
+    file was fetched and can be loaded on this machine. Otherwise it has today's grammar, which
+    recovers differently from the syntax errors that prose causes.
 
-    Raises UserError if the file is not the pinned one: loading a library runs its code.
+    Raises UserError if the file is not the pinned one, because loading a library runs its code.
     """
     file = folder.resolve() / GRAMMAR
     if file.is_file() and file_hash(file) != downloads.find("gorilla-answers-grammar").sha256:
@@ -75,7 +76,7 @@ def official_parser(folder: Path) -> Parser:
 
 
 def parse(code: str, parser: Parser = _PARSER) -> Node:
-    """Return the root of a syntax tree that tolerates errors."""
+    """Return the root of the code's syntax tree. Code with syntax errors has a tree, too."""
     return parser.parse(code.encode()).root_node
 
 
@@ -85,11 +86,12 @@ def text_of(node: Node) -> bytes:
 
 
 def cut_call(text: str) -> str | None:
-    """Return the text that the official rule takes for an answer's call; None if the answer has no
-    mark ``api_call``.
+    """Return the part of an answer that the official rule takes for its call; None if the answer
+    does not contain ``api_call``.
 
-    The text between the first mark and the next mark, or ``api_provider``, is cut two characters
-    after its first colon and at its last closing bracket. Nothing is unescaped.
+    The rule looks at the text after the first ``api_call``, up to the next ``api_call`` or
+    ``api_provider``. The call begins two characters after that text's first colon and ends with its
+    last closing bracket. Nothing is unescaped.
     """
     parts = text.split("api_call")
     if len(parts) == 1:
@@ -101,8 +103,9 @@ def cut_call(text: str) -> str | None:
 
 
 def sub_trees(root: Node) -> list[tuple[Node, bytes | None]]:
-    """Return the root and every node with children, each with the text of its first child, in the
-    official order: depth first, the last child first.
+    """Return (node, text of its first child) for the root and for every other node that has
+    children. As in the official script, the order is depth first, and a node's last child comes
+    first.
     """
     stack = [root]
     found: list[tuple[Node, bytes | None]] = []
@@ -116,11 +119,16 @@ def sub_trees(root: Node) -> list[tuple[Node, bytes | None]]:
 def database_call(
     hub: str, call: str, domain: str, parser: Parser = _PARSER
 ) -> DatabaseCall | None:
-    """Return a row of the database as the official rule reads it; None if the rule skips it.
+    """Return the call of a database row as the official rule reads it; None if the rule skips the
+    row.
 
-    torchhub: the values of arguments that contain ``repo_or_dir`` or ``model``. tensorflowhub: the
-    value of an argument that contains ``model=``, and every other argument whole. huggingface: the
-    value of an argument that contains ``=``, and every other argument whole.
+    The hub decides which values an answer must contain:
+
+    - torchhub: the values of the arguments whose text contains ``repo_or_dir`` or ``model``
+    - tensorflowhub: the value of an argument that contains ``model=``; the whole text of any other
+      argument
+    - huggingface: the value of an argument that contains ``=``; the whole text of any other
+      argument
     """
     root = parse(call, parser)
     statement = root.children[0] if root.child_count else root
@@ -145,9 +153,9 @@ def official_domain(
     """Return the domain of the first row of the database that a call matches; None if it matches
     none.
 
-    The sub-tree compared is the first whose key is the row's name. If there is none, it is the last
-    one visited, whatever its name, as at the end of the official loop. A row matches if the
-    sub-tree's text contains every value of the row.
+    A row matches if all its values occur in the text of one sub-tree of the call: the first
+    sub-tree whose first child is the row's name. If no sub-tree has that name, the last one visited
+    is compared, because the official loop ends there.
     """
     trees = sub_trees(parse(call, parser))
     texts = [text_of(node).decode(errors="replace") for node, _ in trees]
@@ -166,6 +174,9 @@ def official_verdict(
 ) -> str:
     """Return the official verdict on an answer: *correct* if the first row that matches has the
     question's domain, *hallucinated* if no row matches, else *wrong*.
+
+    An answer without ``api_call`` is *wrong* on torchhub. On the other hubs its whole text is
+    compared.
     """
     call = cut_call(text)
     if call is None:
@@ -177,10 +188,14 @@ def official_verdict(
 
 
 class Call(NamedTuple):
-    """A call: its dotted name, its text arguments as (keyword or "", value), unquoted, and the
-    calls with text arguments among its arguments, at any depth.
+    """A call in an answer or in the database.
 
-    The branch or tag of a repository on torch hub is optional, so it is left out.
+    ``name`` is dotted. ``arguments`` has each argument that is a string literal, as (keyword or "",
+    value without quotes). ``inner`` has the calls with such arguments that are nested in this
+    call's arguments, at any depth.
+
+    The branch or tag of a repository on torch hub is left out of a value, because calls may omit
+    it.
     """
 
     name: str
@@ -188,17 +203,20 @@ class Call(NamedTuple):
     inner: tuple["Call", ...] = ()
 
     def is_made_by(self, calls: Iterable["Call"]) -> bool:
-        """Return whether ``calls`` load the same model as this call of the database: one of them
-        names this call, and for each inner call there is one that names it, at any place
-        (``model=model``).
+        """Return whether ``calls``, the calls of an answer, load the same model as this call of the
+        database. Some call of the answer must name this call, and for each inner call some call of
+        the answer must name it. Inner calls may be at any place in the answer, because their result
+        may be stored first (``model=model``).
         """
         made = list(calls)
         return all(any(part.names(call) for call in made) for part in (self, *self.inner))
 
     def names(self, other: "Call") -> bool:
-        """Return whether ``other`` names the same object as this call, ignoring inner calls: the
-        longer name ends in the shorter one (``hub.load``, ``tensorflow_hub.load``), and each text
-        among this call's arguments is among the other's, with the same keyword if both have one.
+        """Return whether ``other`` has the same function as this call and all its string arguments.
+        Inner calls are ignored.
+
+        Two functions are the same if the longer name ends in the shorter one (``torch.hub.load``
+        and ``hub.load``). The keywords of two arguments are compared only if both have one.
         """
         mine, theirs = self.name.split("."), other.name.split(".")
         shorter = min(len(mine), len(theirs))
@@ -215,7 +233,7 @@ class Call(NamedTuple):
 
 @cache
 def calls_in(text: str) -> tuple[Call, ...]:
-    """Return every call that has a text among its arguments, in the order of the text."""
+    """Return every call in a text that has a string argument, in the order of the text."""
     stack = [parse(text)]
     found = []
     while stack:
@@ -252,18 +270,19 @@ def _texts(arguments: Node) -> Iterator[tuple[str, str]]:
 
 
 def unescaped(text: str) -> str:
-    """Return a text without the backslashes that its file has before quotes, and with line ends for
-    ``\\n``.
+    """Return a text without backslashes before quotes, and with a line end for each ``\\n``.
+    Several backslashes in a row count as one.
     """
     return re.sub(r"\\+(['\"`])", r"\1", re.sub(r"\\+n", "\n", text))
 
 
 def marked_part(text: str) -> str:
-    """Return the part of an answer that names its call; without a mark, the whole answer.
+    """Return the part of an answer that names its call, unescaped: the text between ``api_call``
+    and ``api_provider``. Without ``api_call``, return the whole answer.
 
-    Some answers begin with a copy of their prompt. Of these, the part before the document and the
-    part from the first mark of code after it are read, because the document does not belong to the
-    answer.
+    Some answers begin with a copy of their prompt, whose document does not belong to the answer. If
+    no ``api_call`` comes before the document, the text from the document to the first mark of code
+    after it is cut out.
     """
     own, copied, rest = text.partition(REPEATED)
     if copied and "api_call" not in own:
@@ -275,11 +294,12 @@ def marked_part(text: str) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of one hub and arm (way of retrieval): its number in the evaluation set, the call
-    that answers it (None if the reference is not a call with a text), and that call's domain.
+    """A question of one hub and one arm (way of retrieval).
 
-    ``document`` is the call of the document before the question; None without a document.
-    ``document_domain`` is its domain.
+    ``number`` is its line in the evaluation set, from 1. ``reference`` is the call that answers it,
+    None if ``reference_call``, the text of that call, has no string argument; ``domain`` is the
+    call's domain. ``document`` and ``document_domain`` are the call and the domain of the document
+    before the question. Without a document they are None and "".
     """
 
     hub: str
@@ -298,8 +318,8 @@ class Question:
 
     @property
     def document_kind(self) -> str:
-        """Return none, right, wrong_same_domain or wrong_other_domain; unknown if the reference is
-        not a comparable call.
+        """Return none, right, wrong_same_domain or wrong_other_domain; unknown if there is no
+        reference with which the document can be compared.
         """
         if not self.document_domain:
             return "none"
@@ -323,8 +343,8 @@ _CALL = re.compile(
 
 
 def document_of(question: str) -> tuple[Call | None, str]:
-    """Return the call and the domain of the document in a question's text; (None, "") if there is
-    none.
+    """Return the call and the domain of the document in a question's text; (None, "") if the text
+    has no document.
     """
     found = _DOCUMENT.search(question)
     if not found:
@@ -381,15 +401,20 @@ class Hub:
 class ApiBench(Benchmark[Question]):
     """APIBench as it was put to Gorilla's models: all hubs and arms.
 
-    ``lookuplab score lookuplab_notebooks.published.apibench:ApiBench FILE`` judges a file of the
-    authors without conversion.
+    ``lookuplab score lookuplab_notebooks.published.apibench:ApiBench FILE`` judges a file in the
+    authors' format.
 
-    A judgement has the official verdict in ``official`` (and whether it is correct or hallucinated)
-    and the clean verdicts: ``reference`` (the answer has the call that the question asks for),
-    ``domain`` (it has a call of the database with the question's domain; what the official rule
-    means by correct), ``invented`` (it has calls, none of them in the database) and ``no_call`` (it
-    has no call that loads anything, such as prose). ``reference`` is None if the question's own
-    reference is not such a call. ``document`` is the kind of the document.
+    A judgement has these columns:
+
+    - ``official``: the official verdict; ``official_correct`` and ``official_hallucinated`` tell
+      whether it is *correct* or *hallucinated*
+    - ``reference``: whether the answer has the call that the question asks for; None if the
+      question's reference has no string argument
+    - ``domain``: whether it has a call of the database with the question's domain, which is what
+      the official rule means by correct
+    - ``invented``: whether it has calls, but none that is in the database
+    - ``no_call``: whether it has no call that loads anything, such as prose
+    - ``document``: the kind of the document (``Question.document_kind``)
     """
 
     measures = (
@@ -412,8 +437,9 @@ class ApiBench(Benchmark[Question]):
         ]
 
     def line(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a line of an authors' file with its task's id. ``model_id`` names hub and arm
-        (``bm25-FT-tf-may14``). A line with an ``id`` is returned unchanged.
+        """Return a line of an authors' file as a task's id and a completion. Its ``model_id`` names
+        the hub and the arm (``bm25-FT-tf-may14``). A line with an ``id``, or without the authors'
+        fields, is returned unchanged.
         """
         name = str(record.get("model_id"))
         hub = next((hub for hub, mark in MARKS.items() if f"-{mark}-" in name), None)
@@ -427,7 +453,9 @@ class ApiBench(Benchmark[Question]):
         return Prompt(task.id, task.text)
 
     def cluster(self, task: Question) -> str:
-        """Return the reference call, whose questions succeed and fail together."""
+        """Return the text of the reference call. Questions with the same one succeed and fail
+        together.
+        """
         return task.reference_call
 
     def judge(self, task: Question, completion: Completion) -> dict[str, Any]:
@@ -452,11 +480,10 @@ class ApiBench(Benchmark[Question]):
 
 
 def judge_files(folder: Path = FOLDER) -> Iterator[Mapping[str, Any]]:
-    """Yield the judgements of all answers in the fetched files, a row for each, without any text of
-    them.
+    """Yield one row for each answer in the fetched files: its judgement, without its text.
 
-    The columns are hub, model, arm, question (its number), cluster (a number for each reference
-    call of a hub), and those of ``ApiBench.judge``.
+    The columns are hub, model, arm, question (its number), cluster (the hub and a number for the
+    reference call, such as ``torchhub-3``), and those of ``ApiBench.judge``.
     """
     bench = ApiBench(folder=folder)
     tasks = {task.id: task for task in bench.tasks}

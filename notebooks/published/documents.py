@@ -1,9 +1,9 @@
-"""The effect of documents on real answers: Gorilla's judged answers (``apibench``), paired by
-question.
+"""Measures the effect of documents on Gorilla's published answers, which ``apibench`` judged.
+Answers are paired by question.
 
-All intervals are clustered by the call that a question asks for. The model that was trained with
-the right document in its prompt (RT) has no usable answers without one. The comparison with *none*
-is therefore that of the model trained without documents (FT).
+All intervals are clustered by the call that a question asks for. Only FT, the model trained without
+documents, can be compared with and without a document. RT was trained with the right document in
+its prompt and has no usable answers without one.
 """
 
 from collections.abc import Iterator
@@ -46,8 +46,8 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the counts of the official rule for each file: (hub, model, arm) -> answers, correct,
-    hallucinated.
+    """Return the official rule's counts for each file: a table with the index (hub, model, arm) and
+    the columns answers, correct and hallucinated.
     """
     grouped = frame.groupby(["hub", "model", "arm"])
     sums = {"correct": "official_correct", "hallucinated": "official_hallucinated"}
@@ -56,13 +56,13 @@ def counts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def official_counts() -> pd.DataFrame:
-    """Return the counts of the authors' own scripts, in the form of ``counts``."""
+    """Return the counts that the authors' own scripts gave, in the form of ``counts``."""
     return pd.read_csv(OFFICIAL).set_index(["hub", "model", "arm"])
 
 
 def usable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers that can show an effect of documents. RT's answers in the file without
-    documents are left out, and so are those whose reference cannot be compared.
+    """Return the answers that can show an effect of documents. RT's answers without a document are
+    left out, and so are answers whose reference cannot be compared.
     """
     is_odd = (frame.model == "RT") & (frame.arm == "0_shot")
     return frame[~is_odd & frame.reference.notna() & (frame.document != "unknown")]
@@ -80,8 +80,8 @@ def parts(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return FT's answers after a document of one kind, with its answers to the same questions
-    without a document in columns that end in ``_none``.
+    """Return FT's answers after a document of one kind. Columns that end in ``_none`` have its
+    verdicts on the same questions without a document.
     """
     ours = frame[frame.model == "FT"]
     alone = of_kind(ours, "none").set_index(["hub", "question"])[[*MEASURES]]
@@ -91,8 +91,8 @@ def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def change_rows(frame: pd.DataFrame) -> Rows:
-    """Return the change by a document, paired by question: ``right/all - none/all`` in points, and
-    the counts of the exact McNemar test.
+    """Return how much a document changes FT's verdicts, paired by question: ``right/all -
+    none/all`` in points, with the counts (lost, gained) and the p value of the exact McNemar test.
     """
     rows = []
     for hub, part in parts(frame):
@@ -111,7 +111,9 @@ def change_rows(frame: pd.DataFrame) -> Rows:
 
 
 def loss_rows(frame: pd.DataFrame) -> Rows:
-    """Return the percentage of the questions right without a document that are wrong after one."""
+    """Return the percentage of questions that become wrong after a document, among those that FT
+    answers right without one.
+    """
     rows = []
     for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):
         both = paired(part, kind)
@@ -125,9 +127,9 @@ def loss_rows(frame: pd.DataFrame) -> Rows:
 def break_even_rows(frame: pd.DataFrame) -> Rows:
     """Return the precision of a retriever at which documents neither help nor hurt, in percent.
 
-    At a precision p, documents change the rate by p * right + (1 - p) * wrong, with the paired
-    changes of ``change_rows``. Above 100 no retriever is precise enough. If wrong documents do no
-    harm, every retriever is.
+    At a precision p, documents change the rate by p * right + (1 - p) * wrong, where right and
+    wrong are the paired changes of ``change_rows``. A result above 100 means that no retriever is
+    precise enough. If wrong documents do no harm, every retriever is precise enough.
     """
     rows = []
     for (hub, part), name in product(parts(frame), MEASURES):

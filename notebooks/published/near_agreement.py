@@ -1,7 +1,7 @@
-"""How well readers and rules agree on near misses, and the percentages of near misses that they
-find.
+"""Measures how well two readers and several rules agree on which failed answers are near misses,
+and the percentage of near misses that each of them finds.
 
-Everything comes from the committed labels and verdicts of rules.
+The readers' labels and the rules' verdicts are read from committed files.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from lookuplab import paths
 from lookuplab.scoring.rates import Rate, bare_row, jackknife, of_number, of_share, row
 
 PLACE = paths.DATA / "published" / "near_misses"
-# thresholds of similarity; the develop half decides which is used
+# least similarities that are tried; the develop half decides which one a rule uses
 THRESHOLDS = 0.5, 0.6, 0.7, 0.8, 0.9
 MODELS = "six models"  # the model's name in rows about all of them
 BOTH = ["reader1", "reader2"]
@@ -27,13 +27,13 @@ Weighted = NDArray[Any]
 
 
 def labelled() -> pd.DataFrame:
-    """Return the drawn answers with the readers' labels (booleans), their ``consensus`` (None if
-    they differ) and the verdict of each rule.
+    """Return the drawn answers with each reader's label (True for a near miss), the readers'
+    ``consensus`` (None if they differ) and a column with the verdicts of each rule.
 
-    ``attrs`` has ``rules``, and ``candidates``: the rules that call the paper's printed example
-    near.
+    The frame's ``attrs`` name the ``rules``, and as ``candidates`` the rules that call the paper's
+    printed example a near miss.
     """
-    frame = pd.read_csv(PLACE / "rules.csv")  # includes the example
+    frame = pd.read_csv(PLACE / "rules.csv")  # has the example, too
     for name in ("drawn", *BOTH):
         other = pd.read_csv(PLACE / f"{name}.csv").rename(columns={"label": name})
         other = other.drop(columns="confidence", errors="ignore")
@@ -66,7 +66,7 @@ def kappa(first: pd.Series, second: pd.Series, clusters: pd.Series) -> Rate:
     a, b = (np.asarray(each, dtype=bool) for each in (first, second))
 
     def of(weights: Weighted) -> Weighted:
-        # if nobody labels anything near, chance agreement is undefined
+        # kappa is 0/0 if both call everything, or nothing, a near miss
         with np.errstate(invalid="ignore"):
             return np.array([[cohen_kappa_score(a, b, sample_weight=each)] for each in weights])
 
@@ -74,8 +74,9 @@ def kappa(first: pd.Series, second: pd.Series, clusters: pd.Series) -> Rate:
 
 
 def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
-    """Return the share of near misses in the population, from booleans of the drawn answers. Each
-    answer is weighted by its stratum's size divided by the number drawn from it.
+    """Return the share of near misses in the population, estimated from the drawn answers
+    (``near``, booleans). Each answer is weighted by the size of its stratum (model and library),
+    divided by the number of answers drawn from that stratum.
     """
     drawn = frame.groupby(["model", "library"]).problem_id.transform("size")
     each = (frame.population / drawn).to_numpy()
@@ -89,8 +90,8 @@ def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
 
 
 def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
-    """Return the share of ``wanted`` among the ``found``: precision or, with the arguments
-    exchanged, recall.
+    """Return the share of the ``found`` answers that are ``wanted``, too: the precision of a rule.
+    With the first two arguments exchanged, it is the recall.
     """
     weighed = np.asarray(found, dtype=bool)
     right = weighed & np.asarray(wanted, dtype=bool)
@@ -103,8 +104,9 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 
 def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the readers' kappa and, for every rule and half, its kappa with the consensus and with
-    each reader, its precision, its recall and its confusion with the consensus (CONFUSION).
+    """Return the kappa of the two readers. For each rule and half, also return its kappa with the
+    consensus and with each reader, and its precision, recall and confusion (CONFUSION) against the
+    consensus.
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
     for half, some in frame.groupby("half", sort=False):
@@ -128,15 +130,18 @@ def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def chosen(rows: pd.DataFrame, candidates: Sequence[str]) -> str:
-    """Return the candidate with the highest kappa on the develop half; of equal ones the first."""
+    """Return the candidate whose kappa with the consensus is highest on the develop half; the first
+    of several with the same kappa.
+    """
     named = rows.condition.isin([f"{rule}/develop" for rule in candidates])
     found = rows[rows.metric.eq("kappa") & named]
     return str(found.loc[found.value.idxmax(), "condition"]).removesuffix("/develop")
 
 
 def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
-    """Return the quality of the claim's instrument: the lower of the readers' kappa and the rule's
-    kappa with both on the held-out half; condition "instrument".
+    """Return how reliable the claim's measurement is, as a row with the condition "instrument". It
+    has the lower of two kappas: that of the two readers, and that of the rule with their consensus
+    on the held-out half.
     """
     links = rows[rows.metric.eq("kappa") & rows.condition.isin(["readers", f"{rule}/held-out"])]
     weaker: dict[str, Any] = links.loc[links.value.idxmin()].to_dict()

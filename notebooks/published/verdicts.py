@@ -1,8 +1,10 @@
-"""Verdicts on published answers to DS-1000: the committed ones, rejudging, and their rows.
+"""Reads the committed verdicts on published answers to DS-1000, judges the answers again, and makes
+the rows of the artifacts.
 
 ``data/published/ds1000/verdicts.csv.gz`` has a row for each model and problem: labels of the
-problem, ``passed`` (1, 0 or empty if it cannot be judged), ``cause`` of a failure, and
-``repaired``, the verdict if code is cut out of the answer without losing fenced or unindented code.
+problem; ``passed`` (1, 0, or empty if the answer cannot be judged); the ``cause`` of a failure; and
+``repaired``, the verdict if the code is cut out of the answer without losing fenced or unindented
+code.
 """
 
 import sys
@@ -41,8 +43,8 @@ _WAYS = ("official", "repaired")
 
 
 def committed(models: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the committed verdicts of these models, by default of all, with the columns ``model``,
-    LABELS, ``passed`` and ``repaired`` (True, False or None) and ``cause``.
+    """Return the committed verdicts on these models' answers, by default on all models'. The
+    columns are ``model``, LABELS, ``passed`` and ``repaired`` (True, False or None) and ``cause``.
     """
     frame = pd.read_csv(FILE, dtype=str, keep_default_na=False)
     words = {"1": True, "0": False, "": None}
@@ -52,8 +54,8 @@ def committed(models: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def judge(models: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the frame of ``committed``, but judged again. Problems, answers and grader are fetched
-    if they are missing.
+    """Judge the answers again and return the verdicts in the form of ``committed``. Problems,
+    answers and grader are fetched if they are missing.
 
     Raises UserError if they are missing and there is no network.
     """
@@ -72,8 +74,8 @@ def judge(models: Sequence[str] = ()) -> pd.DataFrame:
 def verdicts_on(
     problems: Sequence[Problem], answers: Sequence[dict[str, Any]], grader: Grader
 ) -> pd.DataFrame:
-    """Return LABELS, ``passed``, ``cause`` and ``repaired`` for answers with the fields ``id`` and
-    ``code``, in the form of DS-1000's authors.
+    """Judge answers in the format of DS-1000's authors, with an id and ``code``. Return LABELS,
+    ``passed``, ``cause`` and ``repaired`` for each.
     """
     tasks = {problem.id: problem for problem in problems}
     ids = [_id(answer) for answer in answers]
@@ -93,11 +95,12 @@ def verdicts_on(
 
 
 def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> list[str]:
-    """Return why each answer of a frame of ``judged`` failed: one of CAUSES (for an exception with
-    its type, ``exception KeyError``); "not judged" with the beginning of the reason; "" if it
-    passed.
+    """Return why each answer in a frame of ``judged`` failed: one of CAUSES, and for an exception
+    also its type (``exception KeyError``); "" if it passed.
 
-    The cause is the text check if the test of the values passes alone.
+    An answer without a verdict has the cause "no reference" if the problem's own reference fails,
+    and "one process" if the answer passes only in one process with its test. The cause is the text
+    check if an answer passes when only its values are tested.
     """
     found = []
     for task, passed, code, error in zip(
@@ -131,8 +134,8 @@ def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> lis
 def check(folder: Path, *, count: int = 60) -> None:
     """Judge a sample of the published answers in FOLDER and compare with the committed verdicts.
 
-    FOLDER has ds1000.jsonl.gz and MODEL-answers.jsonl.gz. A hash of model and problem chooses. The
-    exit code is 1 if a verdict or a cause differs.
+    FOLDER has ds1000.jsonl.gz and files MODEL-answers.jsonl.gz. A hash of model and problem chooses
+    the sample. The exit code is 1 if a verdict or a cause differs.
 
     \b
     Example:
@@ -165,7 +168,9 @@ def _id(answer: dict[str, Any]) -> str:
 
 
 def tables(frame: pd.DataFrame, way: str = "passed") -> dict[tuple[str, str], pd.DataFrame]:
-    """Return {(model, ""): table of ``scores.solved``} for the verdicts in column ``way``."""
+    """Return {(model, ""): table of ``scores.solved``} for the verdicts in column ``way``, which is
+    ``passed`` or ``repaired``.
+    """
     texts = dict.fromkeys(("prompt", "reference", "context"), "")
     return {
         (str(model), ""): scores.solved(
@@ -178,9 +183,9 @@ def tables(frame: pd.DataFrame, way: str = "passed") -> dict[tuple[str, str], pd
 
 
 def library_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return pass@1 by library and in all, with the printed number, for each model; the gain by
-    ``repaired``; the number of problems by which our counts and the printed ones differ; and the
-    causes of failures.
+    """Return four kinds of rows for each model: pass@1 by library and overall, with the printed
+    number; the gain of ``repaired`` over ``passed``; the number of problems by which our counts
+    differ from the printed ones; and the causes of failures.
     """
     own = tables(frame)
     rows = scores.rows(own, parts=[*LIBRARIES, "all"])
@@ -214,9 +219,9 @@ def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
 
 
 def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return, for each printed number, how many more problems we find solved than printed. Answers
-    that we cannot judge count in favour of the printed number: the result is 0 if some outcome of
-    theirs gives it.
+    """Return, for each printed number, how many more problems we find solved than are printed.
+    Answers that we cannot judge count in favour of the printed number: the result is 0 if some
+    verdicts on those answers would give it.
     """
     rows = []
     for one in table[table.paper_value.notna()].itertuples():
@@ -231,8 +236,8 @@ def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _failures(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the causes in percent of each model's failures, clustered, and a count for each type
-    of exception.
+    """Return the percentage of each model's failures that each cause has, clustered, and the number
+    of answers for each type of exception.
     """
     rows = []
     for model, part in frame[frame.passed.eq(False)].groupby("model", sort=False):
@@ -248,8 +253,9 @@ def _failures(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return pass@1 by kind of perturbation; the drop below the original problems (paired,
-    clustered); and p values of the drops, with Holm's correction over all drops in the picture.
+    """Return each model's pass@1 by kind of perturbation, its drop below the original problems
+    (paired, clustered), and the p values of the drops. Holm's correction of the p values counts all
+    drops in the picture.
     """
     from statsmodels.stats.multitest import multipletests
 

@@ -1,4 +1,4 @@
-"""A batch of a local model: what it carries from one forward pass to the next."""
+"""A batch of a local model: the state that it carries from one forward pass to the next."""
 
 import inspect
 from collections.abc import Sequence
@@ -14,17 +14,20 @@ from lookuplab.models.completions import Work
 
 
 class Batch:
-    """What a batch carries from one forward pass to the next: key/value cache, mask, positions and
-    next-token ``logits`` (slots, vocabulary); at first there is one slot for each prompt.
+    """The state that a batch carries from one forward pass to the next: key/value cache, mask,
+    positions and next-token ``logits`` (slots, vocabulary). At first there is one slot for each
+    prompt.
 
-    Equal prompts are read once. A causal model's texts always end in the last column, so that the
-    distance between two columns is the distance between two tokens: sliding-window masks and
-    relative positions are right without knowing about padding. An encoder-decoder's prompts begin
-    in the first column, and its answers all have the same length.
+    Equal prompts are read once. A causal model's texts are padded on the left and always end in the
+    last column. The distance between two columns is thus the distance between two tokens, and
+    sliding-window masks and relative positions need not know about padding. An encoder-decoder's
+    prompts begin in the first column, and its answers all have the same length.
     """
 
-    spare = 1 / 8  # drops finished rows once they are so many: each drop copies the cache
-    apart = 0.01  # a relative difference of float32 logits that rounding explains
+    # finished rows are dropped once this share of the rows is finished, because each drop copies
+    # the cache
+    spare = 1 / 8
+    apart = 0.01  # the largest relative difference of float32 logits that rounding can explain
 
     def __init__(
         self,
@@ -57,25 +60,25 @@ class Batch:
             self.keep([first[tuple(ids)] for ids in prompts])
 
     def step(self, tokens: torch.Tensor) -> None:
-        """Read one more token (slots,) in each slot."""
+        """Read one more token in each slot; ``tokens`` has the shape (slots,)."""
         if self.encoded is None:
             self.mask = functional.pad(self.mask, (0, 1), value=1)
-        # a slot whose row is finished continues until it is dropped
+        # a finished row still reads tokens until it is dropped, perhaps beyond its context
         self.lengths = self.lengths + 1
         if self.context:
             self.lengths = self.lengths.clamp(max=self.context)
         self.logits = self._forward(tokens[:, None], self.lengths[:, None] - 1)
 
     def keep(self, slots: list[int]) -> None:
-        """Go on with these slots, some of them perhaps several times.
+        """Continue with these slots, in this order; a slot may occur several times.
 
-        Of a model that is spread over several devices, each layer's cache and the encoder's output
-        lie on devices of their own, and the index follows them.
+        If a model is spread over several devices, each layer's cache and the encoder's output may
+        be on different devices, and the index is moved to the device of each.
         """
         index = torch.tensor(slots, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]
         self.logits = self.logits[index]
-        # unlike batch_select_indices, it moves the index
+        # reorder_cache moves the index to each layer's device; batch_select_indices does not
         self.cache.reorder_cache(index)  # type: ignore[arg-type]  # a LongTensor is a Tensor
         if self.encoded is not None:
             read = self.encoded.last_hidden_state
@@ -95,8 +98,8 @@ class Batch:
 
 
 def decoder_start(module: PreTrainedModel) -> int:
-    """Return the token that an encoder-decoder model's answers begin with. UserError if none is
-    stated.
+    """Return the token that an encoder-decoder model's answers begin with. Raises UserError if the
+    model's configuration states none.
     """
     for config in module.generation_config, module.config:
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:

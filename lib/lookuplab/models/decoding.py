@@ -1,13 +1,19 @@
-"""How a local model's answers are written: a row of a batch, and the choice of its next token.
+"""How local models write answers: the decoding loop, the state of one row, and the choice of its
+next token.
 
-The loop is that of gpt-fast: prefill once, then one token per step for all rows. Beyond
-``generate`` of Transformers, it offers batches of *different* prompts, stop rules that end a row
-during decoding, log-probabilities of every token under the unscaled distribution, answers that
-depend neither on the batch nor on the order of the prompts (in float32, up to the last bits; in 16
-bits only the head is computed in float32, and a near tie may fall either way, which
-``Completion.margin`` shows), and constraints that wait for another program. Left out on purpose:
-beam search, penalties and assisted decoding. A checkpoint's own sampling defaults are ignored; only
-``Decoding`` counts.
+The loop is that of gpt-fast: all prompts are read once, then each step adds one token to every row.
+It offers more than ``generate`` of Transformers:
+
+- Batches of *different* prompts.
+- Stop rules that end a row during decoding.
+- Log-probabilities of every token under the unscaled distribution.
+- Answers that depend neither on the batch nor on the order of the prompts. In float32 this holds up
+  to the last bits. In 16 bits only the head is computed in float32, and a near tie may go either
+  way; ``Completion.margin`` shows how near.
+- Constraints that wait for another program.
+
+Beam search, penalties and assisted decoding are left out on purpose. A checkpoint's own sampling
+defaults are ignored; only ``Decoding`` counts.
 """
 
 import hashlib
@@ -35,35 +41,42 @@ from lookuplab.work.progress import say
 if TYPE_CHECKING:
     from lookuplab.models.local import LocalModel
 
-# Rows that ask a tool are so many batches, by the type of the device, which take turns: a GPU's
-# forward pass is shorter than Jedi's answer, so it computes one while the others wait for theirs.
+# Type of device -> the number of batches into which rows that query a tool are split. A GPU's
+# forward pass takes less time than Jedi's answer, so the GPU computes one batch while the other
+# batches wait for Jedi.
 TURNS = {"cuda": 4}
-CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
-KEEP_SECONDS = 1.0  # how long at most an answer that has ended waits to be kept
-# a relative difference of logits that rounding explains in 16 bits; an ignored cache makes it 1
+# Limit on rows x longest prompt in a batch on a CPU. Larger batches have more padding and do not
+# fit into the processor's caches.
+CPU_TOKENS = 8192
+KEEP_SECONDS = 1.0  # finished answers are yielded at least this often
+# The largest relative difference of logits that rounding can explain in 16 bits. It would be about
+# 1 for an architecture that ignores the cache.
 APART_IN_16_BITS = 0.5
 
 
 def decode_rows(
     model: "LocalModel", rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
 ) -> Batches:
-    """Finish the model's rows, longest prompts first, in batches, and yield those that have ended
-    about once a second, so that a kill costs only what is in progress.
+    """Decode the rows in batches, in the given order (longest prompts first). About once a second,
+    yield the answers that have ended, so that a killed process loses only answers in progress.
 
-    A batch has at most ``batch_size`` rows, on a CPU also ``CPU_TOKENS`` of prompts, padding
-    included. If memory runs out, what is left of the batch is halved and repeated, and later ones
-    are no larger; UserError if a single row does not fit. The order is fixed, so an unbroken run
-    forms the same batches each time on a CPU. One that goes on after a kill forms others, which may
-    change the last digits of log-probabilities. A row that its tool has lost (``constraint.Lost``)
-    is said and left out.
+    A batch has at most ``batch_size`` rows. On a CPU it also has at most ``CPU_TOKENS`` tokens of
+    prompts, padding included. If memory runs out, the unfinished rows of the batch are repeated in
+    batches of half the size, and later batches are no larger. Raises UserError if a single row does
+    not fit. A row whose tool has failed (``constraint.Lost``) is reported and left out.
 
-    No row enters a running batch. Its cache is one tensor in each layer, whose rows end in the same
-    column: to let a row in is to copy and pad every layer, and its answer's last digits would
-    depend on when others ended. A paged cache does that well, and vLLM has one (``vllm:NAME``).
+    The order is fixed, so on a CPU an uninterrupted run forms the same batches each time. A run
+    that is resumed after a kill forms other batches, which may change the last digits of
+    log-probabilities.
+
+    No row enters a running batch. The cache is one tensor in each layer, and all its rows end in
+    the same column. To add a row, every layer would have to be copied and padded, and the last
+    digits of the answer would depend on when other rows ended. A paged cache solves this; vLLM has
+    one (``vllm:NAME``).
     """
     at = 0
     on_cpu = bool(rows) and model.module.device.type == "cpu"
-    # samples of a prompt read it once
+    # the samples of a prompt share one reading of it, so more rows fit
     budget = CPU_TOKENS * min(2, decoding.n) if on_cpu else math.inf
     while at < len(rows):
         each = len(rows[at].ids)
@@ -97,12 +110,14 @@ def decode_rows(
             at += size
             yield [*_ended(model.work, batch)]
             continue
-        # outside the except block, so that the failed batch's tensors are free
+        # outside the except block, which would keep the failed batch's tensors alive
         clear_device_cache(garbage_collection=True)
 
 
 def _ended(work: Work, rows: list["DecodingRow"]) -> Iterator[Completion]:
-    """Yield the completions of rows that have ended, but for those that their tool has lost."""
+    """Yield the completions of rows that have ended. A row whose tool has failed is reported
+    instead.
+    """
     for row in rows:
         if not row.finish_reason:
             continue
@@ -121,9 +136,10 @@ def _decode(
 ) -> Iterator[int]:
     """Append tokens until every row is finished. Finished rows leave the batch a few at a time.
 
-    Yields the number of unfinished rows after each forward pass, which a GPU has only begun then.
+    Yields the number of unfinished rows when a forward pass has been started. A GPU still computes
+    it then, so another batch can use the time.
     """
-    module = model.module  # its check sets how a batch begins
+    module = model.module  # loading the module sets ``model.begin`` (``check_steps``)
     batch = model.begin(module, [row.ids for row in rows], model.context, model.work)
     chance = None
     while True:
@@ -146,7 +162,7 @@ def _decode(
         chosen = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
         for row, (token, logprob, margin), gate in zip(rows, chosen, gates, strict=True):
             if not row.finish_reason:
-                if not math.isfinite(logprob):  # also found where it is stored, but much later
+                if not math.isfinite(logprob):  # the store would find this, too, but much later
                     raise UserError(f"model {model.name}, prompt {row.prompt.id!r}: {NOT_NUMBERS}")
                 row.push(int(token), logprob, min(margin, gate), end_of_text)
         unfinished = [i for i, row in enumerate(rows) if not row.finish_reason]
@@ -154,7 +170,8 @@ def _decode(
             break
         over = len(rows) - len(unfinished)
         if over and over >= batch.spare * len(rows):
-            # the last take the places of the finished, so that a batch can leave others in theirs
+            # the last unfinished rows move into the slots of finished rows, so that the batch need
+            # not copy the other rows
             kept, last = {*unfinished}, unfinished.copy()
             unfinished = [i if i in kept else last.pop() for i in range(len(unfinished))]
             batch.keep(unfinished)
@@ -166,10 +183,12 @@ def _decode(
 
 @dataclass
 class DecodingRow:
-    """One answer: grows by ``push`` until ``finish_reason`` is set.
+    """One answer in progress. ``push`` adds tokens until ``finish_reason`` is set.
 
-    ``before`` are the prompt tokens that it continues, none for an encoder-decoder; ``limit`` is
-    the number of tokens that it may add. ``given`` are the tokens of an answer that is only scored.
+    ``ids`` are the tokens of the prompt, and ``dropped`` is the number of tokens that truncation
+    removed from it. ``before`` are the tokens that the answer continues: the prompt's, or [] for an
+    encoder-decoder. ``limit`` is the largest number of tokens in the answer. ``given`` are the
+    tokens of an answer that is only scored.
     """
 
     prompt: Prompt
@@ -182,7 +201,7 @@ class DecodingRow:
     given: list[int] = field(default_factory=list)
 
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
-        """Reset the answer, also to start over after running out of memory."""
+        """Set the answer to its empty state: at first, and again if memory ran out."""
         self.tokenizer = tokenizer
         self.tail = self.before[-TAIL:]
         self.over = decoding.stopper()
@@ -194,15 +213,15 @@ class DecodingRow:
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
-        if decoding.temperature > 0:  # in [0, 1): one for each token and one more
+        if decoding.temperature > 0:  # random numbers in [0, 1): one for each token, and a spare
             random = np.random.default_rng(row_seed(self, decoding))
             self.chances = random.random(decoding.max_new_tokens + 1)
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
-        """Append one token and check whether it was the last. ``margin``: how near the choice was
-        to a different one.
+        """Append one token, and set ``finish_reason`` if it is the answer's last. ``margin`` says
+        how near the choice of the token was to another token (``choose``).
 
-        Special tokens spell nothing, and neither does an incomplete character.
+        A special token and an incomplete character add no text.
         """
         piece = self.spell(token) or ""
         self.tokens.append(token)
@@ -219,8 +238,8 @@ class DecodingRow:
             self.finish_reason = "length"
 
     def completion(self) -> Completion:
-        """Return the finished row. Bytes that never became a character are added to the
-        last token.
+        """Return the answer of a finished row. Bytes at the end that form no complete character are
+        added to the text of the last token.
         """
         if not self.pieces[-1]:
             start, whole = decoded(self.tokenizer, [self.tail, self.tail + self.tokens])
@@ -243,16 +262,18 @@ class DecodingRow:
 def choose(
     logits: torch.Tensor, scores: torch.Tensor, chance: torch.Tensor | None, decoding: Decoding
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Next token (rows,), its natural log-probability (rows,) at temperature 1, and its margin
-    (rows,).
+    """Choose the next token of each row. Return the tokens, their natural log-probabilities at
+    temperature 1, and the margins of the choices, each of the shape (rows,).
 
-    The token is chosen by ``scores`` (rows, vocabulary), the ``logits`` under constraints; the
-    log-probability is always that of ``logits``. Sampling inverts the cumulative distribution at
-    ``chance`` (rows,), in [0, 1), in the order of the vocabulary, so that last-bit noise in the
-    logits moves a boundary between two tokens but never reorders them. The margin says how near the
-    choice was to a different one: in greedy decoding, the gap between the two largest scores in
-    nats; in sampling, the distance of ``chance`` to the nearer end of the token's interval or of
-    ``top_p`` to the nearest sum at which it could cut, whichever is smaller.
+    The token is chosen by ``scores`` (rows, vocabulary), which are the ``logits`` under the row's
+    constraints; the log-probability is always that of ``logits``. Sampling inverts the cumulative
+    distribution, in the order of the vocabulary, at ``chance`` (rows,) in [0, 1). Last-bit noise in
+    the logits can thus move a boundary between two tokens, but never reorders the tokens.
+
+    The margin says how near the choice was to another token. In greedy decoding, it is the gap
+    between the two largest scores, in nats. In sampling, it is the smaller of two distances: from
+    ``chance`` to the nearer end of the token's interval, and from ``top_p`` to the nearest sum at
+    which it could cut (``nucleus``).
     """
     best = scores.topk(2)
     token = best.indices[:, 0]
@@ -275,11 +296,12 @@ def choose(
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the ``chances`` (rows, vocabulary) of the likeliest tokens, and the margin of the cut.
+    """Return the probabilities ``chances`` (rows, vocabulary) with unlikely tokens set to zero, and
+    the margin of the cut (rows,).
 
-    Chances are set to zero after those that together reach ``top_p`` (the one that crosses it
-    stays). The margin (rows,) is the distance of ``top_p`` to the nearest sum at which it could
-    cut. Of equally likely tokens at the cut, those first in the vocabulary stay.
+    The likeliest tokens that together reach ``top_p`` keep their probabilities, including the token
+    that crosses it. Of equally likely tokens at the cut, the first in the vocabulary stay. The
+    margin is the distance from ``top_p`` to the nearest cumulative sum of the sorted probabilities.
     """
     ranked, order = chances.sort(dim=-1, descending=True, stable=True)
     before = ranked.cumsum(-1) - ranked
@@ -288,15 +310,17 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
 
 
 def row_seed(row: DecodingRow, decoding: Decoding) -> int:
-    """128 bits, which depend only on seed, prompt id and sample."""
+    """Return a row's random seed of 128 bits, which depends only on the decoding's seed, the prompt
+    id and the sample index.
+    """
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
 
 
 @torch.inference_mode()
 def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
-    """Return the model's probabilities (len(ids), vocabulary) before each token of
-    a continuation.
+    """Return the model's next-token probabilities (len(ids), vocabulary) before each token of the
+    continuation ``ids``. Raises UserError if they are not numbers.
     """
     read = torch.tensor([prompt_ids], device=module.device)
     if module.config.is_encoder_decoder:
@@ -314,17 +338,18 @@ def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]
 
 @torch.inference_mode()
 def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
-    """Choose how the model's batches begin: the first way that gives, token by token, what plain
-    forward passes of each of three prompts alone give. Raises UserError where none does.
+    """Set ``model.begin``, which makes the model's batches, to the fast or the general path: the
+    first path whose logits, token by token in a batch of three prompts, agree with those of plain
+    forward passes of each prompt alone. Raises UserError if neither path does.
 
-    Some architectures keep what they have read in another way than by ``past_key_values``, and
-    ignore it; some read the padding beside a shorter prompt. Both would give wrong answers without
-    a word.
+    Some architectures ignore ``past_key_values``, because they keep what they have read in another
+    way. Others read the padding beside a shorter prompt. Without this check, both would give wrong
+    answers silently.
     """
     texts = "x =", "def add(a, b):\n    return a + b\n", "def add(a, c):\n"
     rows = [model.prompt_ids(text) for text in texts]
     ids = (3 * rows[1])[:3]
-    # whoever names an attention gets it
+    # the fast path has its own attention, so a user's ``attn_implementation`` excludes it
     kinds = (Batch,) if "attn_implementation" in model.given else (Fast, Batch)
     plain: list[torch.Tensor] = []
     for kind in kinds:
@@ -333,7 +358,7 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
             model.begin = Fast(module) if kind is Fast else Batch
             batch = model.begin(module, rows, None, Work())
             apart = _apart(torch.stack(plain), _stepped(batch, ids))
-        # whatever an architecture does with a cache that it does not know
+        # an architecture may raise any exception for a cache that it does not support
         except Exception as error:
             if isinstance(error, UserError) or should_reduce_batch_size(error):
                 raise
@@ -349,8 +374,8 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
 
 
 def _stepped(batch: Batch | Packed, ids: Sequence[int]) -> torch.Tensor:
-    """Return log-probabilities (3, len(ids), vocabulary) of three rows before each of the ``ids``,
-    while they change places.
+    """Return the log-probabilities (3, len(ids), vocabulary) of three rows before each of the
+    ``ids``. The rows change their slots before each step, which checks ``keep``, too.
     """
     stepped = [batch.logits]
     order = [0, 1, 2]
@@ -364,7 +389,9 @@ def _stepped(batch: Batch | Packed, ids: Sequence[int]) -> torch.Tensor:
 
 
 def _apart(expected: torch.Tensor, found: torch.Tensor) -> float:
-    """Return the largest relative difference of logits."""
+    """Return the largest relative difference between two arrays of log-probabilities: the norm of
+    the difference over the norm of the centred expected ones.
+    """
     expected, found = (each.clamp(min=-100) for each in (expected, found))
     scale = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1) + 1e-9
     return ((found - expected).norm(dim=-1) / scale).max().item()

@@ -1,23 +1,25 @@
-"""The fast path of local models on a CPU: the same logits with less work.
+"""The fast path of local models on a CPU: it computes the same logits with less work.
 
-    four prompts     what the model reads, as one row of tokens
+    four prompts     the tokens that the model reads, packed into one row
     client("s3")     client("s3")
-    client("s3")                  "s3").get(    only what the prompt before it does not have
+    client("s3")                  "s3").get(    only the part that differs from the prompt above
     client("sqs")                               "sqs")
     import os                                          import os
 
-The general path (``models.batch``) puts prompts below each other, pads them to one length, and
-copies its cache for each new token. Here nothing is padded. Prompts are read in alphabetical order,
-and the keys and values of a shared beginning are copied from the prompt before. Each slot of the
-cache has room for tokens to come, and the last row moves to the slot of one that has ended.
+The general path (``models.batch``) makes each prompt a row of a matrix, pads the rows to one
+length, and copies its key/value cache for each new token. The fast path pads nothing. It reads the
+prompts in sorted order, and copies the keys and values of a shared beginning from the previous
+prompt. Each slot of the cache has spare columns for new tokens. When a row ends, the last row moves
+into its slot.
 
-The products are oneDNN's, on weights in its own order: on an AMD core with AVX-512 it computes 220
-GFLOP/s from 64 rows on, and MKL, which PyTorch would take, 100. Activations and sums are part of
-them.
+The matrix products are computed by oneDNN, on weights in oneDNN's own memory layout. On an AMD core
+with AVX-512, oneDNN reaches 220 GFLOP/s from 64 rows on; MKL, which PyTorch would use, reaches 100.
+The products include the activations and the additions that follow them.
 
-All this is for decoders that are built like Llama or GPT-2, in float32. ``decoding.check_steps``
-compares what comes out with plain forward passes when a model is loaded; every other model takes
-the general path. Whoever deletes this file deletes ``Fast`` there.
+The fast path supports only decoders that are built like Llama or GPT-2, in float32. Every other
+model takes the general path. When a model is loaded, ``decoding.check_steps`` compares the logits
+of the fast path with those of plain forward passes. To remove the fast path, delete this file and
+the uses of ``Fast`` in ``models.decoding``.
 """
 
 import math
@@ -35,31 +37,31 @@ from transformers.pytorch_utils import Conv1D
 from lookuplab.models.batch import Batch
 from lookuplab.models.completions import Work
 
-KINDS = ("llama", "gpt2")  # of architecture; each has a test
-ACTIVATIONS = {  # oneDNN's names
+KINDS = ("llama", "gpt2")  # supported architectures (``model_type``); each has a test
+ACTIVATIONS = {  # Transformers' name of an activation -> oneDNN's name and variant
     "silu": ("swish", ""),
     "relu": ("relu", ""),
     "gelu": ("gelu", "none"),
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
 }
-BYTES = 2**30  # of weights, at most, because they are held twice
-WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")
-ROOM = 16  # columns that the cache grows by
-CHUNK = 256  # tokens whose intermediate results stay in a core's cache
-FEW = 4  # rows that need no company
-# products that oneDNN keeps compiled, with 0.7 MB each, instead of 1,024
+BYTES = 2**30  # limit on a model's weights in bytes, because memory holds two copies of them
+WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")  # type, dtype and device of each weight
+ROOM = 16  # number of columns by which the key/value cache grows
+CHUNK = 256  # tokens per forward pass, so that intermediate results fit into a core's cache
+FEW = 4  # up to this number of rows, a product gets no filler rows
+# oneDNN keeps 64 compiled products instead of 1,024, because each takes 0.7 MB
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 
 class Layer(NamedTuple):
-    """The parts of a decoder's layer, whatever they are called. A product's second argument is
-    added to it or, in ``up``, multiplied with it.
+    """The parts of one decoder layer, under the same names for all architectures. ``out`` and
+    ``down`` add their second argument to the product; ``up`` multiplies the product by it.
     """
 
     norm: Callable[[torch.Tensor], torch.Tensor]
-    project: Callable[[torch.Tensor], torch.Tensor]  # to queries, keys and values, side by side
-    scale: float  # of queries
+    project: Callable[[torch.Tensor], torch.Tensor]  # to concatenated queries, keys and values
+    scale: float  # the factor for queries
     out: Callable[..., torch.Tensor]
     second_norm: Callable[[torch.Tensor], torch.Tensor]
     gate: Callable[[torch.Tensor], torch.Tensor]
@@ -68,9 +70,10 @@ class Layer(NamedTuple):
 
 
 class Fast:
-    """Makes the batches of a module: packed ones as long as nobody has changed it.
+    """Makes the batches of a module: ``Packed`` while the module's weights are unchanged, an
+    ordinary ``Batch`` afterwards.
 
-    Raises NotImplementedError for a module that the fast path is not made for.
+    Raises NotImplementedError for a module that the fast path does not support.
     """
 
     def __init__(self, module: PreTrainedModel) -> None:
@@ -80,7 +83,8 @@ class Fast:
         if (
             not self.state
             or config.model_type not in KINDS
-            # a rotation that depends on the longest row shows only beyond some length
+            # these rotations change with the longest row, beyond a length that the check of
+            # loaded models (``decoding.check_steps``) does not reach
             or rotation.get("rope_type") in ("dynamic", "longrope")
             or sum(weight.nbytes for weight in module.parameters()) > BYTES
             or platform.machine() not in ("x86_64", "AMD64")
@@ -108,7 +112,7 @@ class Fast:
         context: int | None,
         work: Work,
     ) -> "Packed | Batch":
-        """Return a new batch."""
+        """Return a new batch that has read the prompts."""
         if _state(module) != self.state:
             return Batch(module, prompts, context, work)
         return Packed(self, prompts, work)
@@ -117,16 +121,17 @@ class Fast:
 class Packed:
     """A batch (see ``batch.Batch``) whose forward passes read one row of tokens without padding."""
 
-    spare = 0  # drops a finished row at once, because it copies only the last one
-    apart = 0.001  # a relative difference of logits that rounding explains
+    spare = 0  # a finished row is dropped at once, because that copies only the last row
+    apart = 0.001  # the largest relative difference of logits that rounding can explain
 
     def __init__(self, parts: Fast, prompts: Sequence[Sequence[int]], work: Work) -> None:
         self.parts = parts
         self.work = work
         first = {ids: slot for slot, ids in enumerate(dict.fromkeys(map(tuple, prompts)))}
-        self.sizes = list(map(len, first))  # tokens that each slot has read
+        self.sizes = list(map(len, first))  # the number of tokens that each slot has read
         self.columns = max(self.sizes) + ROOM
-        # of each layer: keys (slots, heads, head size, columns) and, the other way round, values
+        # layer -> [keys (slots, heads, head size, columns), values (slots, heads, columns, head
+        # size)]
         self.cache: dict[int, list[torch.Tensor]] = {}
         found: list[torch.Tensor] = []
         tokens: list[int] = []
@@ -138,7 +143,7 @@ class Packed:
             size = len(ids)
             begun = 0
             if ids != before:
-                # the last token is always read, because its logits are wanted
+                # the last token is always read, because the next step needs its logits
                 both = enumerate(zip(before, ids[:-1], strict=False))
                 begun = next((at for at, (a, b) in both if a != b), min(len(before), size - 1))
             mask = torch.ones(size - begun, size, dtype=torch.bool).tril(begun) if begun else None
@@ -153,11 +158,11 @@ class Packed:
                 found.append(self._forward(tokens, positions, self._read, kept))
                 self.reading, tokens, positions = [], [], []
         self.logits = torch.cat(found)[torch.tensor([first[ids] for ids in order]).argsort()]
-        if len(first) < len(prompts):  # samples of a prompt
+        if len(first) < len(prompts):  # equal prompts (several samples) share what was read
             self.keep([first[tuple(ids)] for ids in prompts])
 
     def step(self, tokens: torch.Tensor) -> None:
-        """Read one more token (slots,) in each slot."""
+        """Read one more token in each slot; ``tokens`` has the shape (slots,)."""
         at = torch.tensor(self.sizes)
         self.sizes = [size + 1 for size in self.sizes]
         if max(self.sizes) > self.columns:
@@ -172,13 +177,13 @@ class Packed:
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._go_on, None)
 
     def _find(self, at: torch.Tensor) -> None:
-        """Find the places in each layer's cache that a step reads and writes, if the token of each
-        slot goes to the column ``at`` (slots,).
+        """Compute the indices of the cache cells that a step reads and writes. The token of each
+        slot is written to the column ``at`` (slots,). The indices are the same for all layers.
         """
-        # heads that share keys lie side by side
+        # query heads that share a key/value head are neighbours
         heads, each = self.parts.shared_heads, self.parts.heads // self.parts.shared_heads
         size, columns = self.parts.size, self.columns
-        owners = torch.arange(len(at) * heads).view(-1, heads, 1)  # a slot's shared head
+        owners = torch.arange(len(at) * heads).view(-1, heads, 1)  # (slots, key/value heads, 1)
         dimensions = owners * size + torch.arange(size)
         self.key_cells = (dimensions * columns + at[:, None, None]).flatten()
         self.value_rows = (owners[..., 0] * columns + at[:, None]).flatten()
@@ -192,8 +197,8 @@ class Packed:
         self.seen_bags = functional.pad((at + 1).repeat_interleave(heads * each).cumsum(0), (1, -1))
 
     def keep(self, slots: list[int]) -> None:
-        """Go on with these slots, some of them perhaps several times; one that stays where it is is
-        not copied.
+        """Continue with these slots, in this order; a slot may occur several times. A slot that
+        keeps its place is not copied.
         """
         self.logits = self.logits[slots]
         moved = [(to, slot) for to, slot in enumerate(slots) if to != slot]
@@ -214,10 +219,12 @@ class Packed:
         attend: Callable[..., None],
         kept: torch.Tensor | None,
     ) -> torch.Tensor:
-        """Logits (kept, vocabulary) after the packed tokens, or some of them.
+        """Return the logits (kept, vocabulary) after the packed tokens with the indices ``kept``;
+        after every token if ``kept`` is None.
 
-        oneDNN compiles a product for each number of rows, which takes as long as to compute it for
-        256 rows. So rows are filled up, by an eighth at most from 64 on, to one of few numbers.
+        oneDNN compiles a product anew for each number of rows, which takes as long as to compute
+        the product for 256 rows. Rows are therefore filled up to one of a few numbers; from 64 rows
+        on, this adds at most an eighth.
         """
         self.work.passes += 1
         parts = self.parts
@@ -241,7 +248,8 @@ class Packed:
             seen = torch.zeros_like(both[:, : parts.heads])
             attend(number, query * layer.scale, key, value[:count], seen)
             seen = seen.flatten(1)
-            if kept is not None and number == len(parts.layers) - 1:  # only these matter now
+            # after the last attention, other tokens no longer have an effect
+            if kept is not None and number == len(parts.layers) - 1:
                 state, seen = state[kept], seen[kept]
             state = layer.out(seen, state)
             inner = layer.second_norm(state)
@@ -258,7 +266,9 @@ class Packed:
         value: torch.Tensor,
         seen: torch.Tensor,
     ) -> None:
-        """Write what the tokens of prompts see (tokens, heads, head size)."""
+        """Compute the attention of prompts' tokens: store their keys and values in the layer's
+        cache, and write the output (tokens, heads, head size) into ``seen``.
+        """
         if layer not in self.cache:
             slots, heads, size = len(self.sizes), *key.shape[1:]
             shapes = (size, self.columns), (self.columns, size)
@@ -291,7 +301,9 @@ class Packed:
         value: torch.Tensor,
         seen: torch.Tensor,
     ) -> None:
-        """Write what one more token of each slot sees (slots, heads, head size)."""
+        """Compute the attention of one new token of each slot: store its key and value in the
+        layer's cache, and write the output (slots, heads, head size) into ``seen``.
+        """
         keys, values = self.cache[layer]
         keys.view(-1).scatter_(0, self.key_cells, key.flatten())
         values = values.view(-1, value.shape[2]).index_copy_(
@@ -308,7 +320,8 @@ class Packed:
         ).view_as(seen[: len(query)])
 
 
-# With one query a row, PyTorch's matrix products read the cache at a third of this speed.
+# When each row has one query, PyTorch's matrix products read the cache at a third of the speed of
+# ``embedding_bag``.
 _sums = partial(functional.embedding_bag, mode="sum")
 
 
@@ -355,8 +368,9 @@ def _norm(part: Any) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Callable[..., Any]:
-    """Return the product with the weights of these linear layers side by side; a function of rows
-    (tokens, inputs), and of what the ``other`` operation then adds or multiplies.
+    """Return a function that multiplies rows (tokens, inputs) by the concatenated weights of these
+    linear layers. With ``other`` ("add" or "mul"), the function takes a second tensor, which it
+    adds to the product or multiplies by it.
     """
     if {type(part) for part in parts} not in ({torch.nn.Linear}, {Conv1D}):
         raise NotImplementedError("the fast path knows no such layer")
@@ -373,8 +387,9 @@ def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Cal
 
 
 def _state(module: PreTrainedModel) -> list[tuple[int, int]]:
-    """Return which weights a module has; [] unless they are float32 in memory, and each part of it
-    computes what its class does, without hooks.
+    """Return the address and version of each weight of a module, which change when the weights do.
+    Return [] if a weight is not float32 in main memory, or if a part has hooks or a ``forward``
+    other than its class's, which the fast path would ignore.
     """
     for part in module.modules():
         if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):

@@ -1,4 +1,4 @@
-"""Sphinx settings of the report. `lookuplab report` lays the sources out and builds them. Nothing
+"""Sphinx settings of the report, whose sources `lookuplab report` collects and builds. No setting
 may need a network.
 """
 
@@ -30,7 +30,7 @@ html_static_path = ["_static"]
 html_css_files = ["report.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_domain_indices = False  # the search finds every name
+html_domain_indices = False  # an index is not needed, because the search finds every name
 html_use_index = False
 html_show_copyright = False
 html_show_search_summary = False  # it would fetch pages, which a browser forbids from disk

@@ -1,5 +1,5 @@
-"""Checks that every ``value [low, high]`` in prose stands in a committed table, or is a difference
-in the comparison of a claim: `python docs/quoted.py` prints those that do not.
+"""Checks that every ``value [low, high]`` in prose is in a committed table, or is a difference in
+the comparison of a claim. `python docs/quoted.py` prints those that are in neither.
 
 Blocks of code are not checked, because they may show output for a user's own material.
 """
@@ -20,16 +20,16 @@ TRIPLE = re.compile(rf"({NUMBER})(?:%| points| pp)? \[({NUMBER}), ({NUMBER})\]")
 
 
 def half_digits(*numbers: str) -> list[float]:
-    """Return half of each number's last digit. A whole number is treated as having the digits of
-    the longest number beside it.
+    """Return how far each printed number may be from the exact one: half a unit of its last digit.
+    A whole number is treated as having as many decimals as the longest number beside it.
     """
     places = [len(number.partition(".")[2]) for number in numbers]
     return [0.5 * 10 ** -(place or max(places)) * (1 + 1e-6) for place in places]
 
 
 def known(folder: Path) -> np.ndarray:
-    """Return (n, 3) numbers with their intervals: all rows of the tables, and all comparisons of
-    claims.
+    """Return (n, 3) value, lower end and upper end of all rows of the tables in ``folder``, and of
+    all comparisons of claims.
     """
     files = [*folder.rglob("*.csv")]
     rows = pd.concat(read_csv(file)[["value", "ci_low", "ci_high"]] for file in files).dropna()
@@ -43,7 +43,7 @@ def known(folder: Path) -> np.ndarray:
 
 
 def unknown() -> list[str]:
-    """Return the triples on all pages that are in no committed table, each with its page."""
+    """Return each triple on a page that is in no committed table, with the page's name."""
     with TemporaryDirectory() as folder:
         for name, content in verify.committed("").items():
             file = Path(folder, name)

@@ -1,8 +1,8 @@
 """Builds the web site of a profile's last run: `lookuplab report`.
 
-The site has the same layout as the repository, so that links in Markdown files stay valid; Sphinx
-with MyST-NB builds it (``conf.py``). The pages' texts are in the templates of
-``lookuplab/run/pages``. Nothing is executed or fetched.
+The site has the same layout as the repository, so that links in Markdown files stay valid. Sphinx
+with MyST-NB builds it (``conf.py``). The templates of its pages are in ``lookuplab/run/pages``.
+Nothing is executed or fetched.
 """
 
 import re
@@ -40,7 +40,7 @@ _DOCUMENTS = [
     "CHANGELOG",
 ]
 _MOST = 1_000_000
-# the first and the last of docs/ in the navigation
+# the pages of docs/ that come first and last in the navigation
 _FIRST, _LAST = ["docs/kit", "docs/own", "docs/glossary"], ["docs/citing"]
 
 
@@ -68,7 +68,8 @@ def build(profile: Profile, output: Path) -> Path:
 
 def small_answers(profile: Profile, folder: str) -> Path | None:
     """Return the smallest file of judged answers that a paper's notebooks left in the profile's
-    last run; None if there is none of at most ``_MOST`` bytes, which is a page of some 6 MB.
+    last run. Return None if it has more than ``_MOST`` bytes, which make a page of about 6 MB, or
+    if there is no file.
     """
     files = last_runs(paths.RUNS / profile.name / folder)
     small = min(files, key=lambda file: file.stat().st_size, default=None)
@@ -113,8 +114,8 @@ def write_sources(profile: Profile, sources: Path) -> None:
 
 
 def illustrated(run: Run, text: str) -> str:
-    """Return a page of the repository with the run's pictures, the result below each, and the
-    verdict after each claim.
+    """Return a page of the repository with the run's pictures in place of the committed ones, the
+    result below each picture, and the verdict after each claim's name.
     """
 
     def picture(match: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
 """Sliders for live sessions: a page that changes with the numbers you choose.
 
-A page is a function from numbers to HTML. Called once, without sliders, it shows the same content
-in a notebook that was run without a reader. (With ``ipywidgets.interact``, whose pages go through
-an Output widget, a notebook run without a reader never ends.)
+A page is a function from numbers to HTML. A notebook that runs unattended calls the function once,
+without sliders, and shows the same content. (With ``ipywidgets.interact``, whose pages go through
+an Output widget, an unattended run never ends.)
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,8 @@ with needs("widgets"):
 
 
 def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> ipywidgets.VBox:
-    """Return ``page`` below one slider for each keyword: its (lowest, highest, step, first) value.
+    """Return a widget with one slider for each keyword, and below them ``page`` for the chosen
+    numbers. A keyword's value is the slider's (lowest, highest, step, first) number.
 
     The page is redrawn at every move, so it must be cheap: it may select among stored answers, but
     not generate any.
@@ -40,6 +41,6 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return an HTML table with ``heads``; cells are converted to text."""
+    """Return an HTML table with the column headings ``heads``. Cells are converted to text."""
     frame = pd.DataFrame(list(rows), columns=heads)
     return str(frame.to_html(index=False, border=0, justify="left"))

@@ -1,5 +1,5 @@
-"""Engines that should write the same greedy answers. Each takes a checkpoint's folder or name, is
-loaded, and then turns prompts into texts of at most ``new`` tokens.
+"""Engines that should write the same greedy answers. An engine is a function that turns prompts
+into texts of at most ``new`` tokens, with a model that is already loaded.
 """
 
 import time
@@ -18,7 +18,7 @@ Engine = Callable[[Sequence[Prompt]], list[str]]
 
 
 def literal(model: LocalModel, new: int) -> Engine:
-    """Return Transformers' ``generate``, one prompt at a time."""
+    """Return an engine that calls Transformers' ``generate`` for one prompt at a time."""
 
     def run(prompts: Sequence[Prompt]) -> list[str]:
         texts = []
@@ -34,12 +34,12 @@ def literal(model: LocalModel, new: int) -> Engine:
 def general_path(name: str) -> LocalModel:
     """Return a model that never takes the fast path of ``models.fast``."""
     model = LocalModel(name)
-    model.module.register_forward_hook(lambda *_: None)  # which leaves alone what has a hook
+    model.module.register_forward_hook(lambda *_: None)  # the fast path skips a module with a hook
     return model
 
 
 def kit(model: Model, new: int, rule: type[StopRule] | None = None) -> Engine:
-    """Return the kit's ``complete``, with the engine that runs ``model``."""
+    """Return an engine that calls the kit's ``complete`` with ``model``."""
     decoding = Decoding(new, stop_rule=rule)
 
     def run(prompts: Sequence[Prompt]) -> list[str]:
@@ -50,8 +50,9 @@ def kit(model: Model, new: int, rule: type[StopRule] | None = None) -> Engine:
 
 
 def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None:
-    """Return lm-evaluation-harness with its backend ``huggingface.HFLM`` or
-    ``vllm_causallms.VLLM``; None if it is not installed or does not start.
+    """Return an engine that calls lm-evaluation-harness with its backend ``huggingface.HFLM`` or
+    ``vllm_causallms.VLLM``. Return None if the harness is not installed or the backend does not
+    start.
     """
     if not find_spec("lm_eval"):
         return None
@@ -62,7 +63,7 @@ def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None
     module, _, name = backend.partition(".")
     try:
         kind = getattr(import_module(f"lm_eval.models.{module}"), name)
-    # vLLM's build for CPUs has another package name, but the harness asks for the version of vllm
+    # the harness asks for the version of the package vllm, whose build for CPUs has another name
     except (ImportError, metadata.PackageNotFoundError) as error:
         print(f"no rows of {backend}: {error}")
         return None
@@ -80,10 +81,12 @@ def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None
 
 
 def least_seconds(model: LocalModel, prompts: Sequence[Prompt], texts: Sequence[str]) -> float:
-    """Return the seconds that the model's multiplications take at the fastest speed of one thread
-    that large square matrices reach here: two operations a weight and token. A token is read once
-    for all prompts that begin alike; the head is computed for written tokens only. Attention,
-    norms and all else cost nothing.
+    """Return a lower bound for one thread: the seconds that the model's multiplications would take
+    at the fastest speed that large square matrices reach here.
+
+    There are two operations for each weight and token. A token is read once for all prompts that
+    begin alike. The head is computed once for each prompt and each written token. Attention, norms
+    and everything else count as free.
     """
     side, speeds = 2048, []
     square = torch.rand(side, side)

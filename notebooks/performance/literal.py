@@ -1,5 +1,5 @@
-"""A naive implementation of ToolGen as the paper describes it, one question after the other,
-without any cache; and of DS-1000's grading.
+"""A naive implementation of ToolGen as the paper describes it, which takes one question after the
+other and has no cache, and of DS-1000's grading.
 
 ``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen``
 give the same marks, tokens and verdicts. This file exists to show that the results are equal, and
@@ -34,7 +34,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.success import CHECKS, CRASHES, Message, verdict
 from lookuplab.toolgen.tool_use import Vocabulary
 
-# pylint as started by hand, but with the pinned sources
+# runs pylint as its command does, but with the pinned sources
 FRESH = """
 import sys
 from lookuplab.toolgen.success import Linter
@@ -47,8 +47,9 @@ Run(sys.argv[1:])
 class SerialJedi:
     """TOOL-COMPLETE (Section II-B) in this process, in place of a ``JediTool``.
 
-    Jedi is used as installed: each call makes a fresh script, with Jedi's own project and default
-    environment, parses the whole file and lists every completion. It sees the same sources.
+    Jedi is used as installed: each call makes a new script with Jedi's own project and default
+    environment, parses the whole file and lists every completion. Jedi sees the same sources as in
+    the kit.
     """
 
     def complete(
@@ -59,7 +60,7 @@ class SerialJedi:
         """
         path = root / file
         project = jedi.Project(root, sys_path=python_sources.search_path())
-        forget(path)  # by default Jedi parses only what changed since the last call
+        forget(path)  # otherwise Jedi would parse only what changed since the last call
         try:
             asked = jedi.Script(text, path=path, project=project)
             return ToolAnswer.of(asked.complete(line, column))
@@ -75,8 +76,8 @@ class Writer:
 
     Each token takes a forward pass over the prompt and all tokens before it, without a cache, and
     after each token the whole text is decoded again. The rules are those of ``ToolUse()``: names
-    are tokenised after the mark, and a mark without suggestions is not repeated. A name is
-    tokenised only once.
+    are tokenised after the mark, and a mark without suggestions is not repeated. Only the tokens of
+    names are kept for later calls.
     """
 
     def __init__(self, model: LocalModel) -> None:
@@ -114,7 +115,7 @@ class Writer:
         return written
 
     def _predict(self, prompt: list[int], written: list[int]) -> torch.Tensor:
-        """Return LLM-PREDICT: (vocabulary,) probabilities of the next token."""
+        """Return LLM-PREDICT: the probabilities of the next token, (vocabulary,)."""
         module = self.model.module
         row = torch.tensor([prompt + written], device=module.device)
         return module(row, use_cache=False).logits[0, -1].double().softmax(-1)
@@ -139,7 +140,7 @@ class Writer:
 def verdicts(
     pairs: Sequence[tuple[Original, Completion]], rules: Rules = PAPER_RULES
 ) -> Iterator[list]:
-    """Yield the messages against each function, by one pylint process per function.
+    """Yield pylint's messages against each function, from one pylint process per function.
 
     Each repository is copied and the function is written into the copy, because pylint reads files
     from the disk and the user's own files must not change.
@@ -172,8 +173,8 @@ def fresh_messages(root: Path, file: str) -> list[Message]:
 
 
 def fresh_process(one: Program, python: Path) -> Outcome:
-    """Run a program in DS-1000's own way, for comparison: in a process that imports everything,
-    without a sandbox.
+    """Run a program in DS-1000's own way, for comparison: in a process that imports everything
+    again, without a sandbox.
     """
     given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
     with TemporaryDirectory() as place:

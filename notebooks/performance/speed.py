@@ -29,9 +29,8 @@ def compared(
     counts the items whose results are not equal.
 
     The literal implementation may process only one in ``every`` items. Its times are then scaled up
-    to all items, and
-    ``n``, in its rows and in ``differing``, is the number it processed. In the cold measurement
-    both process only that part, because what is read once does not scale.
+    to all items, and ``n``, in its rows and in ``differing``, is the number that it processed. In
+    the cold measurement both process only that part, because what is read once does not scale.
     """
     rows = []
 
@@ -73,8 +72,8 @@ def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
 
 
 def _processor_seconds() -> float:
-    """Return the processor time of this process and those that it started. Ended processes are
-    included in their parents' times.
+    """Return the processor time of this process and of all processes that it started. The time of
+    an ended process is part of its parent's.
     """
     total = 0.0
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:

@@ -1,5 +1,5 @@
-"""The documents that answer the benchmark's questions (paper, Section 4.4): pages of documentation
-from a file, or the snippets about the objects of mini problems.
+"""Finds the documents that answer the benchmark's questions (paper, Section 4.4). They are pages of
+documentation from a file, or the snippets about the objects of mini problems.
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
 def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
     """Return at most ``k`` snippets about each problem's object: an upper bound for retrieval.
 
-    There are none for a problem that names no object, such as those of DS-1000.
+    A problem that names no object gets none. DS-1000's problems name no object.
     """
     own = defaultdict(list)
     for snippet in snippets:
@@ -55,10 +55,10 @@ def questions(
     """Return the documents to search, and the questions of those problems that have a relevant
     document.
 
-    The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a
-    file for ``pages``. With "", the documents are ``snippets``, and those about a problem's object
-    are relevant (ids OBJECT#NUMBER; DS-1000's problems name none). Snippets that contain a
-    problem's answer are hidden from it, as in prompts.
+    ``gold_file`` is a file for ``pages``. If it is "", the documents are ``snippets`` (ids
+    OBJECT#NUMBER), and the snippets about a problem's object are relevant; DS-1000's problems name
+    no object. Snippets that contain a problem's answer are hidden from it, as in prompts. The paper
+    had no such ground truth and judged 60 queries by eye (Section 4.4).
     """
     if gold_file:
         documents, relevant = pages(gold_file)

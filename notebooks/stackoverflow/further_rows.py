@@ -1,5 +1,5 @@
-"""Rows for single notebooks, besides those of ``lookuplab.stackoverflow.scores``: the greatest of
-several changes (Figure 3), and the tokens that the budget cut (the token budget).
+"""Makes rows that only one notebook needs, besides those of ``lookuplab.stackoverflow.scores``: the
+greatest of several changes (Figure 3), and the tokens that the budget cut (the token budget).
 """
 
 import random
@@ -16,12 +16,12 @@ from lookuplab.stackoverflow.ds1000 import Problem
 
 
 def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the greatest of several rows of changes, for a claim that says "up to"; condition
-    "maximum".
+    """Return the greatest of several rows of changes, with the condition "maximum", for a claim
+    that says "up to".
 
-    The greatest change is at least as large as each of them, so the largest of the m lower ends
-    bounds it from below. All m bounds must hold together (Bonferroni), so their distances from the
-    changes are enlarged, as for a normal distribution.
+    The greatest change is at least as large as each change, so the largest of the m lower ends
+    bounds it from below. All m bounds must hold together (Bonferroni). Each lower end is therefore
+    moved further from its change, by the factor that a normal distribution gives.
     """
     stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
     ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]
@@ -36,8 +36,8 @@ def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
     """Return how often and how much the budget cut the prompts of one model (a frame of
     ``evaluate``).
 
-    For description, code and question: the percentage of prompts that lost a part of it, and the
-    mean number of tokens lost; ``prompt_tokens`` is the mean length.
+    Description, code and question each have the percentage of prompts that lost a part of it, and
+    the mean number of tokens lost. ``prompt_tokens`` is the mean length of the prompts.
     """
     prompts = judged.drop_duplicates("id")
     numbers = {"prompt_tokens": average(prompts.prompt_tokens, prompts.cluster)}

@@ -1,4 +1,4 @@
-"""Analysis of failed answers: where each failed, and its distance from the reference (paper,
+"""Analyses failed answers: where each one fails, and how far it is from the reference (paper,
 Section 5).
 """
 
@@ -20,20 +20,23 @@ from lookuplab.stackoverflow.grader import Grader
 
 FAILURES = "compile_error test_execution test_string one_token one_argument near_miss".split()
 PARSO: Any = load_grammar(version="3.11")
-_OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this name
+_OPEN = ast.Name("the value of an argument", ast.Load())  # a name with blanks, which no program has
 
 
 def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grader) -> pd.DataFrame:
     """Return the failed completions of ``judged`` (a frame of ``evaluate``), in its order, with the
     columns FAILURES and token_distance.
 
-    The paper counted 40% of one model's failures, inspected by hand, as near misses: "minor
-    syntactic errors or missing an argument" (Section 5). Here this is a rule. A near_miss differs
-    from the reference by at most one token (``one_token``) or by one argument of one call
-    (``one_argument``); readers do not agree with this rule (``kappa_with_readers``). compile_error:
-    the code does not compile where the test inserts it. test_execution: a value is wrong or an
-    exception is raised. test_string: only the test's requirement on the code's text fails.
-    token_distance ignores comments and line ends.
+    The authors inspected one model's failures by hand and called 40% of them near misses: "minor
+    syntactic errors or missing an argument" (Section 5). Here a rule decides, with which readers do
+    not agree (``kappa_with_readers``):
+
+    - near_miss: the answer differs from the reference by at most one token (``one_token``) or by
+      one argument of one call (``one_argument``)
+    - compile_error: the code does not compile where the test inserts it
+    - test_execution: a value is wrong or an exception is raised
+    - test_string: only the test's requirement on the code's text fails
+    - token_distance: the number of tokens to change, without comments and line ends
     """
     by_id = {problem.id: problem for problem in problems}
     failed = judged[judged.passed.eq(False)].reset_index(drop=True)
@@ -59,7 +62,9 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
 
 
 def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the kinds of failures in percent, from ``near_misses``, by model; condition "all"."""
+    """Return the percentage of each kind of failure for each model, from the frame of
+    ``near_misses``. The condition is "all".
+    """
     return [
         row(model, "all", f"{name}_percent", rate(part[name], part.cluster).percent())
         for model, part in failures.groupby("model", sort=False)
@@ -69,8 +74,8 @@ def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
 
 def kappa_with_readers() -> str:
     """Return how well this rule agrees with two readers of real models' failures, on the held-out
-    half: Cohen's kappa with its interval, from the committed artifact of ``published/near_misses``;
-    "not measured" if that is missing.
+    half. It is Cohen's kappa with its interval, from the committed artifact of
+    ``published/near_misses``; "not measured" if that artifact is missing.
     """
     file = paths.FIGURES / paths.PUBLISHED / paths.PUBLISHED / "near_misses.csv"
     if not file.exists():
@@ -80,7 +85,9 @@ def kappa_with_readers() -> str:
 
 
 def tree_of(problem: Problem, solution: str) -> ast.Module | None:
-    """Return the program in which the test inserts a solution; None if it does not compile."""
+    """Return the syntax tree of the test's program with the solution inserted; None if it does not
+    compile.
+    """
     text = template(problem.context).replace(INSERT, solution) or solution
     try:
         compile(text, "solution", "exec")
@@ -90,7 +97,7 @@ def tree_of(problem: Problem, solution: str) -> ast.Module | None:
 
 
 def code_tokens(code: str) -> list[str]:
-    """Return Python's tokens, also of code that does not parse."""
+    """Return the Python tokens of ``code``, even if it does not parse."""
     leaf = PARSO.parse(code).get_first_leaf()
     tokens = []
     while leaf:
@@ -101,8 +108,8 @@ def code_tokens(code: str) -> list[str]:
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:
-    """Return whether one argument of one call is missing, superfluous or different. False for equal
-    code.
+    """Return whether the solution and the reference differ by one argument of one call, which is
+    missing, superfluous or different. False for equal code, and if one of them does not compile.
     """
     tree = tree_of(problem, solution)
     reference = tree_of(problem, problem.reference)
@@ -112,14 +119,14 @@ def argument_apart(problem: Problem, solution: str) -> bool:
         if (first := ast.dump(tree)) == (second := ast.dump(reference)):
             return False
         (less, opened), (other_less, other_opened) = _changed(tree), _changed(reference)
-    except RecursionError:  # in so deep a tree, a single forgotten argument is unlikely
+    except RecursionError:  # code this deeply nested is unlikely to lack just one argument
         return False
     return first in other_less or second in less or not opened.isdisjoint(other_opened)
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return (all texts of the tree without one of its arguments, all texts with one argument's
-    value left open).
+    """Return two sets of texts (``ast.dump``) of the tree. In the first, each text lacks one of the
+    arguments; in the second, each has one argument's value left open.
 
     Only an argument that contains no call is left open; otherwise everything in ``print(...)``
     would be one argument.

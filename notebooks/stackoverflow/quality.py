@@ -11,8 +11,8 @@ from lookuplab.scoring.rates import of_change, of_score_change, paired_differenc
 from lookuplab.stackoverflow.corpus import Query
 
 DEPTH = 20
-# Each measure with its depth, and the kind of interval of its change. The paper's "recall@3" is
-# success_at_3: whether any relevant snippet is among the first three.
+# Each measure: its function, its depth, and the kind of interval of its change. The paper's
+# "recall@3" is success_at_3: whether any relevant snippet is among the first three.
 MEASURES = {
     "mrr_at_20": (reciprocal_rank, 20, of_score_change),
     "success_at_1": (success_at, 1, of_change),
@@ -26,8 +26,8 @@ UNDECIDED = "undecided"
 
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
-    """Return one row per ranker and query with the columns ranker, query, the MEASURES, each from 0
-    to 1, and UNDECIDED, 1 if ties affect them. Print for how many queries they do.
+    """Return one row per ranker and query. The columns are ranker, query, the MEASURES, each from 0
+    to 1, and UNDECIDED, which is 1 if ties affect the measures. Print for how many queries ties do.
     """
     texts, relevant, hidden = (
         {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant", "hidden")
@@ -48,13 +48,13 @@ def quality_rows(
     pairs: Iterable[tuple[str, str]] = (),
     clusters: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Return the mean of each measure and ranker with its 95% interval over queries, and the
-    percentage of queries whose ranking depends on ties (UNDECIDED), as an artifact's rows.
+    """Return the mean of each measure and ranker with its 95% interval over queries, and the share
+    of queries whose measures depend on ties (UNDECIDED), as an artifact's rows.
 
-    For pairs of rankers, there is also the first minus the second, query by query: metric
+    Each of ``pairs`` of rankers adds the first minus the second, query by query: metric
     ``<measure>_change``, condition ``FIRST - SECOND``. ``values`` come from ``measured``. ``model``
-    is the corpus's name, for the artifact's column ``model``. ``clusters``: query -> its cluster
-    (such as the origin of a perturbed problem); without it, queries are independent.
+    is the corpus's name, for the artifact's column ``model``. ``clusters`` maps a query to its
+    cluster (such as the origin of a perturbed problem); without it, queries are independent.
     """
     table = values.pivot(index="query", columns="ranker")
     groups = table.index.map(clusters or str)

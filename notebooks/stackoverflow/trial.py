@@ -29,8 +29,8 @@ def gradable(
     sandbox: str = "",
     leave_out: str = "",
 ) -> tuple[list[Problem], Grader]:
-    """Return the problems whose reference passes here, and their grader. Print which others there
-    are, and why.
+    """Return the problems whose reference passes here, and their grader. Print which problems are
+    left out, and why.
 
     models: the models that will answer; only programs of the kit's own models may run without a
     sandbox. python: as in ``environment``. sandbox: as in ``sandbox.server.choose``. leave_out:
@@ -67,8 +67,8 @@ class Trial:
     """The judged completions of models that answered the same problems in several ways: the data
     behind the figures.
 
-    frames: (model, way) -> the frame of ``evaluate``. identities: the models' identities by name,
-    in their order.
+    frames: (model, way) -> the frame of ``evaluate``. identities: a model's name -> its identity,
+    in the order in which the models ran.
     """
 
     grader: Grader
@@ -82,7 +82,7 @@ class Trial:
 
     @property
     def ks(self) -> list[int]:
-        """The values of k for pass@k: one sample, and all samples."""
+        """The values of k for which pass@k is computed: one sample, and all samples."""
         return sorted({1, self.decoding.n})
 
     @property
@@ -104,10 +104,11 @@ def evaluate_ways(
     max_new_tokens: int,
     grader: Grader,
 ) -> Trial:
-    """Run each model in each way, run the solutions, and return the Trial. Print how many could not
-    be judged.
+    """Run each model in each way, test the solutions, and return the Trial. Print how many answers
+    could not be judged.
 
-    ways: name -> fields of ``Ds1000Bench`` (``examples``, ``budget``, other ``matches`` ...).
+    ways: name -> fields of ``Ds1000Bench`` that differ in this way (``examples``, ``budget``, other
+    ``matches`` ...).
     """
     trial = Trial(grader, replace(DS1000_DECODING, n=samples, max_new_tokens=max_new_tokens))
     bench = Ds1000Bench(problems, grader, trial.decoding, matches)

@@ -2,9 +2,9 @@
 (paper, Section 4.3, after Heyman and Van Cutsem 2020, Section 4.2).
 
 Two titles of one question should be near each other, titles of different questions far apart. The
-log-odds of being duplicates are 15 times the cosine of their vectors minus 5, and the loss is the
-binary cross-entropy. (nokia/codesearch begins with these two numbers and trains them, too; at this
-learning rate they would change by a tenth.)
+log-odds that two titles are duplicates are 15 times the cosine of their vectors minus 5, and the
+loss is the binary cross-entropy. (nokia/codesearch begins with these two numbers and trains them,
+too; at this learning rate, training would change them by a tenth.)
 """
 
 import copy
@@ -41,7 +41,7 @@ with needs("train"):
     from datasets import Dataset, IterableDataset
 
 Titles = tuple[str, str]
-Row = dict[str, Any]  # one and other, two titles, and label, whether they are duplicates
+Row = dict[str, Any]  # the titles ``one`` and ``other``; ``label``: 1 for duplicates, else 0
 CARD = """# Sentence encoder
 
 `{base}`, fine-tuned by lookuplab on titles of duplicate questions. The whole run:
@@ -56,9 +56,9 @@ CARD = """# Sentence encoder
 class Recipe:
     """Everything that determines the weights, besides the base and the titles.
 
-    Steps, learning rate and the number of pairs for validation (a fifth of 8,000) are the paper's,
+    ``steps``, ``learning_rate`` and ``validation`` (pairs, a fifth of 8,000) are the paper's.
     ``batch_size`` (rows) and ``negatives`` (pairs of different questions for each pair of
-    duplicates) those of nokia/codesearch.
+    duplicates) are those of nokia/codesearch.
     """
 
     steps: int = 12_000
@@ -70,8 +70,9 @@ class Recipe:
 
 
 def read_duplicates(file: Path) -> list[Titles]:
-    """Return, for each line (a JSON list of the titles of one question), the first title and the
-    next that differs. Raises UserError for any other line.
+    """Return, for each line (a JSON list of the titles of one question), its first title and the
+    next title that differs. A line without a second title gives nothing. Raises UserError for any
+    other line.
     """
     found = []
     with paths.opened(file) as lines:
@@ -146,9 +147,9 @@ def tune(
         save_total_limit=2,
         load_best_model_at_end=True,
         report_to="none",
-        ignore_data_skip=True,  # the rows begin where the checkpoint ended
+        ignore_data_skip=True,  # ``left`` skips what the checkpoint has seen
         dataloader_pin_memory=torch.cuda.is_available(),
-        accelerator_config={"dispatch_batches": False},  # a bag of words cannot be sliced
+        accelerator_config={"dispatch_batches": False},  # bags of words cannot be sliced
     )
     trainer = SentenceTransformerTrainer(
         model,

@@ -1,8 +1,9 @@
-"""DAG++'s rule inside decoding: call the completion tool when the model is unsure, without a mark
-and without fine-tuning.
+"""Applies DAG++'s rule while a model writes: it calls the completion tool when the model is unsure.
+The model needs neither a mark nor fine-tuning.
 
 The tool is called before a name if the most likely next token begins a name and is improbable. The
-model then chooses among the tool's names, and a break follows, as in monitor-guided decoding.
+model then chooses among the names that the tool offers, and a break follows the name, as in
+monitor-guided decoding.
 """
 
 import math
@@ -22,13 +23,13 @@ from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse
 if TYPE_CHECKING:
     import torch
 
-NAME = re.compile(r"( ?)\b([^\W\d]\w*)")  # the beginning of a name after the end of a text
+NAME = re.compile(r"( ?)\b([^\W\d]\w*)")  # a name's beginning, matched where the text so far ends
 
 
 @dataclass(frozen=True)
 class Doubt(ToolUse):
-    """Calls the tool before names (not those in SKIPPED) whose first token is less probable than
-    ``below``; 0 never calls it. A mark is never written.
+    """Calls the tool before a name if the name's first token is less probable than ``below``. With
+    0 the tool is never called. Names in SKIPPED never call it, and the model never writes a mark.
     """
 
     below: float = 0.0
@@ -41,8 +42,8 @@ class Doubt(ToolUse):
 
 
 def doubting(below: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """Return the rule with this threshold. With 0 it is plain generation, whose answers may already
-    be stored.
+    """Return the rule with the threshold ``below``. With 0 it is plain generation, whose answers
+    may already be stored. Raises UserError if ``below`` is not a probability.
     """
     if not 0 <= below <= 1:
         raise UserError(f"a doubt of {below}: give a probability, from 0 to 1")
@@ -51,7 +52,7 @@ def doubting(below: float, rules: Rules = PAPER_RULES) -> ToolUse:
 
 
 class InDoubt(ToolConstraint):
-    """The constraint of one row; ``use`` is a Doubt."""
+    """The constraint of one row under the rule ``use``, a Doubt."""
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         margin = math.inf
@@ -64,7 +65,7 @@ class InDoubt(ToolConstraint):
 
     def _doubted(self, logits: "torch.Tensor") -> float:
         """Call the tool if the most likely token begins a name and is improbable. Return the
-        distance of its probability from the threshold; inf if it begins no name.
+        distance of the token's probability from the threshold; inf if the token begins no name.
         """
         piece = self.vocabulary.piece
         likely = int(logits.argmax())
@@ -79,14 +80,15 @@ class InDoubt(ToolConstraint):
         return abs(doubt)
 
     def _ask_before(self, last: int, blank: str) -> None:
-        """Call the tool after the last token and a blank, and restrict the row to the names, each
-        preceded by the blank.
+        """Call the tool at the place behind the last token and a blank, where the name would begin.
+        Then restrict the row to the names that the tool offers, each preceded by the blank.
+        ``blank`` is " " or "".
         """
         tail: Sequence[int] = list(self.before[-TAIL:])
         start, whole = decoded(self.vocabulary.tokenizer, [[*tail], [*tail, *self.tokens]])
         text = whole[len(start) :] + blank
         self.unanswered = True
-        if text.endswith(UNFINISHED):  # inside a character of several tokens
+        if text.endswith(UNFINISHED):  # the last token ends inside a character
             return
         answer = self.ask(text).result()
         question = Question(len(self.tokens) - 1, "", suggestions(answer), answer.failure)

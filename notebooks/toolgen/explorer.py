@@ -1,8 +1,8 @@
-"""One answer, step by step: the model's preference, the tool's suggestions, and the tokens that the
-trie allowed (Figure 5).
+"""Shows one answer step by step: the model's preference, the tool's suggestions, and the tokens
+that the trie allowed (Figure 5).
 
 ``page`` shows one step as HTML, ``explore`` all steps of several functions under sliders. Both show
-the same, so that a notebook without a running kernel loses only the interaction.
+the same content, so a notebook without a running kernel loses only the interaction.
 """
 
 import html
@@ -30,7 +30,7 @@ from lookuplab_notebooks.toolgen.tool_calls import asked_questions
 with needs("widgets"):
     from ipywidgets import VBox
 
-LIKELY, NAMES = 6, 15  # numbers of tokens and of names that a page lists
+LIKELY, NAMES = 6, 15  # the most tokens and names that a page lists
 
 
 @dataclass
@@ -38,10 +38,10 @@ class Step:
     """One token of an answer: its id, its text, its probability under the unconstrained model, and
     whether it is the mark.
 
-    ``asked``: the tool's question after this token, if any. ``question``: the question for the name
-    to which the token belongs (``asked``, if there is one). ``allowed``: the ids of the
-    suggestions' tokens that were possible here; [] if a name had to end, None if any token was
-    possible. ``forced``: only one was possible.
+    ``asked`` is the call of the tool after this token, if there was one. ``question`` is the call
+    for the name to which the token belongs; for the token before the name it equals ``asked``.
+    ``allowed`` are the ids of the suggestions' tokens that were possible here: [] if a name had to
+    end, None if any token was possible. ``forced`` means that only one token was possible.
     """
 
     token: int
@@ -66,20 +66,22 @@ class Walk(NamedTuple):
     vocabulary: Vocabulary
 
     def choices(self) -> list[int]:
-        """Return the steps in which the model could choose among several tokens of suggestions."""
+        """Return the numbers of the steps in which the model could choose among several suggested
+        tokens.
+        """
         return [at for at, step in enumerate(self.steps) if len(step.allowed or ()) > 1]
 
     def overruled(self) -> list[int]:
-        """Return the steps within names in which the unconstrained model would have written a
-        different token.
+        """Return the numbers of the steps within names in which the unconstrained model would have
+        written a different token.
         """
         wanted = self.probabilities.argmax(-1).tolist()
         steps = enumerate(self.steps)
         return [at for at, step in steps if step.allowed and step.token != wanted[at]]
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of tokens, marks, questions, choices among several tokens, forced and
-        overruled tokens.
+        """Return how many tokens, marks, calls of the tool ("questions"), choices among several
+        tokens, forced tokens and overruled tokens there are.
         """
         return {
             "tokens": len(self.steps),
@@ -95,7 +97,7 @@ class Walk(NamedTuple):
         return float(self.probabilities[at, self.vocabulary.mark])
 
     def spelled(self, at: int) -> list[tuple[int, ...]]:
-        """Return the names that were offered after step ``at``, as tuples of tokens."""
+        """Return the names that were offered after step ``at``, each as a tuple of token ids."""
         step = self.steps[at]
         if step.asked is None:
             return []
@@ -103,8 +105,8 @@ class Walk(NamedTuple):
         return sorted({tuple(path) for paths in ways for path in paths if path})
 
     def tree(self, at: int) -> str:
-        """Return the suggestions after step ``at``, one line per name, split into its tokens, the
-        most likely first.
+        """Return the suggestions after step ``at``, one line for each name, split into its tokens.
+        Names whose first token is most likely come first.
 
         A probability follows each token that the model could choose, and ``>`` marks the name that
         it wrote. The text is empty if there was nothing to choose.
@@ -137,8 +139,8 @@ def walk(
     decoding: Decoding = FUNCTION_DECODING,
     store: StoreOrPath = None,
 ) -> Walk | None:
-    """Write the function as ``generation.generate`` does and record every step; None if its prompt
-    does not fit.
+    """Write the function as ``generation.generate`` does, and return every step; None if the
+    function's prompt does not fit the model.
     """
     written = generate(model, [function], tool, use, decoding, store, progress=False)
     answer = written.completions.get(function.id)

@@ -1,4 +1,4 @@
-"""The probability that a model gives the mark, before and after fine-tuning."""
+"""Measures the probability that a model gives the mark, before and after fine-tuning."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,12 @@ from lookuplab.toolgen.pairs import Pair, add_mark, encode, kind_of
 
 
 def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:
-    """Return one row for each token of the marked answers: ``id``, ``marked`` (the answer has the
-    mark there), the mark's ``probability``, and whether it is the most likely token (``written``).
+    """Return one row for each token of the marked answers: the function's ``id``; ``marked``,
+    whether the answer has the mark there; the mark's ``probability``; and ``written``, whether the
+    mark is the most likely token.
 
-    A model without the mark gets one, with a random row drawn from ``seed``, as before fine-tuning.
+    If the model has no mark, one is added with a random row of weights (``seed``), as before
+    fine-tuning.
     """
     torch.manual_seed(seed)
     mark = add_mark(model.tokenizer, model.module)
@@ -35,8 +37,8 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
 
 
 def mark_rows(model: str, condition: str, tokens: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return ``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and
-    ``/unmarked``.
+    """Return the means of ``mark_probabilities`` over tokens, as the conditions
+    ``<condition>/marked`` and ``<condition>/unmarked``.
 
     The metrics are ``mark_probability_percent`` and ``mark_written_percent``, with intervals over
     the functions.

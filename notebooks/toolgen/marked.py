@@ -1,4 +1,5 @@
-"""Numbers on marked functions: the paper's five, marks by repository, names that the tool offers.
+"""Computes numbers on marked functions: the paper's five numbers, the marks per repository, and the
+percentage of names that the tool offers.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them.
 """
@@ -14,7 +15,7 @@ from lookuplab.toolgen.marking import RECEIVERS, candidates
 from lookuplab.toolgen.rules import rules_of
 from lookuplab.toolgen.tokens import Token
 
-# the text around a name
+# the places in which a name can be
 CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
 MEANS = {
     "docstring_tokens": "docstring_tokens",
@@ -42,7 +43,9 @@ def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
 
 
 def by_repository(records: Sequence[Record]) -> pd.DataFrame:
-    """Return the marks per function in each repository; functions are the clusters here."""
+    """Return the mean number of marks per function in each repository. The interval treats
+    functions as independent.
+    """
     counts = pd.DataFrame(records).groupby("repository", sort=False).marks
     return pd.DataFrame(
         row("", f"evaluation/{name}", "marks_per_function", average(marks, range(len(marks))))
@@ -51,8 +54,8 @@ def by_repository(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row for each token at which the tool was called: id, repository, line, column,
-    name, context (one of CONTEXTS), offered.
+    """Return one row for each name at which the tool was called: id (of the function), repository,
+    line, column, name, context (one of CONTEXTS), and offered (whether the tool offered that name).
 
     Functions with a failed call are left out, because it is not known what the tool would have
     offered.
@@ -80,8 +83,8 @@ def offered_rows(asked: pd.DataFrame) -> list[Row]:
 
 
 def name_contexts(function: Function) -> dict[Token, str]:
-    """Return the context of each token of a function, one of CONTEXTS. A name before ``=`` is bound
-    there, or is a keyword argument's.
+    """Return the context of each token of a function, one of CONTEXTS. A name before ``=`` is
+    assigned to, or is the name of a keyword argument.
     """
     texts = ["", "", *(token.text for token in function.tokens), ""]
     contexts = {}

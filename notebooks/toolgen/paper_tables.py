@@ -20,9 +20,9 @@ def listed_functions(
     """Return the functions of the pinned sources whose ids are listed in ``file``, one per line, in
     its order.
 
-    The first ``limit`` are taken, and those that the filters exclude are left out of them. Raises
-    UserError for a line that is not an id, a missing repository or file, and if no function is
-    left.
+    ``limit`` counts ids: the first ones are read, and then the functions that the filters exclude
+    are left out. Raises UserError for a line that is not an id, for a missing repository or file,
+    and if no function is left.
     """
     lines = paths.located(file).read_text(encoding="utf-8").splitlines()
     ids = [line for line in lines if line][:limit]
@@ -47,9 +47,7 @@ def listed_functions(
 
 
 def too_long(functions: Sequence[Function], models: Sequence[str], most: int) -> dict[str, int]:
-    """Return how many of the functions have more than ``most`` tokens, counted by each model's
-    tokenizer.
-    """
+    """Return {model: number of functions with more than ``most`` tokens by its tokenizer}."""
     counters = {name: token_counter(name) for name in models}
     return {
         name: sum(count(one.code) > most for one in functions) for name, count in counters.items()
@@ -60,8 +58,8 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
     """Return one line per model and condition: our values next to the paper's, with the change
     relative to the base in brackets.
 
-    ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing
-    number leaves its cell blank.
+    ``table`` has the column ``paper_value`` (``paper.attach``). ``metrics`` maps a metric to the
+    heading of its columns. A missing number leaves its cell blank.
     """
     alone = table[~table.condition.str.contains(" - ", regex=False)]
     cells = {}

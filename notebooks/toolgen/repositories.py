@@ -1,5 +1,5 @@
-"""The repositories of CodeSearchNet's Python part, which ToolGen's paper crawled (Sections IV-B and
-IV-C), at the commits in the data set; the paper does not name its commits.
+"""Clones the repositories of CodeSearchNet's Python part, which ToolGen's paper crawled (Sections
+IV-B and IV-C). The paper does not name its commits, so the data set's commits are used.
 """
 
 import re
@@ -19,17 +19,18 @@ from lookuplab.run.commands import HELP, Group, command, echo_counts
 from lookuplab.work.progress import watched
 
 COLUMNS = ["repository_name", "func_code_url", "split_name"]
-# Without this, Git would ask for a name if a repository is gone.
+# Without the variable, Git would ask for a user name if a repository is gone.
 CLONE = """export GIT_TERMINAL_PROMPT=0; git init -q; git fetch -q --depth 1 "$0" "$1"
 git checkout -q FETCH_HEAD"""
 LICENCE_FILE = re.compile(r"(un)?licen[cs]e|copying|notice", re.IGNORECASE)
 
 
 def listed(files: Sequence[str], split: str) -> dict[str, str]:
-    """OWNER/NAME -> commit of the repositories of one split ("train", "valid" or "test"), by name.
+    """Return {OWNER/NAME: commit} for the repositories of one split ("train", "valid" or "test"),
+    sorted by name.
 
     ``files`` are Parquet as on the hub (code-search-net/code_search_net, Python). Raises UserError
-    for others, and if no row belongs to the split.
+    for other files, and if no row belongs to the split.
     """
     try:
         rows = pd.concat(pd.read_parquet(file, columns=COLUMNS) for file in files)
@@ -43,10 +44,10 @@ def listed(files: Sequence[str], split: str) -> dict[str, str]:
 
 
 def clone(address: str, commit: str, folder: Path) -> str:
-    """Clone one commit, without its history, to ``folder``: complete or not at all. A repository
-    without a licence file becomes a hidden folder, which nothing reads.
+    """Clone one commit, without its history. The folder ``folder`` appears only when the clone is
+    complete. A repository without a licence file gets a hidden folder instead, which nothing reads.
 
-    Return the last line of git's error, or "".
+    Return the last line of git's error; "" if there was none.
     """
     part = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(part, ignore_errors=True)
@@ -88,9 +89,9 @@ def main(
 
     FILES are the Parquet files of the data set (code-search-net/code_search_net on the hub), which
     name repositories and commits. Each repository becomes a folder OWNER--NAME at that commit,
-    without its history; those that are there are not cloned again, so repeat the command to resume
-    it, or to try again those that failed, which are counted by reason. A repository without a
-    licence file is left out: it becomes a hidden folder, .OWNER--NAME.
+    without its history. Failures are counted by reason. To resume a run or to retry what failed,
+    repeat the command: it skips folders that exist. A repository without a licence file is left
+    out: it becomes a hidden folder, .OWNER--NAME.
 
     \b
     Example:
@@ -99,7 +100,7 @@ def main(
 
     Args:
         output: Folder for the repositories.
-        host: What stands before OWNER/NAME in an address.
+        host: The part of an address before /OWNER/NAME.
     """
     refused = Counter[str]()
     for name, commit in watched(listed(files, split).items(), "cloning", "repositories"):

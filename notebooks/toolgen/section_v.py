@@ -1,9 +1,9 @@
-"""Numbers of Section V beyond Tables II and III: the errors that the tool prevents, how many bodies
-fail only by false alarms, the errors of unfinished answers, and whether coverage or success gains
-more.
+"""Computes numbers of Section V beyond Tables II and III: the errors that the tool prevents, how
+many bodies fail only by false alarms, the errors of unfinished answers, and whether coverage or
+success gains more.
 
-Frames are those of ``tables``. Rows are dictionaries as ``scoring.rates.row`` makes them; rows
-about one model of the paper have its name as their condition.
+Frames are as in ``table_rows``. Rows are dictionaries as ``scoring.rates.row`` makes them. A row
+about one model of the paper has that model's name as its condition.
 """
 
 import json
@@ -36,8 +36,8 @@ Row = dict[str, Any]
 
 
 def error_rows(frames: Frames) -> list[Row]:
-    """Return ``no_member_percent`` and so on, for each of ERRORS: the percentage of functions in
-    which pylint finds one, and its paired changes from ``base``.
+    """Return, for each of ERRORS, the percentage of functions in which pylint finds that error
+    (``no_member_percent`` and so on), and its paired changes from ``base``.
     """
     with_errors = {
         key: frame.assign(
@@ -53,11 +53,12 @@ def error_rows(frames: Frames) -> list[Row]:
 
 
 def alarm_rows(frames: Frames, members: Path | str = "") -> list[Row]:
-    """Return how many of all failing functions fail only by false alarms: ``false_alarm_percent``.
+    """Return ``false_alarm_percent``: of all failing functions, the percentage that fails only by
+    false alarms.
 
-    An alarm is false if pylint says the same of the original, or if the member that it misses is
-    one of ``members`` (data/mini/toolgen/members.json), which exist when the code runs. The share
-    is a lower bound: not every member can be looked for.
+    An alarm is false if pylint says the same of the original. It is also false if the member that
+    pylint misses is one of ``members`` (data/mini/toolgen/members.json), which exist when the code
+    runs. The share is a lower bound, because not every member can be looked for.
     """
     known = json.loads(paths.located(members).read_text("utf-8"))["exist"] if members else []
     failing = pd.concat([frame[frame.passed.eq(False)] for frame in frames.values()])
@@ -81,10 +82,12 @@ def alarm_rows(frames: Frames, members: Path | str = "") -> list[Row]:
 def ending_rows(
     frames: Frames, made: Mapping[tuple[str, str], Generations], roles: Mapping[str, str]
 ) -> list[Row]:
-    """Return the percentage of each ToolGen model's answers that do not end,
-    ``unfinished_percent``, and the percentages of these and of the others that have a syntax error:
-    ``syntax_error_percent`` of ``ROLE/unfinished`` and ``ROLE/finished``. ``made``: (model,
-    condition) -> its answers.
+    """Return, for each ToolGen model, ``unfinished_percent``: the percentage of its answers that
+    reach the token limit before they end. Also return ``syntax_error_percent``: the percentage with
+    a syntax error among the unfinished answers (``ROLE/unfinished``) and the finished ones
+    (``ROLE/finished``).
+
+    ``made`` maps (model, condition) to the answers, ``roles`` a model to its name in the paper.
     """
     rows = []
     for model, role in roles.items():
@@ -103,8 +106,8 @@ def ending_rows(
 
 
 def gain_rows(frames: Frames, roles: Mapping[str, str]) -> list[Row]:
-    """Return ``gain_difference_points``: how much more dependency coverage gains with ToolGen than
-    the success rate does, each in percent of the base model's.
+    """Return ``gain_difference_points``: ToolGen's relative gain in dependency coverage minus its
+    relative gain in the success rate, each in percent of the base model's value.
     """
     rows = []
     for model, role in roles.items():
@@ -121,8 +124,8 @@ def gain_rows(frames: Frames, roles: Mapping[str, str]) -> list[Row]:
 
 
 def _gain_difference(sums: Array) -> Array:
-    """Return the first minus the second relative change of sums (..., 2 metrics, 2
-    conditions, 2).
+    """Return the relative change of the first metric minus that of the second. ``sums`` has the
+    shape (..., metric, condition, numerator/denominator).
     """
     gains = ratio(ratio(sums)[..., ::-1])
     return np.asarray(gains[..., 0] - gains[..., 1])

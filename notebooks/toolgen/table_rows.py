@@ -1,17 +1,19 @@
-"""Tables II and III from the frames of ``evaluation.judged_all``. METRICS lists their numbers, and
-how each is computed, with which interval, and where a notebook shows it.
+"""Makes the rows of Tables II and III from the frames of ``evaluation.judged_all``. METRICS lists
+the numbers: how each is computed, which kind of interval it has, and where a notebook shows it.
 
-Intervals come from leaving out one repository after the other (``rates.jackknife``), on both sides
-of a comparison at once. With few repositories (the mini profile has 6) they are wide, as they
-should be. ``n`` is the number of units over which a number is a mean: functions, dependencies,
-tokens; for a change, that of the side with fewer.
+Intervals come from leaving out one repository after the other (``rates.jackknife``). In a
+comparison, the repository is left out on both sides. With few repositories (the mini profile has 6)
+intervals are wide, as they should be. ``n`` is the number of units over which a number is a mean:
+functions, dependencies or tokens. For a change, it is the ``n`` of the side with fewer units.
 
 Frames are given as {(model, condition): frame}, where all frames of one model have the same
-functions; conditions are ``base``, ``toolgen`` and any other, such as ``monitor``. Rows are
-dictionaries as ``scoring.rates.row`` makes them. The paper's relative changes are found under their
-condition (``toolgen``), the differences under ``toolgen - base``: in percentage points for
-percentages, otherwise in the metric's own unit (``bleu4_change``). A metric without a value
-(coverage if there was nothing to cover) has no row.
+functions. Conditions are ``base``, ``toolgen`` and any other, such as ``monitor``. Rows are
+dictionaries as ``scoring.rates.row`` makes them.
+
+The paper's relative changes have the condition's own name (``toolgen``), differences have the name
+``toolgen - base``. A difference of percentages is in percentage points, any other in the metric's
+own unit (``bleu4_change``). A metric without a value (coverage if there was nothing to cover) has
+no row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,8 +45,8 @@ Split = Callable[[str], Sequence[str]]
 
 
 def _means(values: Any) -> Array:
-    """Return the (n, 2) counts of a mean of ``values``, (n,), over the functions that have
-    a value.
+    """Return (n, 2) counts for the mean of ``values``, (n,): each function's value, and 1 if it has
+    one. A function without a value counts 0 and 0.
     """
     numbers = np.asarray(values, dtype=float)
     return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1)
@@ -52,9 +54,11 @@ def _means(values: Any) -> Array:
 
 @dataclass
 class Corpus:
-    """One model's judged functions (``evaluation.judged_all``), and how its tokens are counted.
+    """One model's judged functions (a frame of ``evaluation.judged_all``), and how they are
+    counted: ``split`` cuts a text into tokens, and ``rules`` are CodeBLEU's.
 
-    Each property has k counts per function, (n, k).
+    Each property is an array (function, count), from whose sums over functions a metric is
+    computed.
     """
 
     frame: pd.DataFrame
@@ -63,37 +67,37 @@ class Corpus:
 
     @cached_property
     def words(self) -> Array:
-        """BLEU-4's."""
+        """The counts for BLEU-4."""
         predicted, wanted = (self.frame[name].map(self.split) for name in ("predicted", "wanted"))
         return np.array(list(map(similarity.bleu_counts, predicted, wanted)))
 
     @cached_property
     def code(self) -> Array:
-        """CodeBLEU's."""
+        """The counts for CodeBLEU."""
         counts = partial(similarity.code_bleu_counts, rules=self.rules)
         return np.array(list(map(counts, self.frame.predicted, self.frame.wanted)))
 
     @property
     def coverage(self) -> Array:
-        """The counts of dependency coverage over the dependencies of all functions."""
+        """The counts for dependency coverage, pooled over the dependencies of all functions."""
         return np.nan_to_num(self.frame[["covered", "dependencies"]].to_numpy(float))
 
     @property
     def coverages(self) -> Array:
-        """The counts of the mean of the functions' own coverages."""
+        """The counts for the mean of the functions' own coverages."""
         return _means(ratio(self.frame[["covered", "dependencies"]].to_numpy(float)))
 
     @property
     def using(self) -> Array:
-        """The counts of success among bodies that use at least one of the original's
+        """The counts for the success rate among bodies that use at least one of the original's
         dependencies.
         """
         return _means(self.frame.passed.where(self.frame.covered.astype(float) > 0))
 
     @property
     def errors(self) -> Array:
-        """The counts of undefined names and members per 100 identifiers, of functions without a
-        syntax error, which would hide them.
+        """The counts for undefined names and members per 100 identifiers. Functions with a syntax
+        error are left out, because it would hide these errors.
         """
         errors = self.frame.errors.to_numpy(float)
         names = self.frame.identifiers.where(np.isfinite(errors), 0)
@@ -101,28 +105,31 @@ class Corpus:
 
 
 def ratio(sums: Array) -> Array:
-    """Return the last but one divided by the last entry of (..., k); NaN if the last is 0."""
+    """Return the second-to-last entry of sums, (..., k), divided by the last entry; NaN if the last
+    is 0.
+    """
     part, whole = sums[..., -2], sums[..., -1]
     return part / np.where(whole > 0, whole, np.nan)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a table. A new one is an entry in METRICS, if its column exists.
+    """One number of a table. To add a number whose column exists, add an entry to METRICS.
 
-    ``name``: in percent if it ends in ``_percent``. ``group``: the metrics that a notebook shows
-    together (``names``); those of the groups in SIMILARITY are Table II's, the others Table III's.
+    ``name`` ends in ``_percent`` if the number is in percent. ``group`` collects the metrics that a
+    notebook shows together (``names``). The groups in SIMILARITY belong to Table II, the others to
+    Table III.
 
     A metric is either the mean of a column, or a function of sums over functions:
 
-    - ``column`` is one of the judged frame (``evaluation.ToolGen.judge_all``), with a number from
-      0 to 1, or None, for each function; by default it is named like the metric.
-    - ``counts`` names the property of ``Corpus`` with the counts of each function, (n, k), and
-      ``value`` maps their sums, (..., k) -> (...). If it is ``ratio``, the last count is the number
-      that the metric is a mean over.
+    - ``column`` names a column of the judged frame (``evaluation.ToolGen.judge_all``), which has a
+      number from 0 to 1, or None, for each function. By default it is named like the metric.
+    - ``counts`` names the property of ``Corpus`` with the counts of each function, (n, k).
+      ``value`` maps their sums, (..., k), to the metric, (...). If ``value`` is ``ratio``, the last
+      count is the number of units over which the metric is a mean.
 
-    ``kind``: of its interval; ``change``: of that of its change from the base. ``relative``: the
-    relative change is reported, too.
+    ``kind`` is the kind of the metric's interval, ``change`` that of the interval of its change
+    from the base. ``relative`` means that the relative change is reported, too.
     """
 
     name: str
@@ -197,26 +204,32 @@ def similarity_rows(
     """Return Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact
     match, and their changes from ``base``.
 
-    ``tokenize``: model -> a function from a text to the model's tokens, which the paper's BLEU-4
-    counts; for other models, blank-separated words are counted. ``rules`` are CodeBLEU's; those of
-    the texts are chosen in ``evaluation.judged_all``.
+    ``tokenize`` maps a model to a function from a text to the model's tokens, which the paper's
+    BLEU-4 counts. For a model that is missing there, words between blanks are counted. ``rules``
+    are CodeBLEU's; ``evaluation.judged_all`` chooses the rules for the texts.
     """
     metrics = [metric for metric in METRICS if metric.group in SIMILARITY]
     return metric_rows(frames, metrics, base, tokenize, rules)
 
 
 def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
-    """Return Table III: dependency coverage (pooled, and per function), success rate, identifiers;
-    changes from ``base``.
+    """Return Table III: dependency coverage (pooled, and per function), success rate, identifiers,
+    and their changes from ``base``.
 
     The group ``length`` shows how far length explains the success rate: success among bodies that
-    use a dependency, errors per 100 identifiers, and bodies that do nothing. There are also, per
-    condition, ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had an error,
-    which counts as a failure), ``pylint_lost_functions`` (no verdict), ``jedi_lost_functions``
-    (dependencies unknown), ``without_dependency_functions`` and, if originals were judged,
-    ``reference_failed_functions`` (pylint objects to them); and, per comparison,
-    ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of McNemar's
-    exact test on the functions with both verdicts.
+    use a dependency, errors per 100 identifiers, and bodies that do nothing.
+
+    Each condition also has these counts:
+
+    - ``failed_<message id>_functions``
+    - ``crashed_functions``: pylint itself had an error, which counts as a failure
+    - ``pylint_lost_functions``: there is no verdict
+    - ``jedi_lost_functions``: the dependencies are unknown
+    - ``without_dependency_functions``
+    - ``reference_failed_functions``: pylint objects to the original (only if originals were judged)
+
+    Each comparison has ``succrate_gained_functions``, ``succrate_lost_functions`` and the
+    ``succrate_p`` of McNemar's exact test, on the functions that have both verdicts.
     """
     rows = metric_rows(
         frames, [metric for metric in METRICS if metric.group not in SIMILARITY], base
@@ -252,11 +265,12 @@ def degenerate_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
 
 
 def matched_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
-    """Return success at equal length (data/mini/DESIGN.md, 2026-11-29).
+    """Return the change of the success rate at equal length (data/mini/DESIGN.md, 2026-11-29).
 
-    ``succrate_matched_change_points`` is the change over the functions whose two bodies both have
-    identifiers and differ in their number by at most a fifth of the larger. What length explains is
-    ``succrate_length_points``: the change over all functions minus that over the matched ones.
+    ``succrate_matched_change_points`` is the change over the matched functions: those whose two
+    bodies both have identifiers and differ in their number by at most a fifth of the larger.
+    ``succrate_length_points`` is what length explains: the change over all functions minus that
+    over the matched ones.
     """
     rows = []
     for model, condition in _compared(frames, base):
@@ -278,14 +292,14 @@ def matched_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
 
 
 def _explained(sums: Array) -> Array:
-    """Return the change over all functions minus that over the matched ones, from (..., 2 sets, 2
-    sides, 2).
+    """Return the change over all functions minus that over the matched ones. ``sums`` has the shape
+    (..., all/matched, base/condition, numerator/denominator).
     """
     return -np.diff(_difference(ratio, sums))[..., 0]
 
 
 def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
-    """Return (model, condition) of every condition that has a base for comparison."""
+    """Return (model, condition) of every frame that can be compared with its model's base."""
     return [key for key in frames if key[1] != base and (key[0], base) in frames]
 
 
@@ -296,7 +310,7 @@ def metric_rows(
     tokenize: Mapping[str, Split] | None = None,
     rules: Rules = PAPER_RULES,
 ) -> list[dict[str, Any]]:
-    """Return all metrics of all frames, and each model's comparisons."""
+    """Return all metrics of all frames, and their changes from each model's base."""
     corpora = {
         key: Corpus(frame, (tokenize or {}).get(key[0], str.split), rules)
         for key, frame in frames.items()
@@ -329,7 +343,9 @@ def _change_name(metric: Metric) -> str:
 
 
 def _difference(value: Callable[[Array], Array], sums: Array) -> Array:
-    """Return the change of a value from the first to the second side of (..., 2, k)."""
+    """Return the change of a value from the first side to the second. ``sums`` has the shape (...,
+    side, count).
+    """
     return np.diff(value(sums))[..., 0]
 
 

@@ -1,5 +1,5 @@
-"""Numbers on the models' calls of the tool: how many there were, what was offered, and what a
-threshold on the mark's probability leaves of them.
+"""Computes numbers on the models' calls of the tool: how many there were, what the tool offered,
+and which calls a threshold on the mark's probability keeps.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them.
 """
@@ -26,7 +26,7 @@ from lookuplab_notebooks.toolgen.table_rows import METRICS, Metric, metric_rows,
 
 Row = dict[str, Any]
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number, change=of_number)
-EQUAL = (  # metric, its column, and the column of which it is a share
+EQUAL = (  # metric, its column, and the column that it is divided by
     ("succrate_equal_calls_points", "passed", ""),
     ("depcov_equal_calls_points", "covered", "dependencies"),
 )
@@ -35,19 +35,22 @@ Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> its ans
 
 
 def asked_questions(completion: Completion) -> list[Question]:
-    """Return the tool's questions of a completion, from its record."""
+    """Return the calls of the tool that a completion's record lists."""
     return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
 
 
 def questions_of(made: Generations) -> pd.DataFrame:
-    """Return one row for each question to the tool, as recorded during generation.
+    """Return one row for each call of the tool, as recorded during generation. The columns are:
 
-    Columns: ``id``, ``repository``; ``probability`` of the token that triggered the question;
-    ``failure`` of the call, or ""; ``names``, how many suggestions begin with the part already
-    written; ``chosen``, the name that the answer has there, "" for none; ``offered``, whether that
-    name was offered, or the answer was not constrained (no suggestion begins that way, or none can
-    be written in the model's tokens); ``right``, whether the original's body contains that name
-    anywhere, since positions cannot be compared once the two differ.
+    - ``id`` and ``repository`` of the function
+    - ``probability`` of the token that triggered the call
+    - ``failure`` of the call, or ""
+    - ``names``: how many suggestions begin with the part of the name already written
+    - ``chosen``: the name that the answer has there, "" for none
+    - ``offered``: whether that name was offered. It is also true if the answer was not constrained,
+      because no suggestion begins that way or none can be written in the model's tokens.
+    - ``right``: whether the original's body contains that name anywhere. Positions cannot be
+      compared once the answer and the original differ.
     """
     rows = []
     for function in made.model.functions:
@@ -83,8 +86,8 @@ def call_rows(written: Written) -> list[Row]:
     """Return, for each (model, condition) that used the tool, how often it was called.
 
     The metrics are ``calls`` of all functions; ``calls_per_function`` with its interval over
-    repositories; ``not_offered_calls``, whose chosen name was not among the tool's names; and
-    ``failed_calls``, which got no answer. The last two are out of ``n`` calls.
+    repositories; ``not_offered_calls``, after which the answer has a name that the tool did not
+    offer; and ``failed_calls``, which got no answer. The last two are out of ``n`` calls.
     """
     rows = []
     for key, functions, questions in _with_tool(written):
@@ -129,10 +132,10 @@ def _with_tool(
 
 
 def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """Return the rules with a different ``min_mark_probability`` (the replication package's
-    ``lsp_conf``).
+    """Return the use of the tool with a different ``min_mark_probability`` (the replication
+    package's ``lsp_conf``).
 
-    A threshold of 1 or more means "never".
+    With a threshold of 1 or more the tool is never called.
     """
     probability = threshold if threshold < 1 else NEVER
     return ToolUse("mark", replace(rules, min_mark_probability=probability))
@@ -148,14 +151,15 @@ def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 def equal_calls_rows(
     model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
 ) -> list[Row]:
-    """Return rows of calling the tool by the mark, minus calling it by doubt equally often, paired
-    by function.
+    """Compare calling the tool by the mark with calling it by doubt equally often. Return the first
+    minus the second in success rate and coverage, paired by function.
 
-    ``marks`` are frames with ``calls`` by condition, ``doubts`` those of several thresholds, all of
-    the same functions in the same order. Between two thresholds, doubt uses the higher one for a
-    share of the functions, chosen at random, so that it calls equally often on average; the
-    expectation is compared. Intervals take this share as given. A condition that never calls the
-    tool, or calls it more often than any threshold, has no row.
+    ``marks`` maps a condition to its frame with ``calls``. ``doubts`` are the frames of several
+    thresholds of doubt. All have the same functions in the same order. If the mark's number of
+    calls lies between those of two thresholds, doubt uses the higher threshold for a random share
+    of the functions, so that both call equally often on average. The expectation over this choice
+    is compared, and intervals take the share as given. A condition that never calls the tool, or
+    calls it more often than any threshold, has no row.
     """
     rows = []
     doubts = sorted(doubts, key=lambda frame: frame.calls.mean())
@@ -185,7 +189,8 @@ def threshold_rows(
     model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
 ) -> list[Row]:
     """Return one model's Table III at each threshold, with ``editsim_percent``,
-    ``calls_per_function`` and ``calls_percent`` of the calls at the first threshold.
+    ``calls_per_function``, and ``calls_percent``: the calls in percent of those at the first
+    threshold.
 
     ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from ``questions_of``.
     Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the
@@ -210,16 +215,16 @@ def threshold_rows(
 
 
 def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> list[Row]:
-    """Return, for answers generated without a threshold, which of their calls of the tool each
-    threshold would keep.
+    """Return which calls of the tool each threshold would keep, in answers that were generated
+    without a threshold.
 
     ``kept_right_percent`` and ``kept_wrong_percent`` are the percentages of calls with right and
-    with wrong names that are kept; ``right_percent`` is the percentage of right names among the
+    with wrong names that are kept. ``right_percent`` is the percentage of right names among the
     kept calls. Under ``marks``, ``auroc`` is how often a right call's mark is more probable than a
-    wrong one's.
+    wrong call's.
 
-    This is exact for the first call that a threshold removes from an answer. After it the answer
-    might have continued differently.
+    This is exact for the first call that a threshold removes from an answer. After that call the
+    answer might have continued differently.
     """
     rows = []
     right = questions.right.astype(bool)

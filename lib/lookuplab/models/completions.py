@@ -1,15 +1,16 @@
-"""The only way from prompts to completions: look them up in the record and in the store, generate
-the missing ones, and store each as it arrives.
+"""The only way from prompts to completions: look up completions in the record and in the store,
+generate the missing completions, and store each as it arrives.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
 ``complete`` or ``score``, never a model itself. There are three exceptions: training; next-token
 distributions (``decoding.distributions``, in ToolGen's notebooks and lesson 3); and the naive
-baselines of the performance notebooks. If record and store have all answers, no weights are loaded
-and nothing is written.
+baselines of the performance notebooks. If the record and the store together have all answers, no
+weights are loaded and nothing is written.
 
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) share a store. Each
-generates its share of the prompts, then missing answers of the others (``turns``). Judgements are
-shared in the same way (``AnswerStore.unmade``).
+process generates the answers to its share of the prompts, and then answers that are still missing
+from the shares of other processes (``turns``). Judgements are shared in the same way
+(``AnswerStore.unmade``).
 """
 
 import csv
@@ -29,16 +30,16 @@ from lookuplab.work.resources import share
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
-OTHERS = 32  # number of answers from another process's share that are generated at a time
-# names a file for the answers that a notebook used; set by the runner
+OTHERS = 32  # number of answers from other processes' shares that are generated at a time
+# environment variable with the path of a log of the answers that a notebook used; the runner sets
+# it
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
-JUDGED = (
-    "judged.jsonl.gz"  # the file beside it in which ``benchmark.keep`` says how each was judged
-)
+JUDGED = "judged.jsonl.gz"  # beside that log: ``benchmark.keep`` writes how each answer was judged
 # model -> {key of each answer used in this process: how it ended}
 ENDED: dict[str, dict[str, str]] = {}
-# tags of Qwen and DeepSeek, Claude's and Gemini's imitators, Seed; Kimi; Magistral; OpenThinker;
-# gpt-oss
+# Tags around a model's reasoning, in the order of the patterns: <think> and the like of Qwen,
+# DeepSeek, Seed and models that imitate Claude or Gemini; then Kimi, Magistral, OpenThinker,
+# gpt-oss.
 THINKING_BEGINS, THINKING_ENDS = (
     re.compile(
         rf"<{slash}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{slash}think▷|\[{slash}THINK\]"
@@ -46,7 +47,7 @@ THINKING_BEGINS, THINKING_ENDS = (
     )
     for slash, edge, channel in (("", "begin", "analysis"), ("/", "end", "final"))
 )
-# the columns of that file, which has one line for each use of an answer
+# columns of the log that LOG_VARIABLE names; it has one line for each use of an answer
 LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
 
@@ -57,8 +58,8 @@ class Prompt:
 
     ``choices`` are the names (identifiers) with which the answer may begin; None and () mean any.
     Only local models support them, if the answer continues the prompt or begins a new text (no
-    chat). ``place`` says where the answer will be inserted, for a model whose answer depends on
-    that, too; it is part of the key of a stored answer.
+    chat). ``place`` says where the answer will be inserted, for models whose answers depend on the
+    place as well as on the prompt; it is part of the key of a stored answer.
     """
 
     id: str
@@ -89,9 +90,9 @@ class Decoding:
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt
     id, sample index), so that a sample does not depend on its batch. ``stop`` strings and a
-    ``stop_rule`` end an answer during generation; the rule is a class, with an object per answer.
-    ``truncation`` "left" drops the beginning of a prompt that is too long; without it, such a
-    prompt is an error. Raises UserError for a value out of range.
+    ``stop_rule`` end an answer during generation; the rule is a class, of which each answer gets an
+    object. ``truncation`` "left" drops the beginning of a prompt that is too long; without
+    truncation, such a prompt is an error. Raises UserError for a value out of range.
     """
 
     max_new_tokens: int = 256
@@ -116,12 +117,12 @@ class Decoding:
             )
 
     def stopper(self) -> Callable[[str], bool]:
-        """Return a reader for one answer. It gets the answer piece by piece, and returns True when
-        ``stop`` or the rule ends it.
+        """Return a function for one answer. Call it with each piece of the answer in turn; it
+        returns True when a ``stop`` string or the rule ends the answer.
         """
         rule = self.stop_rule() if self.stop_rule else None
         longest = max(map(len, self.stop), default=0)
-        read = ""  # the end of the text, in which a stop string may have begun
+        read = ""  # the last characters of the text, where a stop string may have begun
 
         def over(piece: str) -> bool:
             nonlocal read
@@ -153,17 +154,18 @@ class Completion:
     """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; the joined tokens
     are ``text``.
 
-    ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), None
-    if an endpoint returns none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule),
-    ``"length"`` or, for a continuation that was only scored, ``"scored"``. After ``"eos"``, a local
-    model's last token is the end-of-text token, which adds no text, like every special token.
-    ``text`` keeps the whole last token; a scorer may cut it. ``prompt_tokens`` counts the tokens
-    that the model saw, ``prompt_dropped`` those that truncation removed.
+    ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), or
+    None if an endpoint returns none. ``finish_reason`` is ``"eos"`` (the model's own end),
+    ``"stop"`` (a stop string or rule), ``"length"`` or, for a continuation that was only scored,
+    ``"scored"``. If it is ``"eos"``, a local model's last token is the end-of-text token, which
+    adds no text, like every special token. ``text`` keeps the whole last token; a scorer may cut
+    it. ``prompt_tokens`` is the number of tokens that the model saw, ``prompt_dropped`` the number
+    that truncation removed.
 
     ``margin`` is the smallest gap between a chosen token and the runner-up (see
-    ``decoding.choose``): numerical noise larger than that could have changed the answer. It is None
-    if there was no choice or it was not measured. ``record`` (JSON) is the log of a constraint, for
-    callers that keep one (ToolGen). ``==`` ignores ``margin`` and ``record``.
+    ``decoding.choose``): numerical noise larger than the gap could have changed the answer. It is
+    None if there was no choice or the gap was not measured. ``record`` (JSON) is the log of a
+    constraint, for callers that keep one (ToolGen). ``==`` ignores ``margin`` and ``record``.
     """
 
     id: str
@@ -181,26 +183,27 @@ class Completion:
 
 def visible(text: str) -> str:
     """Return a chat model's answer without its reasoning: the text after the last ``</think>``, or
-    after another family's tag. If the reasoning is not closed, return "".
+    after the corresponding tag of another model family. Reasoning without a closing tag is removed
+    to its end.
     """
     after = THINKING_ENDS.split(text)[-1]
     return THINKING_BEGINS.split(after)[0]
 
 
-Requests = Sequence[tuple[Prompt, int]]  # each with the index of the sample
-Continuations = Sequence[tuple[Prompt, str]]  # each with the text to score
-Batches = Iterator[list[Completion]]  # each has the answers that ended since the last
+Requests = Sequence[tuple[Prompt, int]]  # pairs of a prompt and the index of the sample
+Continuations = Sequence[tuple[Prompt, str]]  # pairs of a prompt and the text to score
+Batches = Iterator[list[Completion]]  # each list has the answers that ended since the last list
 
 
 class Model(Protocol):
     """What ``complete`` and the papers' packages need from a model, local or remote.
 
-    ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers
-    one. ``identity`` is everything about the model that changes its answers (content hash or name,
-    revision, dtype ...).
-    ``generate(requests, decoding)`` answers each (prompt, sample index), in any order, and yields
-    answers about a second after they end; so does ``score(pairs)`` with the log-probabilities of a
-    given continuation of each prompt.
+    ``chat`` says whether prompts are sent through a chat template. ``tokenizer`` is a Transformers
+    tokenizer. ``identity`` is everything about the model that changes its answers (content hash or
+    name, revision, dtype ...). ``generate(requests, decoding)`` answers each (prompt, sample
+    index), in any order, and yields each answer about a second after it ends, or earlier.
+    ``score(pairs)`` yields, in the same way, the log-probabilities of a given continuation of each
+    prompt.
     """
 
     name: str
@@ -228,11 +231,11 @@ def complete(
     store: StoreOrPath = None,
     progress: bool = True,
 ) -> list[Completion]:
-    """Generate ``decoding.n`` answers to every prompt, and return them ordered by (prompt as given,
-    sample).
+    """Return ``decoding.n`` answers to every prompt, in the order of the prompts and then of the
+    samples. Answers that neither the record nor the store has are generated.
 
     ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or
-    ``paths.COMPLETIONS``, False no store. Prompts with equal text share one greedy answer, each
+    ``paths.COMPLETIONS``, and False means no store. Prompts with equal text share one greedy answer, each
     under its own id. Raises UserError for a duplicate prompt id, and for errors of the model or the
     store.
     """
@@ -244,9 +247,9 @@ def score(model: Model, pairs: Continuations, store: StoreOrPath = None) -> list
     """Return the log-probabilities of given continuations (teacher forcing), in the order of
     ``pairs``.
 
-    Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of
-    the continuation. Storing and resuming work as in ``complete``; prompt ids must be unique here,
-    too.
+    Each Completion has the continuation as ``text``, and its tokens and log-probabilities as
+    ``tokens`` and ``token_logprobs``. Storing and resuming work as in ``complete``, and prompt ids
+    must be unique as well.
     """
     requests = [(prompt, text, 0) for prompt, text in pairs]
     return find_or_generate(model, requests, None, store)
@@ -259,12 +262,13 @@ def find_or_generate(
     store: StoreOrPath,
     progress: bool = True,
 ) -> list[Completion]:
-    """Look up answers in the record and the store, generate the missing ones (without ``decoding``,
-    score them), and return the answers of both.
+    """Return the answers to the requests, in their order. Missing answers, which neither the record
+    nor the store has, are generated; without ``decoding``, the given continuations are scored.
 
-    The store's answer counts, because another process may have stored one first. A model's answer
-    is stored only if it is finite and complete (``CompletionStore.fault``). Raises UserError
-    otherwise, and for prompts that the model leaves unanswered.
+    The answers returned are those in the store, because another process may have stored an answer
+    first. A model's answer is stored only if it is finite and complete (``CompletionStore.fault``).
+    Raises UserError for an invalid answer, for prompts that the model leaves unanswered, and for
+    prompt ids that are not unique.
     """
     names = [(prompt.id, sample) for prompt, _, sample in requests]
     if len(set(names)) < len(names):
@@ -297,9 +301,10 @@ def find_or_generate(
                 raise UserError(
                     f"model {model.name} left {len(unmade)} of {len(missing)} prompts unanswered"
                 )
-            answers = store.get(missing) | answers  # in an audit, the recorded answers are used
+            # in an audit, ``missing`` includes recorded answers, which are used all the same
+            answers = store.get(missing) | answers
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
-    if decoding is None:  # continuations that were only scored are not answers
+    if decoding is None:  # scored continuations do not count as answers in ENDED and the log
         return completions
     for key, completion in zip(keys, completions, strict=True):
         text = visible(completion.text) if model.chat else completion.text
@@ -323,10 +328,11 @@ def make(
     store: CompletionStore,
     bar: Progress,
 ) -> list[str]:
-    """Generate the answers to these requests, by key, and store them as they end.
+    """Generate the answers to requests, given as {key: request}, and store each when it ends.
+    Return the keys that are still missing: [] if everything was generated.
 
-    Return the keys that are still missing when other processes have generated half of the remaining
-    ones. A slow process, or one that hung and continues, thus does not repeat their work.
+    The function stops early once other processes have generated half of the remaining answers. A
+    slow process, or one that hung and then continues, thus does not repeat their work.
     """
     key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in asked.items()}
     if decoding:
@@ -343,21 +349,21 @@ def make(
             bar.update(len(batch))
             left -= made.keys()
             found = store.present(left) if share()[1] > 1 else set()
-            # not checked after every answer, because an engine that generates many at once would
-            # lose those in progress
+            # stopping loses the answers in progress, of which an engine may have many; so
+            # generation stops only if at least half of the work left is already done
             if found and 2 * len(found) >= len(left):
                 return [key for key in asked if key in left - found]
     return []
 
 
 def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
-    """Yield keys to generate one after the other: first this process's share, then at most OTHERS
-    at a time, those that no other process has generated by then. A single process gets all keys at
-    once.
+    """Yield lists of keys whose answers this process generates, one list after the other: first the
+    process's own share, then at most OTHERS keys at a time that no other process has answered by
+    then. A single process gets all keys at once.
 
-    So no process waits, a slow or dead process is helped, and only answers in progress are
-    generated twice. Each process visits the others' prompts in a different order. All samples of a
-    prompt stay together.
+    No process waits, other processes take over the work of a slow or dead one, and only answers in
+    progress are generated twice. Each process visits the prompts of other processes in a different
+    order. All samples of a prompt belong to the same share.
     """
     # no other process can see a store in memory
     number, count = (0, 1) if str(store.path) == ":memory:" else share()
@@ -372,15 +378,16 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
     while others:
         found = store.present(others)
         others = [key for key in others if key not in found]
-        size = max(1, min(OTHERS, len(others) // count))  # the other processes work on as many
+        # each process takes at most its share of what is left
+        size = max(1, min(OTHERS, len(others) // count))
         now, others = others[:size], others[size:]
         if now:
             yield now
 
 
 def unfinished() -> list[str]:
-    """Return a line for each model of which this process (a notebook's kernel) used answers that
-    are empty apart from reasoning, or that were cut off at ``max_new_tokens``.
+    """Return a line for each model with unfinished answers among those that this process (a
+    notebook's kernel) used: empty apart from reasoning, or cut off at ``max_new_tokens``.
     """
     lines = []
     for model, ends in ENDED.items():
@@ -396,11 +403,11 @@ def unfinished() -> list[str]:
 def keys_of(
     identity: dict[str, str], decoding: Decoding | None, requests: Sequence[CompletionRequest]
 ) -> Iterator[tuple[str, str]]:
-    """Yield, for each request, the key of its answer and a short digest of the question, which is
-    independent of the model.
+    """Yield, for each request, the key of its answer in the store, and a short digest of the
+    question (prompt and decoding), which is independent of the model.
 
-    A key has three parts: the part shared by many prompts (model, decoding, version), the prompt,
-    and the sample.
+    A key has three parts, separated by slashes: a digest shared by many prompts (of model, decoding
+    and version), a digest of the prompt, and the sample index.
     """
     kind = "score"
     stated = {}
@@ -426,13 +433,14 @@ def keys_of(
             text = canonical(fields)
             hashed[prompt.id] = f"{common}/{digest(text)}", digest(canonical(stated) + text)[:8]
         key, question = hashed[prompt.id]
-        # text written with the completion tool depends on the sources that Jedi reads
+        # an answer with a place is written with Jedi's help, and depends on the library sources
+        # that Jedi reads, and so on Python's version
         yield f"{key}/{sample}{'' if prompt.place is None else elsewhere()}", question
 
 
 def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
-    """Return a stored answer under the id of this prompt, since equal prompts share answers. Lists
-    become tuples again.
+    """Return a stored answer as a Completion with this prompt id and sample index. The stored id
+    may be another one, because equal prompts share answers. Lists become tuples again.
     """
     fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in answer.items()

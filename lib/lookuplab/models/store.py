@@ -3,15 +3,16 @@ question is never repeated.
 
 A store is a table in an SQLite file in WAL mode: key -> answer as JSON and a checksum. ``lookup``
 searches the committed record first (``models.record``), then the file. Each kind of answer has a
-separate file. Several processes may write to a store at once: on a local disk through SQLite; on a
-file system that other machines may share, each to a separate journal (``Journals``) beside the
-SQLite file. The caller must build keys from everything that could change the answer. A
-transaction holds the answers of about a second, so a kill at any moment loses only what is in
-progress. Only missing answers are written: the file is created with the first one, and a store that
-has them all may be read-only.
+separate file. The caller must build keys from everything that could change the answer.
+
+Several processes may write to a store at once. On a local disk, they write to the SQLite file. On a
+file system that other machines may share, each process writes to a separate journal (``Journals``)
+beside the SQLite file. A transaction holds the answers of about a second, so a kill at any moment
+loses only answers in progress. Only missing answers are written: the file is created with the first
+of them, and a store that has all answers may be read-only.
 
 Invalid answers are never stored (``AnswerStore.fault``). A row that a flipped bit has changed, or
-that an earlier version should not have stored, is never read: one line names its file, and the
+that an earlier version should not have stored, is never used: a warning names the file, and the
 answer is generated again.
 """
 
@@ -40,27 +41,33 @@ from lookuplab.errors import UserError, check_memory
 from lookuplab.models import record
 from lookuplab.work.resources import share
 
-STORE_VARIABLE = "LOOKUPLAB_STORE"  # names the completion store's file; the others lie beside it
-# names a file for how many answers were found where; set by the runner
+# environment variable with the path of the completion store; other stores are in the same folder
+STORE_VARIABLE = "LOOKUPLAB_STORE"
+# environment variable with the path of a log that counts answers found in the record, found in the
+# file, and generated; the runner sets it
 USES_VARIABLE = "LOOKUPLAB_USES"
-SCHEMA, WITHOUT_CHECKSUMS = 4, 3  # a file with another number is refused
-# the record's Python: Jedi and pylint read its standard library, and programs run on it
+SCHEMA, WITHOUT_CHECKSUMS = 4, 3  # versions of the file's format; other versions are refused
+# The Python version with which the record was made. Answers depend on it, because Jedi and pylint
+# read its standard library, and programs run on it.
 PYTHON = "3.11"
-# other writers lock the file for milliseconds; a minute means that something is stuck
+# How long to wait for other writers. They lock the file for milliseconds, so after a minute
+# something must be stuck.
 BUSY_SECONDS = 60.0
-OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # a list of keys, as JSON
-COUNTED = ("tokens", "dropped")  # counts of a prompt's tokens
+OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # the parameter is a JSON list of keys
+COUNTED = ("tokens", "dropped")  # the fields prompt_tokens and prompt_dropped of a completion
 ENDS = ("eos", "stop", "length", "scored")  # finish reasons of a completion
 ROUNDING = 1e-4  # a log-probability may exceed 0 by this much
 NOT_NUMBERS = (
     "its logits or log-probabilities are not numbers (in float16, large ones overflow: "
     "?dtype=bfloat16 or float32)"
 )
-# file systems in memory, and a container's layers, which no other machine sees
+# file systems without a block device that no other machine sees: in memory, or a container's layers
 OF_THIS_MACHINE = ("tmpfs", "overlay")
-# of a folder where nothing can be written: what is stored there can be read all the same
+# Errors of a folder in which nothing can be written. Answers stored there can be read all the same,
+# so such a folder does not count as one without locks.
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
-BEGAN = time.time_ns()  # distinguishes this process from a later one with the same number
+BEGAN = time.time_ns()  # distinguishes this process from a later one with the same process id
+# KEEP: a row replaces a later row of its key, unless the key was deleted after the row was written
 KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
     SET json = excluded.json, at = excluded.at
     WHERE excluded.at > gone AND (json IS NULL OR excluded.at < at)"""
@@ -70,22 +77,24 @@ T = TypeVar("T")
 
 
 class Journals:
-    """A store's rows on a file system that machines share, in ``folder``, which the first
-    ``append`` makes. They need no locks and no shared memory.
+    """The rows of a store on a file system that several machines share. They are files in
+    ``folder``, which the first ``append`` creates, and need neither locks nor shared memory.
 
     Each process appends to a separate file, and all processes read all files. A line is ``[time in
-    ns, key, text]``; a line without a text deletes the earlier row of that key. If two rows have
-    one key, all readers take the earlier. A kill may leave half a line at the end of a file, which
-    is ignored.
+    ns, key, text]``; a line whose text is null deletes the earlier row of that key. If two rows
+    have the same key, all readers take the earlier. A kill may leave half a line at the end of a
+    file, which is ignored.
     """
 
     def __init__(self, folder: Path):
         self.folder = folder
         self._last = 0
-        self._read = dict[Path, int]()  # bytes
+        self._read = dict[Path, int]()  # file -> number of bytes that ``follow`` has read
 
     def append(self, rows: Iterable[tuple[str, str | None]]) -> None:
-        """Add a batch to this process's file, and wait until it is on the disk."""
+        """Append (key, text) rows to this process's file, and wait until they are on the disk. A
+        text of None deletes the key.
+        """
         name = f"{socket.gethostname()}-{os.getpid()}-{BEGAN}.jsonl"
         lines = [""]  # the file may end in half a line, left by a full disk
         for key, text in rows:
@@ -96,7 +105,9 @@ class Journals:
             os.fsync(own.fileno())
 
     def follow(self, db: sqlite3.Connection) -> None:
-        """Insert the new lines of all files into the table ``rows`` (key, json, at, gone)."""
+        """Insert the lines that were added to all files since the last call into the table ``rows``
+        (key, json, time of the row, time of the last deletion). Damaged lines are reported.
+        """
         found: list[tuple[int, str, str | None]] = []
         damaged = 0
         for file in sorted(self.folder.glob("*.jsonl")):
@@ -121,11 +132,12 @@ class Journals:
 
 
 def is_local(folder: Path) -> bool:
-    """Return whether SQLite's locks and shared memory reach all who write to the file system of
-    ``folder``: it has both, and no other machine writes to it. The latter is so for a block device
-    or the memory of this machine, and for no others (NFS, Lustre, FUSE, unknown ones).
+    """Return whether SQLite's locks and shared memory work for every process that may write to the
+    file system of ``folder``. The file system must support both, and no other machine may write to
+    it. Only block devices and the memory of this machine count as local; NFS, Lustre, FUSE and
+    unknown file systems do not.
     """
-    import psutil  # takes time
+    import psutil  # imported here, because the import takes time
 
     place = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
     if not _has_locks(place):
@@ -135,13 +147,15 @@ def is_local(folder: Path) -> bool:
     mounts = {Path(one.mountpoint): one for one in psutil.disk_partitions(all=True)}
     mount = next((mounts[one] for one in (place, *place.parents) if one in mounts), None)
     return mount is not None and (
-        # such as btrfs, whose files have numbers of no device
+        # such as btrfs, whose files have a device number that belongs to no device
         Path(mount.device).is_block_device() or mount.fstype in OF_THIS_MACHINE
     )
 
 
 def _has_locks(folder: Path) -> bool:
-    """Try a lock and shared memory on a file without a name."""
+    """Return whether the folder's file system supports locks and shared memory, by trying both on a
+    temporary file. A folder in which nothing can be written counts as supporting them.
+    """
     try:
         with TemporaryFile(dir=folder) as probe:
             probe.truncate(1)
@@ -153,11 +167,12 @@ def _has_locks(folder: Path) -> bool:
 
 
 class AnswerStore:
-    """A store, key -> answer (any JSON value), in one file or in memory (``":memory:"``, False); a
-    context manager.
+    """A store, key -> answer (any JSON value), in the file ``path``; ``":memory:"`` and False mean
+    a store in memory, which does not use the record. It is a context manager, which closes the
+    file.
 
     A subclass sets the ``name`` of its file and table. Raises UserError for a file that cannot be
-    used. A store in memory does not use the record.
+    used.
     """
 
     name = "answers"
@@ -165,13 +180,13 @@ class AnswerStore:
     def __init__(self, path: str | os.PathLike[str] | Literal[False] | None = None):
         self.path = ":memory:" if path is False else path or self.default_path()
         self._is_file = str(self.path) != ":memory:"
-        self._damaged = set[str]()  # keys of rows to replace
-        self._asked = set[str]()  # keys whose answers will be generated
+        self._damaged = set[str]()  # keys of damaged rows, which ``add`` replaces
+        self._asked = set[str]()  # keys that ``lookup`` has returned as missing
 
     @cached_property
     def journals(self) -> Journals | None:
-        """The journals to which rows are added; None if SQLite is used. Once there are journals,
-        all processes use them.
+        """The journals to which rows are added; None if rows are added to the SQLite file. Once the
+        folder of journals exists, all processes use it.
         """
         folder = Path(f"{self.path}.journals")
         is_shared = self._is_file and (folder.exists() or not is_local(folder.parent))
@@ -179,8 +194,9 @@ class AnswerStore:
 
     @cached_property
     def db(self) -> sqlite3.Connection:
-        """The SQLite file, or a private copy that follows the journals. The file is opened for the
-        first question that the record cannot answer, and created with the first answer.
+        """The connection to the SQLite file or, with journals, to a private copy of it, to which
+        ``Journals.follow`` adds their rows. The file is opened for the first question that the
+        record cannot answer, and created with the first answer.
         """
         with self._readable_errors():
             # a device or pipe would be read without end
@@ -195,12 +211,12 @@ class AnswerStore:
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level="IMMEDIATE")
         # a flipped bit may leave bytes that are not text
         db.text_factory = lambda text: text.decode(errors="replace")
-        # even so, a killed process loses nothing that was committed
+        # faster than FULL; even so, a killed process loses nothing that was committed
         db.execute("PRAGMA synchronous = NORMAL")
         ((version, tables),) = db.execute(
             "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
         )
-        # a file of another program is not changed
+        # refused before anything is changed: it may be another program's file
         if version not in (SCHEMA, WITHOUT_CHECKSUMS) and (version or tables):
             raise UserError(
                 f"{self.path} is no store of {self.name}, or another version of lookuplab "
@@ -218,7 +234,7 @@ class AnswerStore:
         return db
 
     def _followed(self) -> sqlite3.Connection:
-        db = sqlite3.connect("")  # a temporary file of SQLite's
+        db = sqlite3.connect("")  # a temporary database, which SQLite deletes when it is closed
         db.execute(
             "CREATE TABLE rows (key TEXT PRIMARY KEY, json TEXT, at INT, gone INT) WITHOUT ROWID"
         )
@@ -226,7 +242,7 @@ class AnswerStore:
         db.execute(f"CREATE VIEW {self.name} AS {shown}")
         with TemporaryDirectory() as folder:
             copy = Path(folder) / "copy"
-            # without these files, the latest rows would be lost
+            # with the file's log and journal, which may hold its latest rows
             for ending in ("", "-wal", "-journal"):
                 if Path(f"{self.path}{ending}").exists():
                     shutil.copyfile(f"{self.path}{ending}", f"{copy}{ending}")
@@ -238,19 +254,21 @@ class AnswerStore:
 
     @classmethod
     def default_path(cls) -> Path:
-        """Return the path beside the completion store, wherever that is."""
+        """Return the default path of this kind of store, in the folder of the completion store."""
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
     def lookup(self, questions: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return the answers to questions with these keys that are in the record or the file, and
-        the keys whose answers must be generated.
+        """Look up the answers to the questions with these keys. Return {key: answer} for those that
+        are in the record or the file, and the keys whose answers must be generated.
 
-        The latter include an audit's sample, whose new answers are added to the file. The recorded
-        answers are used all the same, because last digits depend on the batch.
+        During an audit, the keys to generate include those of the audit's sample that the file does
+        not have yet. New answers go to the file, but the recorded answers are returned, because the
+        last digits depend on the batch.
         """
         keys = [*questions]
         recorded = record.rows(self.name, keys) if self._is_file else {}
-        # no sample if Python or the sandbox differs from the record's: such keys have a suffix
+        # If Python or the sandbox differs from the record's, keys have a suffix. The sample's keys
+        # have none, so nothing is audited.
         sample = record.Audit.sample(self.name) if recorded else ()
         stored = self.get(key for key in keys if key in sample or key not in recorded)
         answers = stored | recorded
@@ -260,7 +278,9 @@ class AnswerStore:
         return answers, new
 
     def _count(self, *counts: int) -> None:
-        """Add to the counts of answers found in the record, found in the file, and generated."""
+        """Append three counts to the log that USES_VARIABLE names, if it is set: answers found in
+        the record, found in the file, and generated.
+        """
         if self._is_file and any(counts) and (file := os.environ.get(USES_VARIABLE)):
             with open(file, "a", encoding="utf-8") as log:
                 print(self.name, *counts, file=log)
@@ -271,8 +291,8 @@ class AnswerStore:
         return self._select(OF_KEYS, json.dumps(asked)) if asked else {}
 
     def present(self, keys: Iterable[str] | None = None) -> set[str]:
-        """Return the keys (by default all) that have a row in the file, without rows found damaged.
-        The rows are not read.
+        """Return those of the keys (by default, of all keys) that have a row in the file. Rows
+        already found to be damaged do not count. The rows' content is not read.
         """
         query = f"SELECT key FROM {self.name}"
         with self._readable_errors():
@@ -283,13 +303,14 @@ class AnswerStore:
             return {key for (key,) in rows} - self._damaged
 
     def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
-        """Yield tasks, given by the keys of their answers: first this process's share in a launch,
-        then those of other processes whose answers do not exist by then. A single process gets all,
-        in their order.
+        """Yield the tasks that this process should do. ``tasks`` is {keys of the task's answers:
+        task}. In a launch of several processes, the process's own share comes first, then tasks of
+        other processes whose answers do not exist by then. A single process gets all tasks, in
+        their order.
 
-        So no process waits, and a slow one is helped. A lost answer, which is not stored, is
-        requested by every process. Each process visits the others' tasks in a different order, so
-        few are done twice.
+        No process waits, and others take over the work of a slow one. A task whose answer is lost,
+        and so not stored, is tried by every process. Each process visits the tasks of others in a
+        different order, so few tasks are done twice.
         """
         number, count = share()
 
@@ -306,7 +327,9 @@ class AnswerStore:
         return self._select("")
 
     def _rows(self, query: str, *values: str) -> Iterator[Any]:
-        """Yield the rows of the file; none if the file does not exist yet."""
+        """Yield the rows that a query finds, including those in journals; none if the file does not
+        exist yet.
+        """
         if self.journals:
             self.journals.follow(self.db)
         if "db" in vars(self) or not self._is_file or Path(self.path).exists():
@@ -342,7 +365,7 @@ class AnswerStore:
         return ""
 
     def add(self, answers: Mapping[str, object]) -> None:
-        """Store a batch, in one transaction. An answer that another process stored first is kept.
+        """Store the answers in one transaction. An answer that another process stored first stays.
 
         Raises UserError for the first invalid answer (``fault``), after the valid ones are stored.
         """
@@ -368,7 +391,8 @@ class AnswerStore:
                     self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
                     self.db.execute(f"PRAGMA user_version = {SCHEMA}")
         self._damaged -= damaged
-        if texts.keys() - self.present(texts):  # a flipped bit has changed their order
+        # a flipped bit has changed the order of keys, so that SQLite no longer finds some
+        if texts.keys() - self.present(texts):
             raise UserError(
                 f"store of {self.name} {self.path}: answers that it has taken are not found in it; "
                 "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
@@ -396,7 +420,8 @@ class AnswerStore:
             yield
         except (sqlite3.DatabaseError, OSError) as error:
             advice = "nothing that was stored is lost; LOOKUPLAB_STORE names another file"
-            # a damaged page of the file, rather than a problem of the disk or of another process
+            # exactly this type means a damaged file; problems of the disk or of another process
+            # raise subclasses
             if type(error) is sqlite3.DatabaseError:
                 advice = "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
             raise UserError(f"store of {self.name} {self.path}: {error} ({advice})") from None
@@ -410,7 +435,9 @@ class AnswerStore:
 
 
 class CompletionStore(AnswerStore):
-    """Answers of models, each with the ``model``; ``completions.keys_of`` makes the keys."""
+    """The store of models' answers: the fields of ``Completion``, and ``model``, the model's name.
+    ``completions.keys_of`` makes the keys.
+    """
 
     name = "completions"
 
@@ -436,15 +463,15 @@ class CompletionStore(AnswerStore):
 
     @classmethod
     def default_path(cls) -> Path:
-        # a relative path means the same file everywhere: a kernel works in its notebook's folder,
-        # while $PWD is the user's folder
+        # A relative path starts at $PWD, the folder where the user typed the command. A notebook's
+        # kernel works in another folder, but inherits $PWD.
         stated = paths.expanded(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
 
 def faulty(logprobs: Any, tokens: Any = None) -> str:
-    """Return why a text's log-probabilities are invalid (not finite, not negative, or not one for
-    each of its ``tokens``, if they are known); "" for valid ones.
+    """Return why a text's log-probabilities are invalid: not finite, above 0, or not one for each
+    of its ``tokens`` (if these are known). Return "" if they are valid.
     """
     if not isinstance(logprobs, list | tuple) or not all(map(_is_finite, logprobs)):
         return NOT_NUMBERS
@@ -460,11 +487,12 @@ def _is_finite(number: Any) -> bool:
 
 
 def elsewhere(sandbox: bool = True) -> str:
-    """Return the suffix for keys of answers that may depend on Python's version or the sandbox; ""
-    if both are the record's.
+    """Return the suffix for keys of answers that may depend on Python's version or on the sandbox:
+    "@3.12" for Python 3.12, "@unprotected" without a sandbox, and "" under the record's conditions.
 
-    The record's keys have no suffix, so its answers are found everywhere. An answer made under
-    other conditions never replaces a recorded one.
+    The record's keys have no suffix, and it ignores the suffix of a key that is looked up, so its
+    answers are found under all conditions. An answer made under other conditions never replaces a
+    recorded one.
     """
     python = ".".join(platform.python_version_tuple()[:2])
     ending = "" if python == PYTHON else f"@{python}"
@@ -477,12 +505,14 @@ def canonical(fields: object) -> str:
 
 
 def digest(text: str) -> str:
-    """Return 128 bits of sha256; collisions are negligible below 10^15 answers."""
+    """Return 128 bits of a text's sha256 as hexadecimal digits. Collisions are negligible below
+    10^15 answers.
+    """
     return hashed(text)[:32]
 
 
 def hashed(text: str) -> str:
-    """Return a sha256 as hexadecimal digits. Sorting by it gives an order that is the same on every
-    machine and unrelated to the text.
+    """Return a text's sha256 as hexadecimal digits. Sorting by it gives an order that is the same
+    on every machine and unrelated to the text.
     """
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,9 +1,9 @@
 """Models that answer prompts, local (transformers + accelerate, or vLLM) or remote
-(OpenAI-compatible), and the store.
+(OpenAI-compatible), and the store of their answers.
 
-``complete(load(name), prompts, decoding)`` is all that a notebook needs. Nothing is imported before
-it is used: neither torch nor the openai client before a model is loaded, nor the store by those who
-only want a model's name.
+``complete(load(name), prompts, decoding)`` is all that a notebook needs. Modules are imported only
+when they are used: torch and the openai client when a model is loaded, and the store when answers
+are looked up.
 """
 
 from importlib import import_module

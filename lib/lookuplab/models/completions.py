@@ -31,8 +31,7 @@ from lookuplab.work.resources import share
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
 OTHERS = 32  # number of answers from other processes' shares that are generated at a time
-# environment variable with the path of a log of the answers that a notebook used; the runner sets
-# it
+# environment variable, set by the runner: the path of a log of the answers that a notebook used
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
 JUDGED = "judged.jsonl.gz"  # beside that log: ``benchmark.keep`` writes how each answer was judged
 # model -> {key of each answer used in this process: how it ended}
@@ -235,9 +234,9 @@ def complete(
     samples. Answers that neither the record nor the store has are generated.
 
     ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or
-    ``paths.COMPLETIONS``, and False means no store. Prompts with equal text share one greedy answer, each
-    under its own id. Raises UserError for a duplicate prompt id, and for errors of the model or the
-    store.
+    ``paths.COMPLETIONS``, and False means no store. Prompts with equal text share one greedy
+    answer, which is returned under the id of each. Raises UserError for a duplicate prompt id, and
+    for errors of the model or the store.
     """
     requests = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
     return find_or_generate(model, requests, decoding, store, progress)

@@ -1,7 +1,8 @@
-"""Models that run here: any causal or encoder-decoder checkpoint of Hugging Face Transformers.
+"""Models that run on this machine: any causal or encoder-decoder checkpoint of Hugging Face
+Transformers.
 
-The weights, and torch with them, are loaded when the first answer needs them; ``models.decoding``
-writes the answers.
+The weights and torch are loaded only when the first answer needs them. ``models.decoding`` writes
+the answers.
 """
 
 import gc
@@ -46,7 +47,7 @@ from lookuplab.models.store import canonical
 from lookuplab.models.tokens import TAIL, continuations
 from lookuplab.work import resources
 
-# what is passed to Transformers as it is, and changes answers
+# options that are passed to Transformers unchanged; they may change answers
 TRANSFORMERS_OPTIONS = ("attn_implementation", "quantization_config")
 DTYPES = ("float32", "bfloat16", "float16")
 if TYPE_CHECKING:
@@ -54,30 +55,32 @@ if TYPE_CHECKING:
 
     from lookuplab.models.decoding import DecodingRow
 
-# weights of a checkpoint that text needs not: buffers of older Transformers, heads of other tasks,
-# layers that draft tokens, scales of a quantised cache, and what sees and hears
+# weights of a checkpoint that are not needed for text: buffers of older Transformers, heads of
+# other tasks, layers that draft tokens, scales of a quantised cache, and layers for images or sound
 UNUSED = re.compile(
     r"rotary_emb|inv_freq|position_ids|\.(attn|attention)\.(masked_)?bias$|\.[kv]_scale$"
     r"|(^|\.)(v_head|value_head|score|classifier|pooler|cls|mtp\w*|medusa\w*|eagle\w*|draft\w*)\."
     r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
 )
-LONG = 2048  # tokens of an answer with its prompt, for which there must be memory
-ROOM = 1.25  # of the memory of its weights: what a model needs on a card, to answer too
-BATCH_ROWS = 128  # per batch, at most
-# what a chat template that asks for the date is told; it is the default of Llama's own templates
+LONG = 2048  # length in tokens of a prompt with its answer for which memory must suffice
+# a model is put on one graphics card if the card has this many times the memory of its weights, so
+# that it can also answer there
+ROOM = 1.25
+BATCH_ROWS = 128  # largest number of rows in a batch
+# the date that chat templates get if they query it; it is the default of Llama's own templates
 TODAY = date(2024, 7, 26)
 
 
 def cache_numbers(config: Any, tokens: int) -> int:
-    """Return how many numbers the cache of keys and values of one row holds, by each layer's own
-    heads and sliding window.
+    """Return how many numbers the key/value cache of one row of ``tokens`` tokens holds: the sum
+    over the layers, by the heads and the sliding window of each.
     """
     text = config.get_text_config()
     layers = range(getattr(text, "num_hidden_layers", 0))
     kinds = getattr(text, "layer_types", None) or ["sliding_attention" for _ in layers]
     numbers = 0
     for at in layers:
-        # layers may differ (Gemma 4), and Transformers then refuses to read such a size from `text`
+        # layers may differ in a size (Gemma 4); Transformers then refuses to read it from `text`
         layer = text.per_layer_config[at]
         query_heads = getattr(layer, "num_attention_heads", None) or 1
         heads = getattr(layer, "num_key_value_heads", None) or query_heads
@@ -97,24 +100,28 @@ def free_cards() -> list[int]:
 
 @dataclass(eq=False)
 class LocalModel:
-    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``).
-    ``place`` is one of the kit's own models, a folder, or a name on the hub.
+    """A checkpoint, or an adapter on its base model, that answers prompts (see ``models.Model``).
+    ``place`` is one of the kit's own models, a folder, or a name on the hub. The parts of the model
+    are read when they are first needed.
 
-    Its parts are read when first needed. ``chat`` sends every prompt through the chat template.
-    ``dtype`` defaults to bfloat16 on GPUs and float32 on a CPU, whatever the dtype of the files
-    (the kit's own models: float32). A model that fits on one GPU uses one, that with the most free
-    memory; for others ``device_map`` defaults to "auto": all GPUs, through accelerate. Each then
-    holds some of the layers, and they compute one after the other: more memory, not more speed. A
-    dictionary maps each part of the model to a device.
+    ``chat`` sends every prompt through the chat template. ``dtype`` defaults to bfloat16 on GPUs
+    and float32 on a CPU, whatever the dtype of the files; for the kit's own models it is float32.
     ``batch_size`` limits the rows of a batch. ``context`` is the maximum length of prompt plus
-    completion in tokens, None without a limit; it comes from the checkpoint unless the option
-    overrides it. ``extra`` are variables of the chat template: {"enable_thinking": false}.
-    ``trust_remote_code`` runs the checkpoint's own Python files. ``attn_implementation`` and
-    ``quantization_config`` are Transformers' own: "eager", {"load_in_4bit": true} (which needs
-    bitsandbytes). ``causal`` says that answers continue the prompt (otherwise they begin a new
-    text). ``work`` counts what the model does. UserError for whatever is missing, unreadable, too
-    large for the GPUs, or of an architecture that does not answer here as by a plain forward pass
-    (``decoding.check_steps``).
+    completion in tokens, or None without a limit; it comes from the checkpoint unless the option
+    overrides it. ``extra`` has variables for the chat template: {"enable_thinking": false}.
+    ``trust_remote_code`` allows Transformers to run the checkpoint's own Python files.
+    ``attn_implementation`` ("eager") and ``quantization_config`` ({"load_in_4bit": true}, which
+    needs bitsandbytes) are passed to Transformers.
+
+    ``device_map`` says where the weights go; a dictionary maps each part of the model to a device.
+    By default, a model that fits on one GPU is put on the GPU with the most free memory. For a
+    larger model the default is "auto": accelerate spreads the layers over all GPUs. The GPUs then
+    compute one after the other, so they add memory, not speed.
+
+    ``causal`` says whether answers continue the prompt; otherwise they begin a new text. ``work``
+    counts the work that the model does. Raises UserError for a model that is incomplete,
+    unreadable, too large for the memory, or of an architecture whose answers here differ from those
+    of plain forward passes (``decoding.check_steps``).
     """
 
     place: str
@@ -135,7 +142,8 @@ class LocalModel:
             if self.place not in own:
                 names = ", ".join(own) or "none yet: run `python -m recipes.mini.corpus models`"
                 raise UserError(f"no mini model {self.place!r}; there are: {names}")
-            # on every machine, so that all share one set of answers
+            # the same dtype on every machine, because answers are stored by dtype, and all machines
+            # should find the same answers
             self.dtype = self.dtype or "float32"
         if folder.is_dir() and not is_model(folder):
             raise UserError(f"{folder} is no checkpoint: it has no config.json")
@@ -144,7 +152,7 @@ class LocalModel:
         if self.adapter:
             self.source = base_of(folder)
         for place in filter(Path.is_dir, (folder, Path(self.source[0]))):
-            model_files(place)  # fails now if one is not there
+            model_files(place)  # raises UserError now if a file is missing
         if not self.dtype:
             import torch
 
@@ -159,13 +167,14 @@ class LocalModel:
         self.batch_size = max(1, self.batch_size)
         self.context = self.context or limit
         self.work = Work()
-        self.begin: Any = None  # a batch (``decoding.check_steps``)
+        self.begin: Any = None  # makes a batch; set by ``decoding.check_steps``
 
     def _limit(self) -> tuple[bool, int | None]:
-        """Return whether the model is causal, and the limit of its context.
+        """Return whether the model is causal, and the limit of its context in tokens (None without
+        a limit).
 
-        Its file is read if that is enough, because Transformers and torch take seconds to import,
-        and nothing else needs them where all answers are stored.
+        For Llama's architecture, only config.json is read. Transformers and torch take seconds to
+        import, and nothing else needs them if all answers are stored.
         """
         with suppress(OSError, ValueError):
             text = Path(self.source[0], "config.json").read_text("utf-8")
@@ -173,7 +182,7 @@ class LocalModel:
                 case {"model_type": "llama", "max_position_embeddings": int(limit)}:
                     return True, limit
         causal = not self.config.is_encoder_decoder
-        # encoder-decoders here have relative positions and no limit
+        # encoder-decoders count as unlimited, because those used here have relative positions
         decoder = self.config.get_text_config()
         return causal, getattr(decoder, "max_position_embeddings", None) if causal else None
 
@@ -191,13 +200,11 @@ class LocalModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """What changes the answers: content hash or name and commit, dtype, adapter, context, chat
-        template.
-
-        Needs no weights.
+        """Everything that changes the answers: the hash of the files (or name and commit), dtype,
+        adapter, context, use of the chat template, and options. No weights are loaded for it.
         """
-        # "by prompt" means without the chat template; the words are part of the keys of stored
-        # answers, so they stay
+        # "by prompt" means without the chat template; the words cannot change, because they are
+        # part of the keys of stored answers
         chat = "always" if self.chat else "by prompt"
         identity = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         if self.extra:
@@ -213,8 +220,8 @@ class LocalModel:
         else:
             from huggingface_hub import try_to_load_from_cache
 
-            # the commit of a branch or tag, from the cache's folder: the configuration need not
-            # have it
+            # the commit of a branch or tag is the name of the cache's folder; the configuration
+            # need not state it
             file = try_to_load_from_cache(place, "config.json", revision=revision)
             identity["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
@@ -225,7 +232,9 @@ class LocalModel:
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """The Transformers tokenizer, the adapter's own if it brings one."""
+        """The Transformers tokenizer: that in the adapter's folder if there is one, else that of
+        the checkpoint. Raises UserError if it is unusable.
+        """
         from transformers import AutoTokenizer
 
         own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
@@ -237,12 +246,13 @@ class LocalModel:
                 f"model {self.name}: its tokenizer exists only in Python, and would read an answer "
                 "anew with each token; serve the model and name the endpoint"
             )
-        # without tokenizer files, Transformers makes up an empty tokenizer
+        # if there are no tokenizer files, Transformers makes an empty tokenizer without an error
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
             raise UserError(
                 f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
             )
-        # whatever a prompt may be: plain tokens, its own special ones and those of its template
+        # tokens that may occur in a prompt: ordinary tokens, and special tokens that the tokenizer
+        # itself or the chat template adds
         special = {id for id, token in tokenizer.added_tokens_decoder.items() if token.special}
         template = str(tokenizer.chat_template) if self.chat else ""
         used = tokenizer(f"client{template}", verbose=False)["input_ids"]
@@ -250,7 +260,9 @@ class LocalModel:
         return tokenizer
 
     def _check_embedded(self, tokenizer: Any, ids: Collection[int]) -> None:
-        """UserError for a token that the embedding has no row for. An adapter's is enlarged."""
+        """Raise UserError if a token has no row in the embedding. An adapter's tokens are not
+        checked, because the embedding of its base is enlarged when it is loaded.
+        """
         rows = getattr(self.config.get_text_config(), "vocab_size", math.inf)
         if (last := max(ids)) >= rows and not self.adapter:
             raise UserError(
@@ -261,7 +273,9 @@ class LocalModel:
 
     @cached_property
     def module(self) -> "PreTrainedModel":
-        """The Transformers model, ready to decode. Models no longer in use are freed first."""
+        """The Transformers model, ready to decode. Models no longer in use are freed first. Raises
+        UserError if the model does not fit into memory, or its weights do not fit its architecture.
+        """
         import torch
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
@@ -269,8 +283,10 @@ class LocalModel:
 
         gc.collect()
         torch.cuda.empty_cache()
-        if "OMP_NUM_THREADS" not in os.environ:  # as in JupyterLab: torch knows of no quota
-            # a mini model's threads would wait for each other, beside other work for minutes
+        # not set in JupyterLab, for example; torch does not know the job's quota of processors
+        if "OMP_NUM_THREADS" not in os.environ:
+            # several threads of a mini model would wait for each other, for minutes if other work
+            # runs at the same time
             most = 1 if is_mini(self.place) else resources.processors()
             torch.set_num_threads(min(torch.get_num_threads(), most))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
@@ -306,7 +322,7 @@ class LocalModel:
 
             if len(self.tokenizer) > module.get_input_embeddings().num_embeddings:
                 module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
-            with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
+            with warnings.catch_warnings():  # PEFT 0.21 still reads an attribute by its old name
                 warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
                 adapted = self._read(
                     lambda place, **_: PeftModel.from_pretrained(module, place), str(self.adapter)
@@ -325,8 +341,8 @@ class LocalModel:
             adapted.merge_and_unload()
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # in bfloat16, logits between 16 and 32 are .125 apart; a copy, since embeddings may
-            # share the weight
+            # the head computes in float32, because logits between 16 and 32 are .125 apart in
+            # bfloat16; it gets a copy of the weight, because the embedding may share the weight
             head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         decoder: PreTrainedModel = module.eval()
@@ -334,12 +350,15 @@ class LocalModel:
         return decoder
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
-        """Return where the weights go: on one card if they fit there."""
+        """Return Transformers' ``device_map``: the option if it is set; else the card with the most
+        free memory if the weights fit there, or "auto". None without cards.
+        """
         free = free_cards()
         if self.device_map or not free:
             return self.device_map
         if self._in_fewer_bits:
-            return "sequential"  # one card after the other, by the sizes that the weights then have
+            # fills one card after the other, by the sizes of the quantised weights
+            return "sequential"
         weights = self._weight_bytes(kind)
         fits = weights is not None and ROOM * weights <= max(free)
         return {"": free.index(max(free))} if fits else "auto"
@@ -349,11 +368,13 @@ class LocalModel:
         return bool(self.quantization_config) or hasattr(self.config, "quantization_config")
 
     def _weight_bytes(self, kind: Any) -> int | None:
-        """Return the bytes of the weights; None if from_pretrained will say what is wrong."""
+        """Return the size of the weights in bytes. Return None if the model cannot be built from
+        its configuration; from_pretrained then reports the reason.
+        """
         import torch
 
         try:
-            with torch.device("meta"):  # without weights
+            with torch.device("meta"):  # takes no memory
                 empty = kind.from_config(
                     self.config,
                     dtype=getattr(torch, self.dtype),
@@ -364,8 +385,8 @@ class LocalModel:
         return sum(each.numel() * each.element_size() for each in empty.parameters())
 
     def _check_memory(self, kind: Any) -> None:
-        """Raise UserError, before anything is read, if weights and the cache of one answer do not
-        fit into what this job may take.
+        """Raise UserError, before any weights are read, if the weights and the cache of one answer
+        do not fit into the memory that this job may use.
         """
         import torch
 
@@ -374,7 +395,7 @@ class LocalModel:
         free = sum(free_cards()) or resources.memory()
         folder = Path(self.source[0])
         files = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-        if 0 < 4 * files < free:  # small in any dtype: not worth a closer look
+        if 0 < 4 * files < free:  # fits in any dtype, so the exact size need not be computed
             return
         tokens = min(self.context or LONG, LONG)
         size = getattr(torch, self.dtype).itemsize
@@ -388,7 +409,10 @@ class LocalModel:
             )
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
-        """``load`` a part of the model; UserError with the error's first line if that fails."""
+        """Call ``load`` for a part of the model (the adapter's folder ``place``, or else the
+        checkpoint), and return its result. Raises UserError with the first line of the error, and
+        advice, if ``load`` fails.
+        """
         name, revision = (place, None) if place else self.source
         try:
             return load(
@@ -419,23 +443,26 @@ class LocalModel:
             config = GenerationConfig.from_pretrained(
                 self.source[0], revision=self.source[1] or "main"
             )
-        except OSError:  # there is none
+        except OSError:  # there is no generation configuration
             config = self.config
-        ends = getattr(config, "eos_token_id", None)  # one of several parts has none
+        # the configuration of a model with several parts has no such attribute
+        ends = getattr(config, "eos_token_id", None)
         configured = ends if isinstance(ends, list) else [ends]
         return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
 
     @cached_property
     def names(self) -> NameTries:
-        """How the model's tokens spell names."""
+        """The tokens with which the model spells names, for constraints."""
         return NameTries(self.tokenizer, self.end_of_text)
 
     def prompt_ids(self, text: str, special: bool = True) -> list[int]:
-        """Token ids of a prompt, with the tokenizer's own special tokens if ``special`` (a chat
-        template has its own).
+        """Return the token ids of a prompt. ``special`` adds the tokenizer's own special tokens; it
+        is False for a chat template, which already contains them.
 
-        A causal prompt must stay open: an end-of-text token added by the tokenizer is removed. An
-        empty prompt becomes one begin-of-text token, because a model cannot begin from nothing.
+        If the tokenizer adds an end-of-text token, it is removed for a causal model, so that the
+        answer can continue the prompt. An empty prompt becomes one begin-of-text token (or
+        end-of-text token), because a model must read at least one. Raises UserError if the
+        tokenizer has neither.
         """
         encoded = self.tokenizer(text, add_special_tokens=special, verbose=False)
         ids: list[int] = encoded["input_ids"]
@@ -454,12 +481,13 @@ class LocalModel:
         decoding: Decoding,
         constrain: Callable[[Prompt, list[int]], Constraint | None] | None = None,
     ) -> Batches:
-        """Answer each (prompt, sample index), longest prompts first, one list per batch.
+        """Answer each (prompt, sample index), longest prompts first. Yield lists of the answers
+        that ended since the last list.
 
         ``constrain`` makes a row's constraint from its prompt and the tokens that the answer
-        continues ([] if it begins a new text); without it, the constraint comes from the prompt's
-        ``choices``. UserError for a prompt that is too long, for choices with a chat model, and if
-        not even one row fits into memory.
+        continues ([] if it begins a new text); without ``constrain``, the constraint comes from the
+        prompt's ``choices``. Raises UserError for a prompt that is too long, for choices with a
+        chat model, and if not even one row fits into memory.
         """
         from lookuplab.models.decoding import DecodingRow
 
@@ -482,7 +510,7 @@ class LocalModel:
     def _write(
         self, rows: "list[DecodingRow]", decoding: Decoding, end_of_text: frozenset[int]
     ) -> Batches:
-        """Finish these rows, in this order."""
+        """Decode these rows in this order, and yield lists of answers as they end."""
         from lookuplab.models.decoding import decode_rows
 
         return decode_rows(self, rows, decoding, end_of_text)
@@ -495,12 +523,12 @@ class LocalModel:
         return self.names.constraint(before, prompt.choices) if prompt.choices else None
 
     def score(self, pairs: Continuations) -> Batches:
-        """Log-probabilities of a given continuation of each prompt, one list per batch, in any
-        order.
+        """Yield the log-probabilities of a given continuation of each prompt, as lists of
+        completions, in any order.
 
         The continuation is generated like an answer, under a constraint that allows nothing else.
-        ``text`` is the continuation, ``finish_reason`` is ``"scored"``. UserError if both together
-        are too long.
+        A completion's ``text`` is the continuation, and its ``finish_reason`` is ``"scored"``.
+        Raises UserError if prompt and continuation together are too long.
         """
         from lookuplab.models.decoding import DecodingRow
 
@@ -523,10 +551,11 @@ class LocalModel:
             ]
 
     def continued(self, prompt: Prompt, text: str) -> tuple[list[int], list[int]]:
-        """Return the tokens of a prompt, and those of a given continuation.
+        """Return the tokens of a prompt, and the tokens of a given continuation.
 
-        They are tokenised together if that leaves the prompt's tokens unchanged, else the
-        continuation alone, as it is spelled after a prompt. UserError if both are too long.
+        Both texts are tokenised together if that leaves the prompt's tokens unchanged. Otherwise
+        the continuation is tokenised alone, as text after the prompt's last tokens. Raises
+        UserError if prompt and continuation together are too long.
         """
         ids = self._encode(prompt)
         added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -534,17 +563,17 @@ class LocalModel:
             whole = self._encode(prompt, text)
             if whole[: len(ids)] == ids:
                 added = whole[len(ids) :]
-            else:  # alone, some tokenizers would put a blank before it
+            else:  # tokenised without a prompt, it would get a leading blank from some tokenizers
                 added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
             self.fit(prompt.id, ids + added[1:], Decoding())
         return ids, added
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
-        """Return what the model reads: the prompt (of a chat model, in its template) and the
-        beginning of an answer.
+        """Return the tokens that the model reads: those of the prompt, for a chat model in the chat
+        template, followed by the given beginning of an answer.
 
-        For a template that rejects the system role (Gemma's does), the system text is put before
-        the user's text.
+        If the template rejects the system role (Gemma's does), the system text is put before the
+        user's text. Raises UserError if there is no template, or it fails.
         """
         if not self.chat:
             return self.prompt_ids(prompt.text + answer)
@@ -563,7 +592,7 @@ class LocalModel:
                     add_generation_prompt=True,
                     **self.extra,
                 )
-            except Exception as error:  # a template is a program
+            except Exception as error:  # a template is a program, which may raise anything
                 failure = error
             else:
                 return self.prompt_ids(f"{text}{answer}", special=False)
@@ -571,19 +600,21 @@ class LocalModel:
 
     @property
     def _template(self) -> str:
-        """The chat template, in which it is always ``TODAY``, in whatever form it is asked for."""
+        """The chat template, in which the date is always ``TODAY``, in one fixed format."""
         template: str = self.tokenizer.get_chat_template()
         if "strftime_now" not in template:
             return template
-        # Transformers' templates lose the line break after a tag, and take no function as a value
+        # A macro is put before the template, because Transformers does not let a function be passed
+        # to it. The line break does not change the text: Transformers removes it after a tag.
         return f"{{% macro strftime_now(format) %}}{TODAY:%d %b %Y}{{% endmacro %}}\n{template}"
 
     def fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
-        """Return the prompt, fitted into the context window.
+        """Return the prompt's tokens ``ids``, cut to fit into the context window if the decoding
+        allows it. ``name`` is the prompt's id, for the error.
 
-        Without truncation, a prompt must leave room for one new token, otherwise UserError. With
-        truncation on the left, it is cut to leave room for all ``max_new_tokens``; a begin-of-text
-        token stays.
+        Without truncation, a prompt must leave room for one new token; otherwise UserError is
+        raised. With truncation on the left, a prompt is cut to leave room for all
+        ``max_new_tokens``; a begin-of-text token stays.
         """
         cut = decoding.truncation == "left"
         context = self.context

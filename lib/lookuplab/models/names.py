@@ -1,5 +1,5 @@
-"""Names of models, in one form for all: a mini model, a folder, a name on the hub, or an endpoint's
-address; and ``load``, which returns the model with a name.
+"""Names of models: a mini model, a folder, a name on the hub, or an endpoint's address. ``load``
+returns the model with a name.
 
 Neither torch nor a client is imported before a model is loaded.
 """
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 OPENAI = "openai:"
 VLLM = "vllm:"  # prefix of a checkpoint's name, to run it with vLLM
 ADAPTER = "adapter_config.json"
-NUMBERS = (int, float, int | None)  # annotations of options
-TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")  # ?revision=2024
+NUMBERS = (int, float, int | None)  # annotations of options that must be numbers
+# options whose values are always text: ?revision=2024 is not a number
+TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")
 # files in a checkpoint's folder that are not part of the model: output of training and evaluation,
-# files of desktops and people, and weights that Transformers does not read
+# hidden files, documents and notes, and weights in formats that Transformers does not read
 NOT_CONTENT = re.compile(
     r"""(?ix) \. .* | card\.json | .* ( results? | metrics | state | args ) \.json
     | ( training_args | optimizer | scheduler ) .* | rng_state .* | events\.out .* | latest
@@ -40,15 +41,19 @@ def load(name: str, **options: Any) -> "Model":
     """Return the model with that name, ready for ``complete``. Weights are read when the first
     answer needs them.
 
-    ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models; names
-    such as ``gemma-3-270m`` are those that ``lookuplab data get`` put into
-    ``data/downloads/models``. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote
-    (options: ``remote.RemoteModel``). ``vllm:`` before any other name lets vLLM run that model
-    (options: ``vllm.VllmModel``). Everything else is a folder (a checkpoint, or an adapter that
-    names its base model) or a name on the hub, which may have a revision (``OWNER/NAME@REVISION``:
-    a commit, branch or tag); options: ``local.LocalModel``. Options may be part of the name:
-    ``NAME?dtype=float32&chat=true``. UserError with one clear line for a missing model, a bad
-    address or an unknown option.
+    - ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models.
+    - Names such as ``gemma-3-270m`` are models that ``lookuplab data get`` has put into
+      ``data/downloads/models``.
+    - ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote models. Their options are
+      those of ``remote.RemoteModel``.
+    - ``vllm:`` before any other name lets vLLM run that model. The options are those of
+      ``vllm.VllmModel``.
+    - Everything else is a folder (a checkpoint, or an adapter that names its base model) or a name
+      on the hub, which may have a revision (``OWNER/NAME@REVISION``: a commit, branch or tag). The
+      options are those of ``local.LocalModel``.
+
+    Options may be part of the name: ``NAME?dtype=float32&chat=true``. Raises UserError, in one
+    line, for a missing model, a bad address or an unknown option.
     """
     place, stated = split_options(name)
     options = {**stated, **options}
@@ -75,11 +80,13 @@ def load(name: str, **options: Any) -> "Model":
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
-    """Return a model's name and the options after ``?``: ``NAME?dtype=float32&batch_size=8``.
+    """Return a model's name without options, and the options after ``?``:
+    ``NAME?dtype=float32&batch_size=8`` gives ``{"dtype": "float32", "batch_size": 8}``.
 
-    Values are numbers, ``true`` and ``false``, or text; those of ``TEXTS`` are always text.
+    Values are read as JSON (numbers, ``true``, ``false``), or else as text. The values of the
+    options in ``TEXTS`` are always text.
     """
-    # an address may have a query of its own
+    # a ? before the # of an address begins the query of the address, not options
     split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
     if not split:
         return name, {}
@@ -99,10 +106,8 @@ def bare(name: str) -> str:
 
 
 def split_revision(name: str) -> tuple[str, str | None]:
-    """Return a name on the hub and the revision after ``@``, None without one. Names of folders are
-    never split.
-
-    UserError for an ``@`` with nothing after it.
+    """Return a name on the hub and the revision after ``@``, or None without a revision. The name
+    of a folder is never split. Raises UserError if nothing follows the ``@``.
     """
     split = re.fullmatch("([^./~@][^/@]*/[^/@]*)@(.*)", name)
     if not split or Path(name).exists():
@@ -121,8 +126,8 @@ def is_remote(name: str) -> bool:
 
 
 def is_mini(name: str) -> bool:
-    """Return whether the name is one of the kit's own models, whether or not it exists here.
-    ``mini-org/model`` is on the hub.
+    """Return whether the name has the form of the kit's own models (``mini-large``), even if no
+    such model exists. ``mini-org/model`` is a name on the hub.
     """
     return re.fullmatch("mini-[^/]*", bare(name)) is not None
 
@@ -136,14 +141,15 @@ def table_name(name: str) -> str:
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
     folder = paths.located(paths.expanded(name))
-    # a name on the hub has one slash; a folder may no longer exist when its figures are drawn again
+    # A name on the hub has one slash, so a name with more is a folder, even if it no longer exists.
+    # Figures of deleted models may be drawn again.
     is_folder = folder.is_dir() or name.count("/") > 1
     return os.path.basename(os.path.realpath(folder)) if is_folder else name
 
 
 def mini_models() -> dict[str, Path]:
-    """Return {short name: folder} of the kit's own models: for CloudAPIBench, ToolGen and
-    questions, each sorted.
+    """Return {name: folder} of the kit's own models, such as ``mini-large``: first those for
+    CloudAPIBench, then those for ToolGen, then those for the course's questions, each group sorted.
     """
     parts = ("models", "toolgen", "questions")
     folders = (folder for part in parts for folder in sorted((paths.MINI / part).glob("*")))
@@ -151,38 +157,39 @@ def mini_models() -> dict[str, Path]:
 
 
 def model_folder(name: str) -> Path:
-    """Return the folder of one of the kit's own models, or a name as a path, whether or not it
-    exists.
+    """Return the folder of one of the kit's own models. Any other name is returned as a path, which
+    need not exist.
     """
     name = bare(name)
     return mini_models().get(name) or Path(os.path.realpath(paths.expanded(paths.located(name))))
 
 
 def is_adapter(folder: Path) -> bool:
-    """Return whether this is an adapter's folder: it has PEFT's configuration, and no
-    checkpoint.
+    """Return whether the folder is an adapter's: it has PEFT's configuration, but no config.json of
+    a checkpoint.
     """
     return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether ``load`` accepts this folder: a checkpoint or an adapter."""
+    """Return whether ``load`` accepts the folder: it is a checkpoint or an adapter."""
     return any((folder / name).is_file() for name in ("config.json", ADAPTER))
 
 
 def base_of(folder: Path) -> tuple[str, str | None]:
-    """Return the base model of an adapter, as a path or a name on the hub, and its revision.
+    """Return the base model of an adapter, as a path or a name on the hub, and its revision (None
+    for a path).
 
-    PEFT writes the name as it was given in training. A relative path is therefore searched beside
-    the adapter, above it, and in the folder where the command was typed. Raises UserError for a
-    path that does not exist.
+    PEFT writes the base's name as it was given in training. A relative path is therefore looked up
+    from the adapter's folder, from the folders above it, and from the folder where the command was
+    typed. Raises UserError for a path that does not exist.
     """
     try:
         config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())
         name = str(config.get("base_model_name_or_path") or "")
     except (ValueError, AttributeError) as error:
         raise UserError(f"adapter {folder.name}: {ADAPTER} is no JSON object: {error}") from None
-    # a kernel works in its notebook's folder, while $PWD is the user's folder
+    # $PWD is the folder where the command was typed; a notebook's kernel works in another folder
     for place in folder, *folder.parents, Path(os.environ.get("PWD", "")), Path():
         if name and is_model(place / name):
             return str((place / name).resolve()), None
@@ -200,9 +207,10 @@ def model_hash(folder: Path) -> str:
 
 
 def model_files(folder: Path) -> list[Path]:
-    """Return the files of a checkpoint or adapter that Transformers and PEFT may read: those
-    directly in its folder, without ``NOT_CONTENT``, and its further chat templates. Other folders
-    (``runs``, ``checkpoint-500``, ``original``) are not part of the model.
+    """Return the files of a checkpoint or adapter that Transformers and PEFT may read: the files
+    directly in its folder, except those that match ``NOT_CONTENT``, and the chat templates in
+    ``additional_chat_templates``. Other folders within (``runs``, ``checkpoint-500``, ``original``)
+    are not part of the model.
 
     Raises UserError for a file that is missing (a dead link, a pointer of Git LFS) or cannot be
     read.

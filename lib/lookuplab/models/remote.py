@@ -1,24 +1,28 @@
 """A model behind an OpenAI-compatible endpoint: GPT-4o, vLLM, ``transformers serve`` and the like.
 
 Base models are called through ``/completions``, chat models through ``/chat/completions``. The
-``openai`` client does the retries (429, 5xx, time-outs; exponential, honouring Retry-After) and
-explains failures.
+``openai`` client repeats failed requests (status 429 or 5xx, time-outs) after exponentially growing
+delays, or after the server's Retry-After.
 
-A completion's text is the server's. Log-probabilities count only if their pieces add up to the
-text, and an unfinished completion is an error: neither is ever stored as the model's answer. A
-parameter that a model refuses (``max_tokens``, ``stop``) is left out or renamed from then on, and a
-line says so. A refused ``temperature`` is an error unless the name says ``sampled=true``, because
-the model would sample in its own way. Requests to this machine go through no proxy. No redirect is
-followed. A reply may take ``total`` seconds, retries included, and has a limit of bytes.
+The text of a completion is taken from the server. A reply is an error, and is never stored, if its
+log-probabilities are of pieces that do not spell the text, or if the completion is unfinished. If a
+model refuses a parameter (``max_tokens``, ``stop``), the parameter is left out or renamed from then
+on, and a warning says so. A refused ``temperature`` is an error unless the model's name has
+``sampled=true``, because the model would sample in its own way. Requests to a server on this
+machine use no proxy. Redirects are not followed. A reply may take at most ``total`` seconds,
+retries included, and its size is limited.
 
 The key comes from the environment and is passed only to the client: it appears in no name,
-identity, store, log or message. If it goes to a host for which it may not be meant, or over the
-network unencrypted, a line says so.
+identity, store, log or message. A warning is printed if the key goes to a host for which it may not
+be meant, or over the network unencrypted.
 
-Not covered: the meaning of an endpoint's log-probabilities (vLLM's are those of the unscaled
-distribution by default, as here); whether the endpoint samples as requested (``transformers serve``
-stays greedy unless the checkpoint's own configuration samples); scoring of given texts, and
-constraints to given names, for which a local model is needed.
+Some things are not checked or supported:
+
+- What an endpoint's log-probabilities mean. By default, vLLM's are of the unscaled distribution,
+  like those of local models.
+- Whether the endpoint samples as requested. ``transformers serve`` stays greedy unless the
+  checkpoint's own configuration samples.
+- Scoring of given texts, and constraints to given names. They need a local model.
 """
 
 import hashlib
@@ -57,9 +61,9 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_URL = "https://api.openai.com/v1"
-ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host, perhaps with a port and a path
+ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host, perhaps with a port and a path; no user or query
 RETRIES = 5
-REFUSABLE = {  # parameters that some models refuse -> the replacement
+REFUSABLE = {  # parameter that some models refuse -> what happens instead
     "max_tokens": "max_completion_tokens is sent in its place",
     "temperature": "its answers are sampled as the server likes",
     "top_p": "its answers are sampled as the server likes",
@@ -67,34 +71,37 @@ REFUSABLE = {  # parameters that some models refuse -> the replacement
     "stop": "answers are cut here",
 }
 MAX_STOP_STRINGS = 4  # OpenAI's limit; further stop strings are applied to the returned text
-BYTES, TOKEN_BYTES = 2**20, 2**12  # largest reply in bytes, and the addition for each of its tokens
-LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"
-# servers' words for a complete answer, and for one cut off at the limit of tokens
+# the largest reply has BYTES bytes and TOKEN_BYTES for each token that was requested
+BYTES, TOKEN_BYTES = 2**20, 2**12
+LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"  # hosts that are this machine
+# the words of various servers for a complete answer -> "stop", and for an answer that was cut off
+# at the limit of tokens -> "length"
 FINISHED = dict.fromkeys(
     "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
     "stop",
 ) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
-# lone surrogates: halves of a character outside Unicode's first plane
+# surrogates, each of which is half of a character outside Unicode's first plane
 HALVES = re.compile("[\ud800-\udfff]")
-# pieces of a character: decoded alone, or as OpenAI writes them
+# incomplete characters in a token: as decoding the token alone gives them, or as OpenAI writes them
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
 MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # markup in an error page
 
 
 class RemoteModel:
-    """``openai:MODEL`` (a chat model) or ``http://HOST:PORT/v1#MODEL``; ``chat`` chooses the
-    endpoint.
+    """A remote model. ``place`` is ``openai:MODEL``, which is a chat model, or
+    ``http://HOST:PORT/v1#MODEL``; for the latter, ``chat`` says whether it is a chat model.
 
-    ``parallel`` limits the requests in flight. ``timeout`` is the time in seconds in which a server
-    must begin or continue a reply, ``total`` the time in which a reply must be complete, retries
-    included. ``key_variable`` names the environment variable with the key. ``tokenizer`` names a
-    local model with the same tokens, for budgets in tokens. ``revision`` is any label of yours:
-    change it when the same address serves new weights, so that no stored answers are reused.
+    ``parallel`` limits the number of requests at the same time. ``timeout`` is the time in seconds
+    in which a server must begin or continue a reply, and ``total`` the time in which a reply must
+    be complete, retries included. ``key_variable`` names the environment variable with the key.
+    ``tokenizer`` names a local model with the same tokens, which is used to count tokens.
+    ``revision`` is any label of yours: change it when the same address serves new weights, so that
+    stored answers are not reused.
 
     ``logprobs=False`` is for an endpoint that gives no log-probabilities; such answers are stored
-    separately. ``extra`` are further fields of each request, such as ``reasoning_effort``, or
-    ``chat_template_kwargs`` for the server's chat template. ``sampled`` accepts a model that takes
-    no ``temperature``; its answers are stored separately from greedy ones.
+    separately. ``extra`` has further fields for each request, such as ``reasoning_effort``, or
+    ``chat_template_kwargs`` for the server's chat template. ``sampled`` accepts a model that
+    refuses ``temperature``; its answers are stored separately from greedy answers.
     """
 
     def __init__(
@@ -161,7 +168,9 @@ class RemoteModel:
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """The tokenizer of the local model named for it, whose weights are never loaded."""
+        """The tokenizer of the local model that the option ``tokenizer`` names. That model's
+        weights are not loaded. Raises UserError without the option.
+        """
         if not self._tokenizer:
             raise UserError(
                 f"{self.name}: to count tokens, name one with the same ones: ?tokenizer=OWNER/NAME"
@@ -175,11 +184,11 @@ class RemoteModel:
         """Yield the answers to each (prompt, sample index) as they arrive.
 
         After the first failure no new requests are sent, but answers in progress are still yielded;
-        then UserError is raised. Prompts with ``choices`` are an error, too.
+        then UserError is raised. UserError is also raised for prompts with ``choices``.
         """
         if any(prompt.choices for prompt, _ in requests):
             raise self._cannot("hold answers to given names (choices)")
-        _ = self._client  # made once, before there are threads
+        _ = self._client  # created here, so that the threads share one client
         self._most = BYTES + TOKEN_BYTES * decoding.max_new_tokens
         failures: list[UserError] = []
 
@@ -199,7 +208,7 @@ class RemoteModel:
                 try:
                     answer = answers.next(self.total)
                 except TimeoutError:
-                    # the thread cannot be stopped; it ends with this process
+                    # the thread that waits cannot be stopped, and ends only with this process
                     late = f"no reply is complete after {self.total:g} seconds (option total)"
                     failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
                     break
@@ -242,7 +251,7 @@ class RemoteModel:
                     event_hooks={"response": [self._bound]},
                 ),
             )
-        # a proxy that needs a package, or is not an address
+        # the environment names a proxy that needs a missing package or has no valid address
         except (ImportError, ValueError) as error:
             raise UserError(
                 f"cannot use the proxy that the environment names: {error}; for a server that "
@@ -250,7 +259,7 @@ class RemoteModel:
             ) from None
 
     def _bound(self, response: Any) -> None:
-        """Limit the bytes of a reply that are read to those that an answer can have."""
+        """Make reading a response raise UserError beyond the size that an answer can have."""
         read = response.iter_bytes
 
         def chunks(*arguments: Any) -> Iterator[bytes]:
@@ -265,9 +274,10 @@ class RemoteModel:
         response.iter_bytes = chunks
 
     def _ask(self, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Send one request; repeat it without parameters that the model refuses. Return the reply's
-        first choice and its usage in tokens ({} if it reports none). Raises UserError with the
-        server's own words in one line, the key masked.
+        """Send a request with these fields, and repeat it without parameters that the model
+        refuses. Return the reply's first choice and its usage in tokens ({} if the reply has no
+        usage). Raises UserError with the server's own words in one line, in which the key is
+        masked.
         """
         sent = {name: value for name, value in fields.items() if name not in self._refused}
         if "max_tokens" in self._refused:
@@ -283,7 +293,7 @@ class RemoteModel:
             if self._refuses(words, sent):
                 return self._ask(fields)
             raise self._failed(error) from None
-        # ValueError: a reply that is not JSON; RecursionError: one that is nested too deeply
+        # ValueError: the reply is not JSON; RecursionError: the reply is nested too deeply
         except (openai.APIError, ValueError, RecursionError) as error:
             raise self._failed(error) from None
         match reply:
@@ -296,8 +306,9 @@ class RemoteModel:
         )
 
     def _refuses(self, words: str, sent: dict[str, Any]) -> bool:
-        """Return whether the model refuses a parameter, by the server's words. If so, remember it
-        and print a line.
+        """Return whether the server's words say that the model refuses a parameter of the request.
+        If so, remember the parameter, and print a warning the first time. Raises UserError if the
+        model would then sample, unless ``sampled`` allows that.
         """
         if not re.search(
             "(?i)unsupported|not (support|permit|allow)|only the default|unrecogni|unknown param"
@@ -321,7 +332,7 @@ class RemoteModel:
         return False
 
     def _failed(self, error: Any) -> UserError:
-        """Return an error with the server's words and, for known causes, what to do."""
+        """Return a UserError with the server's words and, for known causes, advice."""
         status = getattr(error, "status_code", 0)
         advice = ""
         if status:
@@ -382,8 +393,9 @@ class RemoteModel:
         given = choice.get("logprobs") or {}
         told = self._log_probabilities(given, text)
         pieces = [piece for piece, _ in told]
-        text = "".join(pieces) or text  # a stop string was cut out of a token: keep the whole token
-        # without stop strings, "stop" means the model's own end
+        # if the server cut a stop string out of the last token, the text is longer with the pieces
+        text = "".join(pieces) or text
+        # if no stop strings were sent, "stop" means that the model itself ended the answer
         if finish == "stop" and not stop:
             finish = "eos"
         over = decoding.stopper()
@@ -397,8 +409,9 @@ class RemoteModel:
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
     def _finish(self, reason: object, text: str) -> str:
-        """Return ``"stop"`` or ``"length"``. Raises UserError for an incomplete answer: interrupted
-        by the server, or consisting only of hidden reasoning.
+        """Return how an answer ended: ``"stop"`` or ``"length"``, from the server's finish reason.
+        Raises UserError for an incomplete answer, which the server interrupted, or which has only
+        reasoning.
         """
         finish = FINISHED.get(str(reason).lower(), "")
         if not finish:
@@ -415,8 +428,9 @@ class RemoteModel:
         return finish
 
     def _log_probabilities(self, given: dict[str, Any], text: str) -> list[tuple[str, float]]:
-        """Return the pieces of the text with their log-probabilities; [] if none were requested.
-        Raises UserError if the reply has none.
+        """Return the pieces of the text with their log-probabilities, or [] if log-probabilities
+        were not requested. Raises UserError if the reply lacks them, or their pieces do not spell
+        the text.
         """
         if not (self.logprobs and text):
             return []
@@ -433,8 +447,9 @@ class RemoteModel:
 
 
 def said(content: Any) -> str:
-    """Return a reply's content as one text; a server may send it in parts, some of which may be
-    reasoning. Lone surrogates are replaced, because they cannot be stored.
+    """Return a reply's content as one text. A server may send the content in parts; parts without
+    ``text``, such as reasoning, are left out. Surrogates are replaced, because they cannot be
+    stored.
     """
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content)
@@ -442,22 +457,25 @@ def said(content: Any) -> str:
 
 
 def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Return the tokens of a reply, in the server's form, with their log-probabilities."""
+    """Return (token, log-probability) for the tokens of a reply, as the server writes them. None
+    stands for a token or number that the server left out.
+    """
     # llama.cpp's server uses the chat format for completions, too
     if content := given.get("content"):
         return [(piece.get("token"), piece.get("logprob")) for piece in content]
     both = given.get("tokens") or (), given.get("token_logprobs") or ()
-    # a token without a partner is handled by the caller
+    # lists of different lengths are filled up with None, which the caller rejects
     return list(zip_longest(*both))
 
 
 def spelled(text: str, pieces: Sequence[str]) -> list[str]:
-    """Return the part of the text for which each piece stands; [] if the pieces do not add up to
-    the text.
+    """Return the part of the text that each piece spells, or [] if the pieces do not add up to the
+    text.
 
-    An incomplete character stands for nothing, and the next piece for the whole character. After
-    the text, some servers list the end-of-text token or the tokens of a removed stop string; these
-    are left out. The last piece may be longer than the text.
+    A piece that ends with an incomplete character spells "", and the piece that completes the
+    character gets the text of both. After the text, some servers list the end-of-text token or the
+    tokens of a removed stop string; these pieces are left out. The last piece may be longer than
+    the text.
     """
 
     def pattern(pieces: str) -> str:

@@ -1,13 +1,14 @@
 """Constrained decoding: the interface for constraints on the next token of a row, and a constraint
 to given names.
 
-The constraint holds from the first token of the answer, which must begin with one of the given
-names. When the name is complete, it must be followed by a *break* (a token that begins with a
-character which cannot continue an identifier, or the end of text), so that ``foo`` cannot run on
-into ``foobar``; or it continues as a longer one of the names. After the break, the row is free. The
-trie contains two tokenisations of each name: the tokenizer's own, in the context of the prompt's
-end, and the one before "(", because a tokenizer may merge "(" with the name's end. Other sequences
-of tokens for the same name are not allowed.
+An answer under the second constraint must begin with one of the given names. A complete name must
+be followed by a *break*, so that ``foo`` cannot become ``foobar``, unless a longer given name
+continues it. A break is a token that begins with a character which cannot continue an identifier,
+or the end of text. After the break, any token is allowed.
+
+The trie contains two tokenisations of each name. The first is the tokenizer's own, in the context
+of the prompt's end. The second is that of the name before "(", because a tokenizer may merge "("
+with the end of the name. Other sequences of tokens for the same name are not allowed.
 """
 
 import math
@@ -27,29 +28,31 @@ if TYPE_CHECKING:
 
 
 class Lost(UserError):
-    """A row cannot continue, because its query to a tool has failed; other rows can."""
+    """Raised if a row cannot continue, because its query to a tool has failed. Other rows can."""
 
 
 class Constraint(Protocol):
-    """Constrains one row. It may be idle at first and become active in the middle of the row.
+    """A constraint on one row. It may be idle at first and become active in the middle of the row.
 
-    A constraint that waits for another program (a completion tool, say) sends its query in ``push``
-    and collects the answer in ``restrict``: the model's forward pass runs between the two.
+    A constraint that needs another program's answer (a completion tool's, say) sends its query in
+    ``push`` and collects the answer in ``restrict``. The model's forward pass runs in between.
     """
 
-    asks: ClassVar[bool]  # whether it waits for another program
+    asks: ClassVar[bool]  # whether the constraint queries another program
 
     @property
     def pending(self) -> "Future[Any] | None":
-        """The answer for which the next ``restrict`` would wait."""
+        """The other program's answer for which the next ``restrict`` would wait; None if it would
+        not wait.
+        """
         ...
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
-        """Return logits (vocabulary,) with -inf for tokens that may not come next; None if any
-        token may.
+        """Return None if any token may come next. Otherwise return the logits (vocabulary,), with
+        -inf for tokens that may not come next, and a second number.
 
-        The second value is the distance of a probability from a gate's threshold; inf without a
-        gate.
+        If a probability decided whether the constraint is active (a gate), the second number is the
+        distance of that probability from the gate's threshold. It is inf without a gate.
         """
         ...
 
@@ -67,15 +70,18 @@ class Constraint(Protocol):
 class Trie(dict[int, "Trie"]):
     """A node of a prefix tree over token ids, ``{token: node}`` (ToolGen, Algorithm 3).
 
-    At a ``terminal`` node a name is complete, but a longer one may continue it. At a ``closed``
-    node the last token also contains a character after the name, as in ``t(``.
+    At a ``terminal`` node a name is complete, but a longer name may continue it. At a ``closed``
+    node, too, a name is complete, and the last token also contains a character after it, as in
+    ``t(`` for a name that ends with ``t``.
     """
 
     terminal = closed = False
 
     @classmethod
     def of(cls, names: Iterable[Sequence[int]], closed: Iterable[Sequence[int]] = ()) -> "Trie":
-        """Return the root; ``names`` end in terminal nodes, ``closed`` in closed ones."""
+        """Return the root of a tree of token sequences. Those in ``names`` end in terminal nodes,
+        and those in ``closed`` end in closed nodes.
+        """
         root = cls()
         for kind, paths in (("terminal", names), ("closed", closed)):
             for path in paths:
@@ -87,8 +93,8 @@ class Trie(dict[int, "Trie"]):
 
 
 class NameTries:
-    """The tokenisations of names for one model. The tokens of each name after each end of a prompt
-    are cached.
+    """Makes constraints to names for one model. The tokens of a name depend on the end of the
+    prompt, and are cached for each pair of the two.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
@@ -99,13 +105,13 @@ class NameTries:
         ] = {}  # (tail, text) -> the text's tokens
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
-        """Return a constraint for one row; ``prompt_ids`` are the tokens that its answer continues,
-        [] if it begins a text.
+        """Return a constraint for one row, whose answer must begin with one of the names.
+        ``prompt_ids`` are the tokens that the answer continues, [] if it begins a text.
 
-        Only the prompt's last tokens, from the last line break on, determine a name's tokens: no
-        tokenizer of a code model merges a name with the line before. All prompts that end in
-        ``response = client.`` therefore share their names' tokens. Raises UserError for names that
-        the tokenizer cannot write.
+        The tokens of a name depend only on the prompt's last tokens, after the last line break,
+        because no tokenizer of a code model merges a name with the line before. All prompts that
+        end in ``response = client.`` therefore share the cached tokens. Raises UserError for names
+        that the tokenizer cannot write.
         """
         tail = tuple(prompt_ids[-TAIL:])
         lines = [at for at, token in enumerate(tail[:-1], 1) if "\n" in self.texts[token]]
@@ -119,7 +125,7 @@ class NameTries:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The text of each token of the vocabulary after other text; "" for special tokens."""
+        """The text that each token of the vocabulary adds to other text; "" for special tokens."""
         begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
         rows = [begun, *([*begun, token] for token in range(len(self._tokenizer)))]
         before, *texts = decoded(self._tokenizer, rows)
@@ -127,10 +133,9 @@ class NameTries:
 
     @cached_property
     def breaks(self) -> "torch.Tensor":
-        """The ids (n,) of the tokens that end a name: end of text, and tokens that begin with a
-        non-identifier character.
-
-        Incomplete characters and special tokens, which add no text, do not count.
+        """The ids (n,) of the tokens that end a name: the end of text, and tokens that begin with a
+        character that cannot continue an identifier. Incomplete characters and other special
+        tokens, which add no text, do not end a name.
         """
         import torch
 
@@ -142,21 +147,22 @@ class NameTries:
         return torch.tensor(sorted(ends | self._end_of_text))
 
     def only(self, logits: "torch.Tensor", tokens: Iterable[int], may_end: bool) -> "torch.Tensor":
-        """Return logits (vocabulary,) with -inf for all but ``tokens`` and, if ``may_end``, the
-        breaks.
+        """Return the logits (vocabulary,), with -inf for all tokens except ``tokens`` and, if
+        ``may_end``, the breaks.
         """
         kept = logits.new_zeros(len(logits)).bool()
         kept[list(tokens)] = True
         if may_end:
-            self.breaks = self.breaks.to(logits.device)  # once
+            self.breaks = self.breaks.to(logits.device)  # copies only the first time
             kept[self.breaks] = True
         return logits.masked_fill(~kept, -math.inf)
 
     def paths(
         self, tail: tuple[int, ...], names: Sequence[str]
     ) -> tuple[list[list[int]], list[list[int]], list[str]]:
-        """Return the tokens of names after the tokens ``tail``: the trie's paths, its closed paths,
-        and the names that the tokenizer cannot write. Each name is tokenised once per tail.
+        """Return the tokens of names after the prompt's last tokens ``tail``, as two lists: paths
+        to terminal and to closed nodes of the trie. Return, as a third list, the names that the
+        tokenizer cannot write. Each name is tokenised once for each tail.
         """
         texts = [text for name in names for text in (name, f"{name}(")]
         new = [text for text in texts if (tail, text) not in self._spelled]
@@ -181,7 +187,9 @@ class NameTries:
 
 @dataclass
 class NameConstraint:
-    """Makes the row begin with a name of the trie. ``node`` is None once the name has ended."""
+    """Makes a row begin with a name of a trie. ``node`` is the node that the row has reached, and
+    None once the name has ended.
+    """
 
     names: NameTries
     node: Trie | None
@@ -198,4 +206,4 @@ class NameConstraint:
         self.node = None if node is None or node.closed else node
 
     def log(self) -> None:
-        """Keep nothing."""
+        """Return None: this constraint keeps no log."""

@@ -1,8 +1,9 @@
-"""Fenced blocks in a model's answer, as in CommonMark (0.31, Section 4.5): opened by three or more
-backticks or tildes and any words, closed by a line of at least as many.
+"""Finds fenced code blocks in a model's answer, as in CommonMark (0.31, Section 4.5). A line of
+three or more backticks or tildes, perhaps followed by words, opens a block. A line of at least as
+many of them closes it.
 
-Two further forms that models write count as blocks here, too: a fence that opens after words in its
-line, and one that closes after code in its last line.
+Two more forms that models write count as blocks: the opening fence may follow words in its line,
+and the closing fence may follow code in its line.
 """
 
 import re
@@ -29,15 +30,15 @@ class Block(NamedTuple):
 
 
 def code_of(answer: str, block: Block) -> str:
-    """Return a block's code without the indentation of its fence, which may stand in a list or a
-    quotation.
+    """Return a block's code. If the block is indented, or part of a list or a quotation, the
+    indentation and the quotation's signs are removed.
     """
     line = answer[answer.rfind("\n", 0, block.begin) + 1 : block.start]
     code = answer[block.start : block.end]
     if quoted := _quoted(line):
         line = line[len(quoted) :]
         first, *rows = code.split("\n")
-        # the quotation, and so the block, ends at the first line without its sign
+        # the quotation, and with it the block, ends at the first line without a ">"
         rows = [*takewhile(lambda row: row.lstrip().startswith(">") or not row, rows)]
         marks = rf"(?: {{0,3}}> ?){{0,{quoted.count('>')}}}"
         code = "\n".join([first, *(re.sub(rf"\A{marks}", "", row) for row in rows)])
@@ -47,17 +48,17 @@ def code_of(answer: str, block: Block) -> str:
 
 
 def _quoted(line: str) -> str:
-    """Return the signs of quotations with which a line begins."""
+    """Return the signs of quotations (``> > ``) with which a line begins, or ""."""
     found = _QUOTED.match(line)
     return found[0] if found and ">" in found[0] else ""
 
 
 def blocks(answer: str) -> list[Block]:
-    """Return the blocks that may be the requested code, in their order. If several contain code,
-    only those of Python are returned; without any of Python, all except shell sessions, output and
-    plain text.
+    """Return the blocks that may be the requested code, in the order of the answer. Empty blocks
+    are left out. If some blocks are labelled as Python, only these are returned; otherwise all
+    blocks except shell sessions, output and plain text, or all if there are no others.
 
-    A block that was cut off extends to the end of the answer.
+    A block without a closing fence extends to the end of the answer.
     """
     found = []
     for match in _BLOCK.finditer(answer):

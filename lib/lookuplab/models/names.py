@@ -148,8 +148,9 @@ def table_name(name: str) -> str:
 
 
 def mini_models() -> dict[str, Path]:
-    """Return {name: folder} of the kit's own models, such as ``mini-large``: first those for
-    CloudAPIBench, then those for ToolGen, then those for the course's questions, each group sorted.
+    """Return {name: folder} of the kit's own models, such as ``mini-large``: models for
+    CloudAPIBench, models for ToolGen, and models that answer data-science questions, in this order.
+    Each group is sorted by name.
     """
     parts = ("models", "toolgen", "questions")
     folders = (folder for part in parts for folder in sorted((paths.MINI / part).glob("*")))

@@ -1,16 +1,18 @@
 """The record: every answer and judgement behind the committed mini figures, committed as Parquet in
 ``data/mini/record``. It is a cache in front of the stores.
 
-``$LOOKUPLAB_RECORD=off`` switches it off (a cold run). ``SHARE SEED`` as the value means an audit:
-a sample of each kind of rows is also generated again, into the stores, while numbers are still
-computed from the record.
+``$LOOKUPLAB_RECORD=off`` switches the record off (a cold run). The value ``SHARE SEED``
+(``0.02 1234``) means an audit: a random sample of each kind of rows is generated again, into the
+stores, while results are still computed from the record.
 
-Rows are found by the keys of the stores, so outdated rows are not found, and their answers are
-generated again. There is one file for each kind of store: ``completions`` has a column for each
-field of an answer, the others have their answers as JSON. ``python -m recipes.mini.record`` writes
-them, and ``SHA256SUMS``, by which each file is checked when it is first read.
+Rows are found by the keys of the stores. A row whose model or prompt has changed since has another
+key, so it is not found, and its answer is generated again. There is one file for each kind of
+store: ``completions`` has a column for each field of an answer, and the other files have each
+answer as JSON. ``python -m recipes.mini.record`` writes the files and ``SHA256SUMS``, by which each
+file is checked when it is first read.
 
-``differences`` compares an answer with the recorded one, and decides what counts as a near tie.
+``differences`` compares a new answer with the recorded answer, and decides what counts as a near
+tie.
 """
 
 import hashlib
@@ -31,14 +33,15 @@ if TYPE_CHECKING:
     import pyarrow
 
 RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off", or an Audit as text
-# Rows of each model and kind in an audit, or all where there are fewer. If one prompt in ten has a
-# wrong row, one audit in eight of 20 prompts draws only right rows; the next commit draws others.
+# An audit has at least this many rows of each model or kind, or all rows if there are fewer. If one
+# prompt in ten has a wrong row, one audit in eight of 20 prompts misses all wrong rows; the audit
+# of the next commit draws other prompts.
 LEAST_AUDITED = 20
-# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and logs
-# have its margin. Between vector extensions of processors, the mini models' log-probabilities
-# differ by at most 2e-5 and their margins by 3e-5.
+# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and its
+# margin is written to logs. Between processors with different vector extensions, the mini models'
+# log-probabilities differ by at most 2e-5, and the margins by at most 3e-5.
 NEAR_TIE_MARGIN = 1e-4
-MANIFEST = "SHA256SUMS"  # in the form of sha256sum
+MANIFEST = "SHA256SUMS"  # in the format of the command sha256sum
 LISTS = ("token_ids", "token_logprobs", "token_lengths")  # columns with a list in each row
 
 
@@ -47,8 +50,8 @@ def folder() -> Path:
 
 
 def _file(name: str) -> tuple[Path, int] | None:
-    """Return the file of the record for the stores called ``name``, and the time of its last
-    change; None if there is none, or the record is switched off.
+    """Return the record's file for the stores called ``name``, and the time of its last change in
+    ns. Return None if there is no such file, or the record is switched off.
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
@@ -57,7 +60,7 @@ def _file(name: str) -> tuple[Path, int] | None:
 
 
 def plain(key: str) -> str:
-    """Return a key as the record has it, without the suffix for other conditions
+    """Return a key as it is in the record: without the suffix for another Python or sandbox
     (``store.elsewhere``).
     """
     return key.partition("@")[0]
@@ -89,13 +92,15 @@ def _table(file: Path, _time: int) -> "pyarrow.Table":
 
 @cache
 def _places(file: Path, time: int) -> dict[str, int]:
-    """Return {key: its row}. Cached, because Arrow would hash all keys for each question."""
+    """Return {key: index of its row}. The result is cached, because Arrow would hash all keys for
+    each question.
+    """
     return {key: at for at, key in enumerate(_table(file, time)["key"].to_pylist())}
 
 
 def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Return {key: answer}, exactly as it was stored, for the keys in the record; suffixes of keys
-    are ignored.
+    """Return {key: answer} for those of the keys that are in the record; their suffixes are
+    ignored. An answer is exactly as it was stored.
     """
     if not (file := _file(name)):
         return {}
@@ -112,8 +117,8 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
-    """Yield rows as a store has them: ``vars`` of a Completion and the model."""
-    # NumPy's lists, because Arrow's own way is many times slower
+    """Yield rows in the form of a store: the fields of a Completion, and ``model``."""
+    # converted by NumPy, because Arrow's own conversion to lists is many times slower
     lists = [[part.tolist() for part in table[field].to_numpy()] for field in LISTS]
     plain = table.drop_columns(["key", *LISTS]).to_pylist()
     for fields, token_ids, logprobs, lengths in zip(plain, *lists, strict=True):
@@ -136,7 +141,7 @@ class Audit(NamedTuple):
     seed: str
 
     def __str__(self) -> str:
-        """Return the value of ``$LOOKUPLAB_RECORD`` during the audit."""
+        """Return the value that ``$LOOKUPLAB_RECORD`` has during the audit."""
         return f"{self.share} {self.seed}"
 
     @classmethod
@@ -146,13 +151,15 @@ class Audit(NamedTuple):
 
     @classmethod
     def stated(cls) -> "Audit | None":
-        """Return the audit in ``$LOOKUPLAB_RECORD``, or None."""
+        """Return the audit that ``$LOOKUPLAB_RECORD`` states, or None."""
         stated = re.fullmatch(r"(\d*\.?\d+(?:e-\d+)?) (\S+)", os.environ.get(RECORD_VARIABLE, ""))
         return cls(float(stated[1]), stated[2]) if stated else None
 
 
 def kinds(name: str) -> dict[str, list[str]]:
-    """Return {kind: keys of the record's rows}, in its order."""
+    """Return {kind: keys of the record's rows}, in the order of the record. The kind of a
+    completion is its model.
+    """
     found: dict[str, list[str]] = {}
     if file := _file(name):
         columns = _table(*file).select(["model" if name == "completions" else "kind", "key"])
@@ -163,11 +170,12 @@ def kinds(name: str) -> dict[str, list[str]]:
 
 @cache
 def sampled(name: str, audit: Audit) -> dict[str, str]:
-    """Return {key: kind} of the rows to generate again: those with the smallest hashes of each
-    kind.
+    """Return {key: kind} of the rows that an audit generates again: in each kind, the rows with the
+    smallest hashes.
 
-    What is dear to read is read once. So answers to one prompt (samples, and those of other models)
-    have neighbouring places in this order, and so have the judgements of one function.
+    All answers to a prompt (its samples, and the answers of other models) have the same hash, and
+    so do all judgements of one function. They are thus drawn together, so that an audit needs to
+    read few prompts and functions.
     """
 
     @cache
@@ -187,20 +195,21 @@ def sampled(name: str, audit: Audit) -> dict[str, str]:
 
 
 def _comparable(text: str) -> str:
-    """Return a text with long fractions cut to nine significant digits, and one name for all
-    temporary files.
+    """Return a text with numbers of nine or more decimals rounded to nine significant digits, and
+    with the name ``tmp`` for all temporary files.
     """
     text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
     return re.sub(r"\btmp\w{8}\b", "tmp", text)
 
 
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
-    """Return the differences of a new answer from the recorded one, and whether it was a near tie.
+    """Return the differences between the recorded answer ``old`` and the new answer, and whether
+    they may be due to a near tie: there are differences, and the recorded answer was a near tie.
 
-    Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the
-    processor and on the batch, and an audit has other batches than the record. The error of a
-    program may quote numbers, of which nine digits must be equal, and the random name of a
-    temporary file. Everything else must be equal.
+    Log-probabilities and margins may differ by less than ``NEAR_TIE_MARGIN``, because their last
+    digits depend on the processor and on the batch, and an audit forms other batches than the
+    record. The error of a program may quote the random name of a temporary file, which is ignored,
+    and numbers, whose first nine digits must be equal. Everything else must be equal.
     """
     if name != "completions":
         was, now = json.dumps(old), json.dumps(new)

@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-TAIL = 8  # prompt tokens given to the decoder, so that it decodes new ones as a continuation
-ANCHORS = ("", "\n", "(", "=")  # texts before a continuation whose tokens do not merge with it
+# number of prompt tokens that are decoded together with new tokens, because a token at the
+# beginning of a text may be decoded differently
+TAIL = 8
+# texts that can stand before a continuation, because their tokens do not merge with it
+ANCHORS = ("", "\n", "(", "=")
 UNFINISHED = "\ufffd"  # the replacement character, to which an incomplete UTF-8 character decodes
 
 
 def continuations(
     tokenizer: "PreTrainedTokenizerBase", tail: Sequence[int], texts: Sequence[str]
 ) -> list[list[int] | None]:
-    """Return token ids for each text, as a continuation of the prompt's last tokens ``tail``, which
-    are not changed.
+    """Return the token ids of each text, as a continuation of the prompt's last tokens ``tail``,
+    which stay unchanged.
 
-    If prompt and text tokenised together give the prompt's tokens and then tokens of the text,
-    those are used; otherwise the tokens of the text after one of ANCHORS. Every result is checked
-    by decoding it after ``tail``. It is None for a text without such tokens.
+    Each text is tokenised together with the text of ``tail`` and then, until a result is valid,
+    with each of ANCHORS; the tokens after those of the first part are the result. A result is valid
+    if ``tail`` followed by it decodes to exactly the expected text. For a text without a valid
+    result, None is returned.
     """
     before = decoded(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)
@@ -41,8 +45,9 @@ def continuations(
 def speller(
     tokenizer: "PreTrainedTokenizerBase", before: Sequence[int]
 ) -> Callable[[int], str | None]:
-    """Return a reader of the tokens that follow ``before``: it gets them one by one and returns the
-    text that each adds. An incomplete character is held back until it is complete.
+    """Return a function that decodes the tokens that follow ``before``. Call it with each token in
+    turn; it returns the text that the token adds. An incomplete character is held back until a
+    later token completes it.
     """
     from tokenizers.decoders import DecodeStream
 
@@ -53,8 +58,8 @@ def speller(
 def located(
     tokenizer: "PreTrainedTokenizerBase", text: str, special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return a text's tokens, with the tokenizer's special ones if ``special``, and the start and
-    end of each in the text.
+    """Return the token ids of a text, and the (start, end) of each token in the text. ``special``
+    adds the tokenizer's special tokens.
     """
     how = {"add_special_tokens": special, "verbose": False}
     read = tokenizer(text, return_offsets_mapping=True, **how)
@@ -62,7 +67,7 @@ def located(
 
 
 def decoded(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
-    """Return the decoded text of each row of tokens."""
+    """Return the decoded text of each row of tokens, without special tokens."""
     texts: list[str] = tokenizer.batch_decode(
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
     )

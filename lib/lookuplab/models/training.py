@@ -1,7 +1,7 @@
-"""Fine-tunes a checkpoint on rows of tokens: all of its weights, or LoRA.
+"""Fine-tunes a checkpoint on rows of tokens, either all of its weights or adapters (LoRA).
 
-It uses Transformers' Trainer, so it also runs on several GPUs: ``accelerate launch -m lookuplab
-train toolgen ...``.
+The module uses Transformers' Trainer, so it can run on several GPUs: ``accelerate launch -m
+lookuplab train toolgen ...``.
 """
 
 import copy
@@ -37,14 +37,15 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load
 from lookuplab.models.local import LocalModel
 
-# names of the attention's projections; Llama's names are used for all models that are not listed
+# names of the attention's projections by architecture; Llama's names are used for architectures
+# that are not listed
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
 LEAST = dict.fromkeys("epochs batch_size accumulation lora_rank max_tokens".split(), 1)
 LEAST |= dict.fromkeys("seed validation warmup_steps lora_dropout".split(), 0)
-# number of batches whose pairs are sorted together: a larger pool saves padding but makes batches
-# less random
+# number of batches whose pairs are sorted by length together; more batches save padding, but make
+# the order less random
 POOL = 50
 CARD = """---
 license: {licence}
@@ -64,24 +65,28 @@ the whole run:
 """
 
 
-TokenRow = dict[str, list[int]]  # ``input_ids`` and ``labels``
+TokenRow = dict[str, list[int]]  # a pair of prompt and answer, as ``input_ids`` and ``labels``
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Everything that determines the weights of a fine-tuned model, besides its base and the rows.
 
-    ToolGen's paper states epochs, learning rate, batch size, seed and LoRA's two numbers; the rest
-    are the defaults of Transformers. ``batch_size`` is the number of pairs per step, over all
-    processes and accumulated parts. ``lora_rank`` None trains all weights; ``lora_targets`` None
-    means the attention's four projections; ``lora_embeddings`` also trains and stores the whole
-    embedding and head. ``max_tokens`` is the length of the longest pair (decoder: prompt and answer
-    together; encoder-decoder: each); None means the model's context. ``loss_on`` is for decoders:
-    "answer" (the body), "function" (the signature as well: the paper's F_aug) or "all" (and the
-    docstring). ``validation`` is the number of pairs, chosen by the seed, that are held out of
-    training; the checkpoint with the lowest loss on them is then the result, instead of the last
-    one. ``bf16`` is autocast; with LoRA the frozen weights are bfloat16, too. ``group_by_length``
-    puts pairs of similar length into a batch, which saves padding and changes the order.
+    ToolGen's paper states epochs, learning rate, batch size, seed, and LoRA's rank and alpha; all
+    other defaults are those of Transformers. A pair is a prompt and its answer.
+
+    ``batch_size`` is the number of pairs per step, over all processes and accumulated parts.
+    ``lora_rank`` None trains all weights. ``lora_targets`` None means the attention's four
+    projections. ``lora_embeddings`` trains and stores the whole embedding and head, in addition to
+    the adapters. ``max_tokens`` is the length of the longest pair, for a decoder of prompt and
+    answer together, for an encoder-decoder of each; None means the model's context. ``loss_on``
+    says on which tokens of a decoder the loss is computed: "answer" (the body), "function" (the
+    body and the signature, the paper's F_aug) or "all" (the docstring as well). ``validation`` is
+    the number of pairs, chosen by the seed, that are held out of training. If it is above 0, the
+    result is the checkpoint with the lowest loss on these pairs, instead of the last checkpoint.
+    ``bf16`` computes in bfloat16 (autocast); with LoRA the frozen weights are bfloat16, too.
+    ``group_by_length`` puts pairs of similar length into a batch, which saves padding and changes
+    the order. Raises UserError for a value out of range.
     """
 
     epochs: int = 10
@@ -118,9 +123,9 @@ def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
     """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
-    # raises here, before training, if the folder cannot be written
+    # if the folder cannot be written, this fails before training, not after it
     output.parent.mkdir(parents=True, exist_ok=True)
-    # frozen weights may have the type of the computation
+    # LoRA's frozen weights need no more precision than the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"
     checkpoint = load(str(base), dtype=dtype, device_map="cpu")
     if not isinstance(checkpoint, LocalModel):
@@ -143,19 +148,21 @@ def train(
     licence: str = "other",
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train the checkpoint of ``begin`` on ``rows`` of ``input_ids`` and ``labels``. Write the
-    folder ``output``, which ``models.load`` loads, and return its card.
+    """Train the checkpoint that ``begin`` returned on ``rows`` of ``input_ids`` and ``labels``.
+    Write the model into the folder ``output``, which ``models.load`` can load, and return its card.
 
-    ``add_token`` adds a token to tokenizer and module and returns its id; with LoRA, its rows are
-    trained, too. ``half`` stores the weights in fp16. ``work`` holds TensorBoard's events, if it is
-    installed, and, until the run is complete, checkpoints every ``save_every`` steps: the same run
-    resumes from the last one.
+    ``add_token`` adds a token to the tokenizer and the module, and returns the token's id; with
+    LoRA, the token's rows in embedding and head are trained, too. ``half`` stores the weights in
+    fp16. The folder ``work`` gets TensorBoard's events, if TensorBoard is installed. Until the run
+    is complete, it also has checkpoints of every ``save_every`` steps. If the same run is started
+    again, it continues from the last checkpoint.
 
-    The card is also in the folder, as card.json and in README.md. It has ``facts``, ``pairs``,
-    ``steps``, ``loss`` (the last line of log.csv, nats per token), ``validation_loss`` (or None) of
-    the weights of ``taken_step``, ``seconds`` (since the last interruption), ``trainable`` of
-    ``parameters`` weights, and more. README.md begins with ``about``, a description of the rows and
-    of the model. Raises UserError if the loss diverges.
+    The card is also written into the folder, as card.json and in README.md. It has the given
+    ``facts``, ``pairs`` (number of pairs), ``steps``, ``loss`` (of the last line of log.csv, in
+    nats per token), ``taken_step`` (the step whose weights were taken), ``validation_loss`` of
+    these weights (or None), ``seconds`` (since the last interruption), ``trainable`` and
+    ``parameters`` (numbers of trained and of all weights), and more. README.md begins with
+    ``about``, a description of the rows and of the model. Raises UserError if the loss diverges.
     """
     adapted = recipe.lora_rank is not None
     module = checkpoint.module
@@ -164,12 +171,13 @@ def train(
     rows, validation = _parted(rows, recipe)
     set_seed(recipe.seed)  # for the new token's rows and LoRA's weights
     token = add_token(tokenizer, module) if add_token else None
-    # from the configuration, because in 16 bits the loaded head is a second copy in float32
+    # counted from the configuration, because a model loaded in 16 bits has an additional head in
+    # float32
     parameters = trained_share(module.config, recipe)[1]
     model = prepared(module, recipe, token)
     # 1. train, from the last checkpoint of the same run
     work = work / hashlib.sha256(run.encode()).hexdigest()[:12]
-    padding = copy.deepcopy(tokenizer)  # the saved one stays unchanged
+    padding = copy.deepcopy(tokenizer)  # ``tokenizer`` is saved later, and must stay unchanged
     padding.padding_side = "right"
     padding.pad_token = padding.pad_token or padding.eos_token
     trainer = Trainer(
@@ -228,9 +236,9 @@ def train(
 
 
 def last_checkpoint(work: Path) -> str | None:
-    """Return the last complete checkpoint of a run; None without any."""
+    """Return the folder of a run's last complete checkpoint; None if there is none."""
     whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
-    # by the step in its name, because copying to another machine may change all times
+    # the last by the step in its name, because copying to another machine may change file times
     return max(whole, key=step_of, default=None)
 
 
@@ -239,7 +247,9 @@ def step_of(checkpoint: str) -> int:
 
 
 def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[TokenRow]]:
-    """Return the rows to train on, and those for validation."""
+    """Split the rows by the recipe's seed. Return the rows for training, in their order, and the
+    rows for validation. Raises UserError if no row is left for training.
+    """
     if recipe.validation >= len(rows):
         raise UserError(
             f"{len(rows)} pairs are too few for {recipe.validation} of validation (-s validation=0)"
@@ -252,8 +262,9 @@ def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[
 
 
 def length(row: TokenRow) -> int:
-    """Return the number of tokens that a pair needs in the context: a decoder's prompt and answer
-    share one context, otherwise each has its own.
+    """Return the number of tokens that a pair needs in the context. In a decoder's rows,
+    ``input_ids`` has both prompt and answer; in an encoder-decoder's rows, the longer of prompt and
+    answer counts.
     """
     return max(map(len, row.values()))
 
@@ -293,11 +304,11 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
 
 
 class Order(Sampler[int]):
-    """The order of the pairs in each epoch, from the seed alone, so that a resumed run sees the
-    same batches, on any number of processes.
+    """The order of the pairs in each epoch. It depends only on the seed and the epoch, so a resumed
+    run sees the same batches, on any number of processes.
 
-    The pairs are shuffled; ``group_by_length`` puts pairs of similar length into a batch and
-    shuffles the batches.
+    The pairs are shuffled. With ``group_by_length``, pairs of similar length are then put into the
+    same batch, and the batches are shuffled.
     """
 
     def __init__(self, lengths: Sequence[int], recipe: Recipe):
@@ -326,8 +337,8 @@ class Order(Sampler[int]):
 
 
 class Milestones(TrainerCallback):
-    """Logs the last step and computes its loss on the validation pairs. Marks a checkpoint that was
-    written completely with the file ``complete``.
+    """Makes the Trainer log the last step and, if there are validation pairs, compute their loss at
+    it. Marks each completely written checkpoint with a file ``complete``.
     """
 
     def on_step_end(
@@ -349,12 +360,12 @@ class Milestones(TrainerCallback):
 
 
 def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
-    """Return the model to train: the module itself or, with LoRA, the module with adapters on the
-    attention's four projections and everything else frozen.
+    """Return the model to train: the module itself or, with LoRA, the frozen module with adapters
+    on ``lora_targets``, by default the attention's four projections.
 
-    With LoRA, the row of a new ``token`` in the embedding, and in the head if the two are not tied,
-    is trained as well: a head's row that stays random can hardly win an argmax.
-    (``lora_embeddings`` trains all rows of both.)
+    With LoRA, a new ``token``'s row in the embedding is trained as well, and so is its row in the
+    head if head and embedding are not tied. If the head's row stayed random, the token could hardly
+    have the largest logit. ``lora_embeddings`` trains all rows of embedding and head instead.
     """
     if recipe.lora_rank is None:
         return module
@@ -384,7 +395,8 @@ def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
 def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output: Path) -> None:
     """Write the adapter into ``folder``, which will be renamed to ``output``.
 
-    A local base is named by its path relative to ``output``, one on the hub with its commit.
+    In the adapter's configuration, a local base is named by its path relative to ``output``, and a
+    base on the hub by its name and commit.
     """
     config = cast(LoraConfig, model.peft_config["default"])
     base = Path(checkpoint.source[0])
@@ -394,14 +406,15 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
     else:
         called = checkpoint.identity["checkpoint"]
         config.base_model_name_or_path, _, config.revision = called.rpartition("@")
-    # it is a set, but equal adapters should give equal files
+    # PEFT has a set here, whose order may vary; sorted, equal adapters give equal files
     config.target_modules = sorted(config.target_modules or ())
     model.save_pretrained(str(folder), save_embedding_layers=False)
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """Return the numbers of trained and of all weights of a Transformers configuration, computed
-    from its shapes, so that no memory is used and no token added.
+    """Return the number of weights that the recipe trains, and the number of all weights, for a
+    Transformers configuration. Both are computed from the shapes alone, without memory for the
+    weights, and without a new token.
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):

@@ -1,11 +1,11 @@
 """Models that vLLM runs in this process, with a paged cache, continuous batching, shared prompt
 prefixes, quantised weights and several GPUs.
 
-Only the forward passes are vLLM's. Prompts, tokens, stop rules, constraints and completions are
+vLLM computes the forward passes. Prompts, tokens, stop rules, constraints and completions are
 handled as for a local model (``models.local``), so in float32 both give the same answers. Each
 answer is yielded when it ends. A row that waits for another program (ToolGen's Jedi) leaves the
-engine and comes back with the tokens written so far; the prefix cache spares most of the second
-reading.
+engine, and returns with the tokens written so far; vLLM's prefix cache saves most of the work of
+reading them again.
 """
 
 import gc
@@ -32,8 +32,8 @@ from lookuplab.models.decoding import DecodingRow, row_seed
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import canonical
 
-# read when vLLM is imported; rows and their constraints must be in the engine's process, and the
-# engine's log is meant for servers
+# vLLM reads these variables when it is imported. The engine must run in this process, because rows
+# and their constraints are here. Its log is reduced to errors, because it is meant for servers.
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")  # GiB
@@ -53,7 +53,7 @@ except ImportError as failure:
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
-# options that mean here what they mean to the local engine; all others are vLLM's
+# options of LocalModel that mean the same here; all other options are vLLM's
 OWN = ("chat", "dtype", "context", "extra", "trust_remote_code")
 # vLLM's options that change the speed of an answer, but not its content (in float32)
 WITHOUT_EFFECT = frozenset(
@@ -63,15 +63,15 @@ WITHOUT_EFFECT = frozenset(
     enforce_eager compilation_config async_scheduling attention_backend max_parallel_loading_workers
     load_format download_dir disable_log_stats disable_custom_all_reduce""".split()
 )
-# text that pydantic writes around a message
+# text that pydantic adds before and after an error message
 PYDANTIC = re.compile(r"^\d+ validation errors? for \w+ (Value error, )?| \[type=.*")
 _numbers = count()
 
 
 @dataclass
 class Running:
-    """A row in the engine. If the row is constrained, ``constraint`` and ``margin`` are those of
-    its next token (``decoding.choose``).
+    """A row in the engine. If the row is constrained, ``constraint`` is the constraint's state and
+    ``margin`` the margin (``decoding.choose``) at the choice of its next token.
     """
 
     row: DecodingRow
@@ -79,8 +79,9 @@ class Running:
     margin: float | None = None
 
     def restrict(self, _tokens: list[int], logits: torch.Tensor) -> torch.Tensor:
-        """Return the restricted logits (vocabulary,) of a constrained row. vLLM also calls this in
-        the middle of the prompt, where the result has no meaning; only the last call counts.
+        """Return the restricted logits (vocabulary,) of a constrained row. vLLM calls this even in
+        the middle of the prompt, where the result has no meaning. Only the last call counts, so
+        each call works on a new copy of the constraint.
         """
         assert self.row.constraint
         self.constraint = copy(self.row.constraint)
@@ -90,12 +91,13 @@ class Running:
         return scores
 
 
-# the running rows by request; vLLM creates the object below, which only knows the request
+# request id -> row in the engine. vLLM itself creates the RowConstraints below, which know only the
+# request id.
 RUNNING: dict[str, Running] = {}
 
 
 class RowConstraints(AdapterLogitsProcessor):
-    """Lets each row's constraint decide which tokens may come next."""
+    """The logits processor through which vLLM applies each row's constraint to its next token."""
 
     def is_argmax_invariant(self) -> bool:
         return False
@@ -106,16 +108,16 @@ class RowConstraints(AdapterLogitsProcessor):
 
 
 class VllmModel(LocalModel):
-    """``vllm:PLACE``, a model of an architecture that vLLM knows (see ``LocalModel``).
+    """``vllm:PLACE``: a local model (see ``LocalModel``) of an architecture that vLLM supports.
 
-    ``options`` that are not ``LocalModel``'s are vLLM's (``EngineArgs``), by their names there:
-    ``tensor_parallel_size=2``, ``quantization=fp8``, ``gpu_memory_utilization=0.8``. Those that may
-    change answers are part of ``identity``. There is one engine in a process at a time. Raises
-    UserError for an option that vLLM refuses, an architecture that it does not know, and too little
-    memory.
+    Options in OWN are those of ``LocalModel``. All others are passed to vLLM (``EngineArgs``) under
+    vLLM's names: ``tensor_parallel_size=2``, ``quantization=fp8``, ``gpu_memory_utilization=0.8``.
+    Options of vLLM that may change answers are part of ``identity``. A process has at most one
+    engine at a time. Raises UserError for an option that vLLM refuses, an architecture that it does
+    not support, and too little memory.
     """
 
-    # the model whose engine this process holds
+    # returns the model whose engine this process holds, or None; it is a weak reference
     _loaded: "Callable[[], VllmModel | None]" = staticmethod(lambda: None)
 
     def __init__(self, place: str, **options: Any) -> None:
@@ -145,7 +147,8 @@ class VllmModel(LocalModel):
             "trust_remote_code": self.trust_remote_code,
             "skip_tokenizer_init": True,
             "disable_log_stats": True,
-            "async_scheduling": False,  # a row must be read before its next token is chosen
+            # a row must get a token, and check it, before the next token is chosen
+            "async_scheduling": False,
         }
         if "speculative_config" not in self.options:
             stated["logits_processors"] = [RowConstraints]
@@ -159,8 +162,8 @@ class VllmModel(LocalModel):
 
     @contextmanager
     def _weights(self) -> Iterator[dict[str, Any]]:
-        """Yield options that tell vLLM where the weights are. An adapter is merged as in the local
-        engine.
+        """Yield the options that tell vLLM where the weights are. The weights of an adapter are
+        merged into its base, as for a local model, and saved in a temporary folder.
         """
         place, revision = self.source
         with TemporaryDirectory() as merged:
@@ -212,7 +215,7 @@ class VllmModel(LocalModel):
             for row in rows:
                 row.begin(self.tokenizer, decoding)
                 if row.given:
-                    row.constraint = None  # the row is being read, not written
+                    row.constraint = None  # a given text is scored by reading it, not by writing it
                 enter(row)
             while mine or waiting:
                 if waiting:
@@ -236,7 +239,7 @@ class VllmModel(LocalModel):
                         waiting[pending] = row
                 if finished:
                     yield finished
-        finally:  # also if a row is refused or the caller stops early
+        finally:  # even if a row is refused or the caller stops early
             engine.abort_request(list(mine))
             for request in list(mine):
                 leave(request)
@@ -244,14 +247,16 @@ class VllmModel(LocalModel):
     def _step(self) -> "list[RequestOutput]":
         try:
             return self.engine.step()
-        # no kernel for this processor, memory
+        # such as no kernel for this processor, or too little memory
         except (RuntimeError, ValueError) as error:
             raise UserError(f"vLLM fails at model {self.name}: {str(error)[:300]}") from error
 
     def _request(
         self, row: DecodingRow, decoding: Decoding, end_of_text: frozenset[int], request: str
     ) -> tuple[dict[str, list[int]], SamplingParams]:
-        """Return the prompt for vLLM and its sampling parameters."""
+        """Return a row's prompt for vLLM, which includes tokens already written, and the sampling
+        parameters.
+        """
         read = row.ids + list(row.given[:-1] or row.tokens)
         self.work.prompt_tokens += len(read)
         return {"prompt_token_ids": read}, SamplingParams(
@@ -263,7 +268,7 @@ class VllmModel(LocalModel):
             prompt_logprobs=0 if row.given else None,
             allowed_token_ids=row.given[-1:] or None,
             stop_token_ids=list(end_of_text),
-            ignore_eos=True,  # those above are all
+            ignore_eos=True,  # ``stop_token_ids`` has all tokens that end an answer
             detokenize=False,
             output_kind=RequestOutputKind.DELTA,
             extra_args={"row": request} if row.constraint else None,
@@ -272,8 +277,8 @@ class VllmModel(LocalModel):
     def _read_tokens(
         self, output: "RequestOutput", decoding: Decoding, end_of_text: frozenset[int]
     ) -> DecodingRow:
-        """Append the tokens of a step to a row, up to where it ends or waits, and return
-        the row.
+        """Append the tokens that a step of the engine gives to their row, until the row ends or
+        waits for another program. Return the row.
         """
         running = RUNNING[output.request_id]
         (written,) = output.outputs

@@ -171,7 +171,7 @@ class Talk:
         return Prompt(self.task.id, canonical(asked))
 
     def take(self, turn: Completion, show: Callable[[str], str]) -> None:
-        """Take in the model's next turn: its answer, or calls of the tool. ``show`` returns the
+        """Process the model's next turn: its answer, or calls of the tool. ``show`` returns the
         tool's reply to a valid query.
         """
         reply = json.loads(turn.text)

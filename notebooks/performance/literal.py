@@ -115,7 +115,7 @@ class Writer:
         return written
 
     def _predict(self, prompt: list[int], written: list[int]) -> torch.Tensor:
-        """Return LLM-PREDICT: the probabilities of the next token, (vocabulary,)."""
+        """Return the probabilities of the next token, (vocabulary,): LLM-PREDICT."""
         module = self.model.module
         row = torch.tensor([prompt + written], device=module.device)
         return module(row, use_cache=False).logits[0, -1].double().softmax(-1)
@@ -126,8 +126,8 @@ class Writer:
         return whole[len(start) :]
 
     def _suggested(self, function: Function, text: str) -> Trie | None:
-        """Return TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the trie of the rest of each
-        suggestion; None if there are none.
+        """Return the trie of the rest of each suggestion (TOOL-COMPLETE and lines 1 to 5 of
+        LLM-SELECT); None if there are no suggestions.
         """
         if text.endswith(UNFINISHED):  # inside a character, where no name can follow
             return None

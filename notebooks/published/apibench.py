@@ -206,7 +206,7 @@ class Call(NamedTuple):
         """Return whether ``calls``, the calls of an answer, load the same model as this call of the
         database. Some call of the answer must name this call, and for each inner call some call of
         the answer must name it. Inner calls may be at any place in the answer, because their result
-        may be stored first (``model=model``).
+        may first be stored in a variable (``model=model``).
         """
         made = list(calls)
         return all(any(part.names(call) for call in made) for part in (self, *self.inner))
@@ -281,8 +281,8 @@ def marked_part(text: str) -> str:
     and ``api_provider``. Without ``api_call``, return the whole answer.
 
     Some answers begin with a copy of their prompt, whose document does not belong to the answer. If
-    no ``api_call`` comes before the document, the text from the document to the first mark of code
-    after it is cut out.
+    no ``api_call`` comes before the document, the text from the document to the code mark after it
+    (``<<<code>>>`` or three backticks) is cut out.
     """
     own, copied, rest = text.partition(REPEATED)
     if copied and "api_call" not in own:
@@ -453,7 +453,7 @@ class ApiBench(Benchmark[Question]):
         return Prompt(task.id, task.text)
 
     def cluster(self, task: Question) -> str:
-        """Return the text of the reference call. Questions with the same one succeed and fail
+        """Return the text of the reference call. Questions with the same call succeed and fail
         together.
         """
         return task.reference_call

@@ -33,7 +33,7 @@ def labelled() -> pd.DataFrame:
     The frame's ``attrs`` name the ``rules``, and as ``candidates`` the rules that call the paper's
     printed example a near miss.
     """
-    frame = pd.read_csv(PLACE / "rules.csv")  # has the example, too
+    frame = pd.read_csv(PLACE / "rules.csv")  # the paper's example is a row, too
     for name in ("drawn", *BOTH):
         other = pd.read_csv(PLACE / f"{name}.csv").rename(columns={"label": name})
         other = other.drop(columns="confidence", errors="ignore")

@@ -43,7 +43,7 @@ _WAYS = ("official", "repaired")
 
 
 def committed(models: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the committed verdicts on these models' answers, by default on all models'. The
+    """Return the committed verdicts on the answers of these models, by default of all models. The
     columns are ``model``, LABELS, ``passed`` and ``repaired`` (True, False or None) and ``cause``.
     """
     frame = pd.read_csv(FILE, dtype=str, keep_default_na=False)
@@ -219,9 +219,9 @@ def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
 
 
 def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return, for each printed number, how many more problems we find solved than are printed.
+    """Return, for each printed number, how many more problems count as solved by our verdicts.
     Answers that we cannot judge count in favour of the printed number: the result is 0 if some
-    verdicts on those answers would give it.
+    verdicts on these answers would give it.
     """
     rows = []
     for one in table[table.paper_value.notna()].itertuples():
@@ -236,8 +236,8 @@ def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _failures(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the percentage of each model's failures that each cause has, clustered, and the number
-    of answers for each type of exception.
+    """Return the causes of each model's failures in percent, with clustered intervals, and the
+    number of answers for each type of exception.
     """
     rows = []
     for model, part in frame[frame.passed.eq(False)].groupby("model", sort=False):

@@ -1,4 +1,4 @@
-"""How well the paper's rankers find the snippets that answer a question (paper, Section 4.4)."""
+"""Measures how well the paper's rankers find the snippets that answer a question (Section 4.4)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product

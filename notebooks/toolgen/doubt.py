@@ -52,7 +52,7 @@ def doubting(below: float, rules: Rules = PAPER_RULES) -> ToolUse:
 
 
 class InDoubt(ToolConstraint):
-    """The constraint of one row under the rule ``use``, a Doubt."""
+    """The constraint on one row of a batch under the rule ``use``, a Doubt."""
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         margin = math.inf

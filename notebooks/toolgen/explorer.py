@@ -66,14 +66,14 @@ class Walk(NamedTuple):
     vocabulary: Vocabulary
 
     def choices(self) -> list[int]:
-        """Return the numbers of the steps in which the model could choose among several suggested
-        tokens.
+        """Return the numbers (from 0) of the steps in which the model could choose among several
+        suggested tokens.
         """
         return [at for at, step in enumerate(self.steps) if len(step.allowed or ()) > 1]
 
     def overruled(self) -> list[int]:
-        """Return the numbers of the steps within names in which the unconstrained model would have
-        written a different token.
+        """Return the numbers (from 0) of the steps within names in which the unconstrained model
+        would have written a different token.
         """
         wanted = self.probabilities.argmax(-1).tolist()
         steps = enumerate(self.steps)

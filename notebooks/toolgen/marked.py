@@ -29,8 +29,8 @@ Row = dict[str, Any]
 def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
     """Return the paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
 
-    The paper does not say which tokens it counts; ours are Python's, and a docstring's are its
-    words.
+    The paper does not say which tokens it counts. We count Python's tokens in a function and words
+    in a docstring.
     """
     frame = pd.DataFrame(records, columns=["repository", *MEANS])
     counts = {"functions": len(frame), "repositories": frame.repository.nunique()}

@@ -61,8 +61,8 @@ def clone(address: str, commit: str, folder: Path) -> str:
 
 
 def hidden(folder: Path) -> Path:
-    """Return the folder of a repository without a licence. It is kept so that it is not cloned
-    again.
+    """Return the hidden folder of a repository without a licence file. The clone is kept there so
+    that it is not cloned again.
     """
     return folder.with_name(f".{folder.name}")
 

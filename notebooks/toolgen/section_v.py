@@ -2,8 +2,8 @@
 many bodies fail only by false alarms, the errors of unfinished answers, and whether coverage or
 success gains more.
 
-Frames are as in ``table_rows``. Rows are dictionaries as ``scoring.rates.row`` makes them. A row
-about one model of the paper has that model's name as its condition.
+Frames are as in ``table_rows``. Rows are dictionaries as ``scoring.rates.row`` makes them. If a row
+is about one model of the paper, its condition is the name of that model.
 """
 
 import json

@@ -188,8 +188,8 @@ SIMILARITY = ("scores", "bleu4", "codebleu", "texts")  # the groups of Table II
 
 
 def names(*groups: str, changes: bool = False) -> list[str]:
-    """Return the metrics of these groups, or their changes from the base, in the order
-    of METRICS.
+    """Return the names of these groups' metrics, or of their changes from the base, in the order of
+    METRICS.
     """
     chosen = [metric for metric in METRICS if metric.group in groups]
     return [_change_name(metric) if changes else metric.name for metric in chosen]
@@ -260,7 +260,9 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
 
 
 def degenerate_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
-    """Return the percentage of bodies that do nothing, to which pylint never objects."""
+    """Return the percentage of bodies that do nothing, to which pylint never objects, and its
+    changes from ``base``.
+    """
     return metric_rows(frames, [one for one in METRICS if one.name == "degenerate_percent"], base)
 
 
@@ -276,7 +278,7 @@ def matched_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     for model, condition in _compared(frames, base):
         both = [frames[model, name] for name in (base, condition)]
         sizes = np.stack([frame.identifiers for frame in both], axis=1)
-        passed = np.stack([_means(frame.passed) for frame in both], axis=1)  # (n, 2 sides, 2)
+        passed = np.stack([_means(frame.passed) for frame in both], axis=1)  # (n, side, count)
         is_near = (sizes.min(1) > 0) & (np.ptp(sizes, axis=1) <= sizes.max(1) / 5)
         is_near &= passed[..., 1].all(1)
         parts = np.stack([passed, passed * is_near[:, None, None]], axis=1)  # all, matched
@@ -325,7 +327,9 @@ def metric_rows(
         both = [corpora[model, name] for name in (base, condition)]
         clusters = both[0].frame.cluster
         for metric in metrics:
-            pairs = np.stack([metric.counted(corpus) for corpus in both], axis=1)  # (n, 2, k)
+            pairs = np.stack(
+                [metric.counted(corpus) for corpus in both], axis=1
+            )  # (n, side, count)
             at = model, f"{condition} - {base}", _change_name(metric)
             rows += _row(
                 at, metric, partial(_difference, metric.value), pairs, clusters, metric.change
@@ -361,8 +365,9 @@ def _row(
     clusters: pd.Series,
     kind: IntervalKind,
 ) -> list[dict[str, Any]]:
-    """Return the number at (model, condition, name) with its interval, unless it is unknown. The n
-    of a change is that of the smaller side.
+    """Return a list with one row, the number at (model, condition, name) with its interval. The
+    list is empty if the number is unknown. The ``n`` of a change is that of the side with fewer
+    units.
     """
     whole = counts[..., -1] if metric.value is ratio else np.ones(counts.shape[:-1])
     (number,) = jackknife(

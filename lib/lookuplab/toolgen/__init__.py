@@ -1,1 +1,1 @@
-"""ToolGen: a completion tool inside decoding (repository-level code generation)."""
+"""ToolGen: a model calls a completion tool while it generates the functions of a repository."""

@@ -1,13 +1,14 @@
-"""Dependency coverage: the share of the repository's own definitions used by the reference that a
-prediction uses, too.
+"""Dependency coverage: of the repository's own definitions that the reference function uses, the
+share that the prediction uses as well.
 
-Paper, Section IV-C: expressions (calls, attribute accesses) of the ground truth that Jedi traces to
-a definition inside the repository are collected as a set. The coverage is the share of them that
-the generated function contains as well. Keys are expressions without arguments and subscripts:
-``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and ``foo().a[].b`` (and ``baz``, if it
-is defined in the repository). A function without keys has no value; such functions are counted.
+Paper, Section IV-C: the dependencies of a function are the expressions (calls, attribute accesses)
+in the ground truth that Jedi traces to a definition inside the repository, as a set. The coverage
+is the share of these expressions that the generated function also contains. They are compared by
+their keys, which omit arguments and the contents of subscripts: ``foo(bar(baz)).a[i].b`` gives
+``foo``, ``bar``, ``foo().a`` and ``foo().a[].b`` (and ``baz``, if it is defined in the repository).
+A function without keys has no coverage; the number of such functions is reported.
 
-The replication packages instead take their keys from the marks, by regular expressions
+The replication packages instead extract their keys from the marked words, with regular expressions
 (``package_coverage``, ``package_2023_coverage``).
 """
 
@@ -28,14 +29,16 @@ AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 
 
 def expressions(text: str) -> list[Token]:
-    """Return the name and attribute expressions of a text, also of broken code, each at its last
-    name and in that order.
+    """Return the name and attribute expressions of a text, which may be broken code, in the order
+    of the text. The position of an expression is that of its last name: for ``a.b``, where ``b``
+    begins.
 
-    Definitions, keyword arguments and imports are left out.
+    Names that are defined in the text, keyword arguments and imports are left out.
     """
     tokens = [leaf for leaf in leaves(text) if leaf.value]
     values = ["", *(leaf.value for leaf in tokens), ""]  # the value of token n is values[n + 1]
-    keys: dict[int, str] = {}  # token -> the expression that ends with it: a name, or a bracket
+    # index of a token (a name or a closing bracket) -> the expression that ends with this token
+    keys: dict[int, str] = {}
     opened: list[int] = []
     own: set[str] = set()
     uses: list[Token] = []
@@ -64,23 +67,25 @@ def expressions(text: str) -> list[Token]:
 
 
 def covered(dependencies: Sequence[str], prediction: str) -> int:
-    """Return how many of the dependencies the predicted body has as well."""
+    """Return how many different keys in ``dependencies`` occur in the predicted body, too."""
     return len(set(dependencies) & {expression.text for expression in expressions(prediction)})
 
 
-# a marked word, and the word before its dot
+# matches a marked word, and the word before its dot if there is one
 MARKED_WORD = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"
 BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+\w+)*\s+import"
 
 
 def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """Return ``dependencies`` and ``covered`` as package-2024 counts them: marked words of a
-    reference that do not look like local names, and those that the prediction contains.
+    """Return the numbers ``dependencies`` and ``covered`` as package-2024 counts them. Dependencies
+    are the marked words of a reference that do not look like local names. A dependency is covered
+    if the prediction contains it.
 
     ``marked`` is the reference with its marks, ``prediction`` a whole function
     (``similarity.package_text``). As in the package, names of libraries count, a word between two
     marked brackets is lost, ``==`` counts as an assignment, and a mark is removed together with
-    the blank before it. Without keys the package divides by zero; here both numbers are 0.
+    the blank before it. For a reference without keys the package divides by zero; here both numbers
+    are 0.
     """
     plain = re.sub(f" {MARK} ?", "", marked)
     keys = set()
@@ -98,9 +103,10 @@ LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
 
 
 def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """Return ``dependencies`` and ``covered`` as package-2023 counts them: the bare marked words of
-    a reference that look neither local nor like a parameter, and those that the prediction
-    contains outside its string literals.
+    """Return the numbers ``dependencies`` and ``covered`` as package-2023 counts them. Dependencies
+    are the marked words of a reference, without the words before a dot, that look neither like a
+    local name nor like a parameter. A dependency is covered if the prediction contains it outside
+    string literals.
     """
     keys = {
         key
@@ -117,9 +123,10 @@ def _has_word(text: str, word: str) -> bool:
 
 def dependencies_of(root: Path, file: str, text: str, location: Location) -> list[str]:
     """Return the dependencies of the function at ``location`` in ``text``, the content of ``file``
-    below ``root``: the keys of its body, each once.
+    below ``root``. Each dependency of its body is in the list once, as a key such as ``foo().a``.
 
-    Raises WorkerLost if Jedi takes too long, crashes or raises an exception, in a new process too.
+    Raises WorkerLost if Jedi takes too long, crashes or raises an exception, and does so again in a
+    new process.
     """
     first = location.body_line
     last = location.end_line

@@ -1,7 +1,8 @@
-"""Evaluation on held-out functions: which functions are generated, and how each result is judged,
-one row per function.
+"""Evaluation on held-out functions. This module chooses the functions that models generate, and
+judges each generated function in one row.
 
-Generated functions are judged in their repositories, by several workers, and never twice.
+A generated function is judged inside its repository. Several workers share the judging, and results
+are stored, so no function is judged twice.
 """
 
 from collections import Counter
@@ -81,7 +82,7 @@ from lookuplab.toolgen.success import (
 )
 from lookuplab.work.spread import Workers
 
-LEAST_FUNCTIONS = 5  # functions per repository; fewer would say nothing about it
+LEAST_FUNCTIONS = 5  # functions per repository; fewer would say nothing about a repository
 
 
 def held_out_functions(
@@ -91,10 +92,10 @@ def held_out_functions(
     seed: int = 0,
     count_tokens: Callable[[str], int] | None = None,
 ) -> list[Function]:
-    """Return the usable functions of held-out repositories, in the order of repositories, files and
-    lines.
+    """Return the usable functions of held-out repositories, ordered by repository, file and line.
 
-    ``limit`` and ``seed`` are as in ``sample``, ``count_tokens`` as in ``functions.extract``.
+    ``limit`` and ``seed`` have the same meaning as in ``sample``, ``count_tokens`` as in
+    ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
     left_out = Counter[str]()
@@ -112,13 +113,14 @@ def sample(
     seed: int = 0,
     left_out: Counter[str] | None = None,
 ) -> list[Function]:
-    """Return ``limit`` of the functions in ``by_repository``, {repository's name: functions}; None
-    returns all.
+    """Return a sample of ``limit`` functions from ``by_repository``, {repository's name:
+    functions}, or all functions if ``limit`` is None.
 
-    They are spread over the repositories in proportion to their numbers of functions, but with at
-    least LEAST_FUNCTIONS of each (all, if it has fewer). Within a repository, a seeded hash of the
-    ids decides, so a larger limit only adds functions. Raises UserError if no function is left; the
-    message says how many were ``left_out``, by reason.
+    Each repository contributes in proportion to its number of functions, but at least
+    LEAST_FUNCTIONS, or all that it has. A ``limit`` that is too small for this minimum is divided
+    evenly. Within a repository, a seeded hash of the functions' ids decides, so a larger limit only
+    adds functions (once each repository has its minimum). Raises UserError if no function is left;
+    the message says how many functions were ``left_out`` for each reason.
     """
     if not any(by_repository.values()) or (limit is not None and limit < 1):
         names = ", ".join(by_repository) or "no repository"
@@ -131,7 +133,9 @@ def sample(
         )
 
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0
-    turns = []  # (share of its repository up to this function, name, id), the smallest first
+    # (share of the repository's functions up to this one, repository's name, function's id); the
+    # functions with the smallest shares are chosen
+    turns = []
     for name, functions in by_repository.items():
         ids = sorted((function.id for function in functions), key=lambda id: hashed(f"{seed}/{id}"))
         for rank, id in enumerate(ids, 1):
@@ -146,11 +150,11 @@ def sample(
 
 
 def token_counter(tokenizer: str) -> Callable[[str], int]:
-    """Return a function that counts the tokens of a text for one model, named as for
-    ``models.load``.
+    """Return a function that counts the tokens of a text with the tokenizer of one model.
+    ``tokenizer`` is a model's name as in ``models.load``.
 
-    One tokenizer decides which functions are short enough, for all models. A function's code has no
-    marks, so a mark in the vocabulary changes no number.
+    The same tokenizer decides for all models which functions are short enough. A function's code
+    contains no marks, so it does not matter whether the vocabulary has a mark.
     """
     spelled: Any = load(tokenizer).tokenizer
     return lambda text: len(spelled(text, add_special_tokens=False)["input_ids"])
@@ -158,9 +162,11 @@ def token_counter(tokenizer: str) -> Callable[[str], int]:
 
 @dataclass(frozen=True)
 class Reference:
-    """A function that is known only by its location: the `def` on ``line`` of ``file``, below
-    ``root``. ``marked`` is its body with the marks of the replication package, from which its
-    dependency coverage is computed. Predictions for it get the indentation of the file.
+    """A function that is known only by its location: its `def` is on ``line`` of ``file``, a path
+    relative to ``root``. ``marked`` is the function's body with the marks of the replication
+    package; the package's dependency coverage is computed from these marks. By the packages'
+    rules, a prediction for a Reference must already be indented as in the file, because the empty
+    ``indent`` adds nothing.
     """
 
     id: str | int
@@ -175,15 +181,16 @@ class Reference:
         return str(self.root)
 
 
-Original = Function | Reference  # a function that is replaced by a generated one
+Original = Function | Reference  # a function of a repository, which a generated function replaces
 
 
 def inserted(
     original: Original, prediction: str, rules: Rules = PAPER_RULES
 ) -> tuple[str, Location, Inserted]:
-    """Return the file's text, the original's location in it, and the file with the prediction
-    inserted there: a whole function or its body, without marks. Raises UserError if the file does
-    not parse or has no `def` there.
+    """Return the text of the original's file, the original's location in this text, and the file
+    with the prediction in place of the original. ``prediction`` is a whole function or a body,
+    without marks. Raises UserError if the file does not parse or has no `def` on the original's
+    line.
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
@@ -194,13 +201,13 @@ def inserted(
 
 @dataclass
 class ToolGen(Benchmark[Original]):
-    """Functions of repositories, to be generated from their docstrings and signatures.
+    """The benchmark: models generate functions of repositories from docstrings and signatures.
 
-    A model with the tool is a ``generation.ToolModel``, which has its own ``prompts``; for other
-    models, prompts depend on their ``kind``. ``store`` is a file, ":memory:", or None for the one
-    beside the completion store. ``workers``, ``strict`` and ``machines`` (its ``cluster``) are
-    those of ``analysers.answer_all``. With ``references``, pylint judges the original functions,
-    too.
+    A model with the tool is a ``generation.ToolModel``, which brings its own ``prompts``; for any
+    other model, the prompts depend on its ``kind``. ``store`` is where judgements are stored: a
+    file, ":memory:", or None for the file beside the completion store. ``workers``, ``strict`` and
+    ``machines`` are passed to ``analysers.answer_all``, ``machines`` as ``cluster``. With
+    ``references``, pylint judges the original functions, too.
     """
 
     tasks: Sequence[Original]
@@ -230,24 +237,29 @@ class ToolGen(Benchmark[Original]):
         return task.repository
 
     def judge(self, task: Original, completion: Completion) -> dict[str, Any]:
-        """Return the columns of ``judge_all`` for one function."""
+        """Return the row that ``judge_all`` gives for one generated function."""
         return self.judge_all([(task, completion)])[0]
 
     def judge_all(self, pairs: Sequence[tuple[Original, Completion]]) -> list[dict[str, Any]]:
         """Return one row for each generated function, with these columns:
 
-        - ``predicted`` and ``wanted``: the compared texts. They are the bodies or, by the packages'
-          rules, ``similarity.package_text`` or ``package_2023_text`` (both include the signature).
-        - ``identifiers``: how many the generated body has. ``empty``: see ``insertion.is_empty``.
-        - ``errors``: the number of undefined variables and members in it; None with a syntax error,
-          which hides them, or without a verdict.
-        - ``dependencies`` and ``covered``: counts; by the packages' rules, from the marks.
-        - ``passed``, ``messages`` (pylint's, see ``success``) and ``failures``, the ids of these
-          messages joined by blanks.
-        - ``reference_messages``: those against the original. ``reference_passed``: whether there
-          are none; None if that was not checked.
+        - ``predicted`` and ``wanted``: the two texts that are compared, of the generated function
+          and of the original. They are the bodies or, by the packages' rules,
+          ``similarity.package_text`` or ``package_2023_text`` (both include the signature).
+        - ``identifiers``: the number of identifiers in the generated body.
+        - ``empty``: whether the generated body does nothing (``insertion.is_empty``).
+        - ``errors``: the number of undefined variables and missing members in the generated
+          function. It is None if pylint gave no answer, crashed, or found a syntax error, which
+          hides the other errors.
+        - ``dependencies`` and ``covered``: the number of dependencies of the original, and how many
+          of them the generated function has. The packages' rules count them by the marks.
+        - ``passed``: whether pylint has no message against the generated function.
+        - ``messages``: pylint's messages against it (``success.verdict``). ``failures``: the ids of
+          these messages, joined by blanks.
+        - ``reference_messages``: pylint's messages against the original. ``reference_passed``:
+          whether there are none. Both are None if the original was not checked.
         - ``lost``: why pylint or Jedi gave no answer; ``passed`` or ``dependencies`` is then None.
-        - ``similarity.COLUMNS``.
+        - the columns ``similarity.COLUMNS``.
         """
         digests = {root: repository_digest(root) for root in {task.root for task, _ in pairs}}
         marks = self._marks(pairs)
@@ -264,8 +276,8 @@ class ToolGen(Benchmark[Original]):
             check = judgement_key(
                 "success", at, digest, text=new.text, end_line=new.end_line, check=version
             )
-            # a reference's dependencies do not depend on the prediction, so they are found only
-            # once
+            # The dependencies of the original do not depend on the prediction, and neither does
+            # their key, so Jedi finds them only once for all predictions.
             if not self.rules.is_package:
                 questions[uses] = task.root, task.file, dependencies_of, text, location
             lines = new.line, new.end_line + BEYOND
@@ -300,7 +312,7 @@ class ToolGen(Benchmark[Original]):
         return rows
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
-        """Return {id: marked body} if the rules need marks, else {}."""
+        """Return {task's id: its body with marks} if the rules need marks, else {}."""
         if not self.rules.is_package:
             return {}
         tasks = {task.id: task for task, _ in pairs}.values()
@@ -312,8 +324,9 @@ class ToolGen(Benchmark[Original]):
     def _compared(
         self, location: Location, new: Inserted, uses: list[str] | None, marks: str
     ) -> dict[str, Any]:
-        """Return the columns about texts and coverage. ``uses``: the dependencies that Jedi
-        found.
+        """Return the columns of ``judge_all`` that need no pylint: texts, similarity and coverage.
+        ``uses`` are the dependencies that Jedi found in the original, or None; ``marks`` is the
+        original's marked body, or "".
         """
         whole = new.whole
         body = new.body
@@ -328,7 +341,8 @@ class ToolGen(Benchmark[Original]):
             marks = f"{without_comments(location.signature)}\n{marks}"
             counts |= package_2023_coverage(marks, location.signature, text)
         elif self.rules.is_package:
-            read = whole.startswith(location.header)  # a model that writes only a body
+            # True for a model that writes only a body, because the header then comes from the file
+            read = whole.startswith(location.header)
             text = package_text(location, body, read) if read else blanked(whole)
             original = package_text(location, without_comments(location.body), read)
             marks = package_text(location, marks, read)
@@ -347,13 +361,14 @@ def judged_all(
     workers: int | None = None,
     references: bool = False,
 ) -> dict[Hashable, pd.DataFrame]:
-    """Return the frames of ``benchmark.judged`` for several models at once, each in the functions'
-    order.
+    """Return {name: a frame of ``benchmark.judged``} for the predictions of several models. The
+    rows of each frame are in the order of ``functions``.
 
-    The analysers read each file once for all models. ``predictions``: name -> {id: prediction}
-    or what ``generation.generate`` returned, which `lookuplab view` then shows with tokens and
-    offers. If the names are (model, condition), the result is the input of ``tables``. Raises
-    UserError if an analyser gave no answer.
+    Judging all models together is faster, because the analysers read each file only once.
+    ``predictions`` maps a name to {function's id: prediction} or to the result of
+    ``generation.generate``; `lookuplab view` shows the latter with its tokens and the names that
+    the tool offered. If the names are pairs (model, condition), the result is the input of
+    ``tables``. Raises UserError if an analyser gave no answer.
     """
     if not functions:
         raise UserError("there is no function to judge: check the parameters that choose functions")
@@ -378,11 +393,14 @@ def judged_all(
 
 
 def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[str, Any]]:
-    """Return rows (``scoring.rates.row``) of numbers that are not means over the functions of a
-    judged frame: coverage of all their dependencies, BLEU-4 of blank-separated words, and CodeBLEU
-    with its components; also how many functions have each of the checks' errors, an analyser
-    without an answer, no dependency, or an empty body. If originals were judged, also how many of
-    them fail, and the success rate without these.
+    """Return rows (``scoring.rates.row``) with the numbers of a judged frame that are not means
+    over its functions.
+
+    These are the coverage of the dependencies of all functions together, BLEU-4 of blank-separated
+    words, and CodeBLEU with its components. Further rows count the functions with each error of
+    CHECKS, with a crash of pylint, without an answer of pylint or Jedi, without dependencies, and
+    with an empty body. If the originals were judged, two more rows have the number of originals
+    that fail, and the success rate on the functions whose original passes.
     """
     texts = [*zip(frame.predicted, frame.wanted, strict=True)]
     words = [bleu_counts(text.split(), wanted.split()) for text, wanted in texts]
@@ -430,7 +448,7 @@ def _errors(messages: Sequence[Message]) -> int | None:
 
 
 def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:
-    """Return (answer, ""), or (None, the reason why it was lost)."""
+    """Return (answer, ""), or (None, reason) if the answer was lost."""
     try:
         return asked(root, file, *question), ""
     except WorkerLost as lost:

@@ -1,8 +1,8 @@
-"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and
+"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with or
 without marks.
 
-The base variant learns the same pairs without marks, and its vocabulary stays unchanged (Equation 1
-is ToolGen's).
+The ToolGen variant learns pairs with marks, and its vocabulary gets the mark (Equation 1). The base
+variant learns the same pairs without marks, and its vocabulary stays unchanged.
 """
 
 import copy
@@ -30,17 +30,18 @@ from lookuplab.toolgen.pairs import (
     kind_of,
 )
 
-# Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated,
-# so they are the Trainer's defaults. Rank 16 on all four projections of CodeLlama-7B is 16.8 of
-# 6,738 million weights, the paper's 0.25 %; on q and v alone it would be half of that.
+# Section IV-B, "Model Fine-tuning". The paper does not state optimiser, schedule, warm-up and
+# weight decay, so they are the Trainer's defaults. For CodeLlama-7B the paper says that LoRA trains
+# 0.25 % of the weights. Rank 16 on all four attention projections gives 16.8 of 6,738 million
+# weights, which is 0.25 %; on the projections q and v alone it would be half of that.
 _PAPER = Recipe(loss_on="function")
-# The replication package's recipes, for corpora marked by its variant; its CodeT5 is
-# Salesforce/codet5p-220m-py.
+# The recipes of the replication package, for corpora that were marked by the package's rules. The
+# package's CodeT5 is Salesforce/codet5p-220m-py.
 _PACKAGE = Recipe(warmup_steps=100, loss_on="all", validation=3000, group_by_length=True)
 RECIPES = {
     "codegpt": _PAPER,
     "codet5": _PAPER,
-    # in bfloat16: 7 billion weights in float32 would take 27 GB before the first activation
+    # bfloat16, because 7 billion weights in float32 would take 27 GB even without activations
     "codellama": replace(_PAPER, epochs=2, lora_rank=16, lora_alpha=16, bf16=True),
     "package-codegpt": _PACKAGE,
     "package-codet5": _PACKAGE,
@@ -60,14 +61,14 @@ def finetune(
     work: Path | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Fine-tune the checkpoint ``base`` (folder or name) on pairs, write the folder ``output``, and
-    return its card.
+    """Fine-tune the checkpoint ``base`` (folder or name) on pairs, write the trained model to the
+    folder ``output``, and return its card.
 
-    ``pairs`` have marks for both variants; ``marked=False`` removes them. A pair whose marked form
-    is too long is left out of both variants, so that both learn the same pairs. ``work`` (default:
-    runs/train/toolgen/NAME OF OUTPUT), ``options`` and the card are those of
-    ``models.training.train``; the card also has ``left_out`` by reason. Raises UserError if no pair
-    is usable, if ``output`` exists, or if the loss diverges.
+    ``pairs`` have marks, whichever variant is trained; ``marked=False`` removes the marks and
+    trains the base. A pair whose marked form is too long is left out of both variants, so that both
+    learn the same pairs. ``work`` (default: runs/train/toolgen/NAME OF OUTPUT), ``options`` and the
+    card are those of ``models.training.train``; the card also counts the pairs ``left_out``, by
+    reason. Raises UserError if no pair is usable, if ``output`` exists, or if the loss diverges.
     """
     checkpoint = training.begin(base, output, recipe)
     rows, left_out = training_rows(checkpoint, pairs, recipe, marked)
@@ -87,8 +88,9 @@ def finetune(
 def training_rows(
     checkpoint: LocalModel, pairs: Sequence[Pair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict[str, list[int]]], Counter[str]]:
-    """Return the pairs as ``labelled`` examples, and how many were left out by reason. The length
-    of the marked form decides, for both variants.
+    """Return the pairs as examples (see ``labelled``), and {reason: number of pairs left out}.
+    Whether a pair is too long is decided by its marked form, for both variants. Raises UserError if
+    no pair is usable, or if ``marked`` and no pair has a mark.
     """
     kind = kind_of(checkpoint.config)
     tokenizer = copy.deepcopy(checkpoint.tokenizer)
@@ -116,8 +118,10 @@ def training_rows(
 def labelled(
     example: EncodedPair, kind: ModelKind, loss_on: str = "answer"
 ) -> dict[str, list[int]]:
-    """Return ``input_ids`` and ``labels`` for a Transformers model. Labels are not shifted, because
-    the model does that.
+    """Return ``input_ids`` and ``labels`` for a Transformers model, which shifts the labels itself.
+
+    ``loss_on`` says which tokens of a decoder have a loss: those of the "answer", of the "function"
+    (signature and answer), or "all". An encoder-decoder has it on the answer.
     """
     prompt = example.prompt
     answer = example.answer

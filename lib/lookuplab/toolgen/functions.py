@@ -1,7 +1,8 @@
-"""Functions with docstrings, found in a repository at exact positions, and why others are left out.
+"""Finds the functions with docstrings in a repository, with their exact positions, and counts the
+functions that are left out, by reason.
 
-Lines count from 1 and columns from 0, in characters, in the file's text with ``\\n`` line ends and
-without a byte order mark.
+Lines count from 1. Columns count from 0, in characters. Both refer to the file's text with ``\\n``
+line ends and without a byte order mark.
 """
 
 import ast
@@ -24,23 +25,24 @@ from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token, cut_comments, whole_tokens
 
-# docstrings, in lower case, that the replication package rejects
+# matches the docstrings, in lower case, that the replication package rejects
 REFUSED_DOCSTRINGS = re.compile(
     r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$"
     r"|<img |https://|---| -- |=|[^ ]{26}"
 )
-MAX_BYTES = 1_000_000  # larger files are not parsed; a limit of ours, not of the package
+MAX_BYTES = 1_000_000  # larger files are not parsed; the kit's own limit, not the package's
 _Block = ast.stmt | ast.excepthandler | ast.match_case
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Limits of the replication package for functions that are used.
+    """Which files and functions are used. The default limits are those of the replication package.
 
-    ``rules`` decide about docstrings and ``async def``. Functions whose docstring and signature
-    occur in ``trained_on``, a marked corpus, are left out. ``max_lines`` and ``max_tokens`` (Python
-    tokens) limit signature and body, without docstring, comments and blank lines.
-    ``max_model_tokens`` limits the same text as counted by a model's tokenizer, if one is given.
+    ``rules`` decide which docstrings are accepted, and whether ``async def`` is. ``trained_on`` is
+    the path of a marked corpus, or ""; functions whose docstring and signature occur in this corpus
+    are left out. ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body
+    together, without docstring, comments and blank lines. ``max_model_tokens`` limits signature and
+    body (``Function.code``) in tokens of a model; it is ignored if no tokenizer is given.
     """
 
     max_files: int = 500
@@ -54,8 +56,8 @@ class Filters:
 
 @dataclass(frozen=True)
 class Function:
-    """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the white space
-    before ``def``.
+    """One function of a repository. ``indent`` is the white space before its ``def``; it is removed
+    from the lines of ``source``, ``signature`` and ``body``.
     """
 
     # "<repository>/<file>:<qualified name>#<line>", independent of the repository's location
@@ -63,7 +65,7 @@ class Function:
     repository: str
     root: Path = field(repr=False)
     file: str  # relative to root, with slashes
-    line: int  # of ``def``; decorators come before it
+    line: int  # the line of ``def``, after any decorators
     end_line: int
     qualified_name: str
     signature: str  # from ``def`` to the colon, both included
@@ -71,16 +73,17 @@ class Function:
     body: str  # the lines after the docstring
     source: str  # the whole ``def``, docstring included
     indent: str
-    body_line: int  # first line of body
-    tokens: tuple[Token, ...] = field(repr=False, compare=False)  # of signature and body
+    body_line: int  # the line of the file on which ``body`` begins
+    # the tokens of signature and body
+    tokens: tuple[Token, ...] = field(repr=False, compare=False)
 
     @property
     def code(self) -> str:
-        """Signature and body, without the docstring."""
+        """The signature and the body, without the docstring."""
         return f"{self.signature}\n{self.body}"
 
     def lines(self) -> list[str]:
-        """Return the lines of the whole file, with their ends."""
+        """Return the lines of the function's whole file, each with its line end."""
         return lines_of(read_source(self.root / self.file))
 
 
@@ -96,14 +99,16 @@ class Extraction:
 
 
 class LeftOut(Exception):
-    """A file or function is left out; the message is the reason under which it is counted."""
+    """Raised when a file or function is left out. The message is the reason under which it is
+    counted.
+    """
 
 
 def locate(name: str) -> Path:
-    """Return the folder at path ``name``, or the package with that import name among the pinned
-    sources (``python_sources``).
+    """Return the folder of a repository. ``name`` is a folder's path or, if there is no such
+    folder, the import name of a package among the pinned sources (``python_sources``).
 
-    Raises UserError if there is neither.
+    Raises UserError if ``name`` is neither.
     """
     folder = paths.located(name) if "/" in name else Path(name)
     if folder.is_dir():
@@ -118,8 +123,10 @@ def locate(name: str) -> Path:
 
 
 def locate_all(names: Iterable[str]) -> list[Path]:
-    """Return ``locate`` for several names. ``FOLDER/*`` stands for all folders in FOLDER that are
-    not hidden.
+    """Return the folder of each repository in ``names`` (see ``locate``). ``FOLDER/*`` means all
+    folders in FOLDER that are not hidden.
+
+    Raises UserError if a name fits no folder, or if two folders have the same name.
     """
     repositories = []
     for name in names:
@@ -143,12 +150,13 @@ def extract(
     count_tokens: Callable[[str], int] | None = None,
     files: Sequence[Path] | None = None,
 ) -> Extraction:
-    """Return every usable function with a docstring, in the order of ``files`` (by default all of
-    the repository's) and lines.
+    """Return every usable function with a docstring, in the order of ``files`` (by default all
+    Python files of the repository) and of their lines.
 
-    ``seen`` contains (docstring, signature) of functions that were already taken, here or in other
-    repositories, and is extended. ``count_tokens`` counts a text's tokens for a model; without it
-    ``filters.max_model_tokens`` is ignored.
+    ``seen`` has the pairs (docstring, signature) of functions that were taken before, such as from
+    other repositories. A function whose pair is in ``seen`` is left out, and the pair of every
+    function taken is added to it. ``count_tokens`` counts the tokens of a text for a model; without
+    it ``filters.max_model_tokens`` is ignored.
     """
     files = python_files(repository) if files is None else files
     seen = set() if seen is None else seen
@@ -180,8 +188,8 @@ def extract(
 
 
 def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, DEFINITIONS]]:
-    """Yield (qualified name, node) of every ``def`` and ``async def`` at any depth, in
-    their order.
+    """Yield (qualified name, node) of every ``def`` and ``async def`` in a syntax tree, at any
+    depth, in the order of the text. Qualified names begin with ``scope``.
     """
     for child in ast.iter_child_nodes(tree):
         inner = scope
@@ -202,8 +210,9 @@ def first_sentence(docstring: str) -> str:
 def package_docstring(docstring: str) -> str:
     """Return the first part of a docstring, as the replication package cuts it, on one line.
 
-    It is cut at a blank line, ``:param`` or ``:return``, loses a last line that begins with a
-    capital letter, and is then cut at a full stop.
+    The package cuts the docstring at the first blank line, ``:param`` or ``:return``. It then
+    removes the last line if this line begins with a capital letter, and cuts the rest at the first
+    full stop.
     """
     text = docstring.strip().strip("\"'").strip()
     for end in ("\n\n", ":param", ":return"):
@@ -212,7 +221,7 @@ def package_docstring(docstring: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Return code without its comments and blank lines, as the replication package compares it."""
+    """Return code without comments and blank lines; the replication package compares this form."""
     lines = cut_comments(text).split("\n")
     return "\n".join(filter(str.strip, lines))
 
@@ -223,21 +232,21 @@ def _trained_on(corpus: Path) -> set[tuple[str, str]]:
 
 
 def prompt_key(function: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the part of a function that a model may be given: docstring and signature, with white
-    space normalised.
+    """Return (docstring, signature) of a function, which is all that a prompt may contain.
+    Functions with the same key count as duplicates. White space in the signature is normalised.
     """
     return function["docstring"], " ".join(function["signature"].split())
 
 
 def lines_of(text: str) -> list[str]:
-    """Return lines with their ends. Only ``\\n`` ends a line; str.splitlines would also split at
-    form feeds.
+    """Return the lines of a text, each with its line end. Only ``\\n`` ends a line, whereas
+    str.splitlines would also split at form feeds.
     """
     return list(io.StringIO(text, newline="\n"))
 
 
 def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
-    """Return a file's lines and syntax tree."""
+    """Return a file's lines and syntax tree. Raises LeftOut if the file is not used."""
     if os.fsencode(path) != str(path).encode("utf-8", "replace"):
         raise LeftOut("its path is not UTF-8")
     if path.stat().st_size > MAX_BYTES:
@@ -295,7 +304,7 @@ def _function(
         raise LeftOut("docstring does not begin with a letter")
     if package and REFUSED_DOCSTRINGS.search(docstring.lower()):
         raise LeftOut("docstring that the package refuses")
-    # only white space, since decorators have their own lines
+    # everything before the ``def`` is white space, because decorators have their own lines
     indent = lines[node.lineno - 1][: node.col_offset]
     # The signature ends with the last colon before the docstring.
     *_, colon = [t for t in own if t.text == ":" and t[:2] < (doc.lineno, doc.col_offset)]
@@ -324,7 +333,9 @@ def _function(
 
 
 def end_of(node: ast.stmt, lines: Sequence[str]) -> tuple[int, int]:
-    """Return the last line of a parsed statement, and the column after its last character."""
+    """Return (line, column) of the end of a parsed statement: its last line, and the column after
+    its last character.
+    """
     line, column = cast("tuple[int, int]", (node.end_lineno, node.end_col_offset))
     return line, column_of(lines[line - 1], column)
 

@@ -1,9 +1,10 @@
-"""Generation of functions with the completion tool (paper, Section III-C): Algorithm 2 for many
-functions at once, and a record of the tool's questions, suggestions and the model's choices.
+"""Generation of functions with the completion tool (paper, Section III-C). Algorithm 2 runs for
+many functions at once, and records the questions to the tool, its suggestions and the model's
+choices.
 
-The rows of a batch belong to functions of different files and repositories. While the model reads
-the token that triggered a question, the question is answered in the background, by one of several
-processes.
+The rows of a batch belong to functions of different files and repositories. When a token triggers a
+question, one of several processes answers the question in the background, while the model reads the
+token.
 """
 
 import math
@@ -24,18 +25,18 @@ from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 from lookuplab.work.progress import say
 
-# the package's 128 tokens of code, plus marks
+# 128 tokens of code, the longest function that the package uses, plus room for marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
 
 
 @dataclass(eq=False)
 class ToolModel:
-    """A local model with the tool, as a ``models.Model``, so that ``complete`` can store, resume
-    and batch.
+    """A local model that calls the tool while it writes. It is a ``models.Model``, so that
+    ``complete`` can batch, store and resume its answers.
 
-    It answers the prompts of ``prompts`` for ``functions``. Functions for which a question to Jedi
-    was lost twice have no answer and are in ``lost``. Raises UserError for a model behind an
-    endpoint, and if marks are the trigger but the model has none.
+    It answers only the prompts that ``prompts`` makes from ``functions``. If a question to Jedi is
+    lost twice, the function has no answer and its id is in ``lost``. Raises UserError for a model
+    behind an endpoint, and if the trigger is the mark but the model's vocabulary has no mark.
     """
 
     model: LocalModel
@@ -62,14 +63,14 @@ class ToolModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The model's identity, and everything that changes the tool's answers, except the
-        repository's content, which is part of a prompt's ``place``.
+        """The identity of the model and of the tool: everything that can change an answer, except
+        the content of the repository, which is part of a prompt's ``place``.
         """
         tool = f"{python_sources.identity('jedi', 'parso')}, answers {TOOL_VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
 
     def prompts(self) -> list[Prompt]:
-        """Return the prompt for each function. Its id is the function's id."""
+        """Return one prompt for each function, with the function's id."""
         contents = {root: content(root) for root in {function.root for function in self.functions}}
         return [
             Prompt(
@@ -81,8 +82,8 @@ class ToolModel:
         ]
 
     def generate(self, requests: Requests, decoding: Decoding) -> Iterator[list[Completion]]:
-        """Yield batches of answers. If the tool is used, their records are
-        ``tool_use.Question``s.
+        """Yield batches of answers. The record of an answer lists the questions that were put to
+        the tool, as in ``tool_use.Question``.
         """
         by_id = {function.id: function for function in self.functions}
 
@@ -103,14 +104,15 @@ class ToolModel:
         self.lost |= {id for id, _ in left}
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Yield the log-probabilities of given continuations, which need no tool."""
+        """Yield the given continuations with their log-probabilities. The tool is not called."""
         return self.model.score(pairs)
 
 
 @dataclass(frozen=True)
 class Generations:
-    """The functions that ``model`` generated, by id. There is no completion if the prompt does not
-    fit into the context, or if a question to Jedi was lost.
+    """The functions that ``model`` generated: ``completions`` is {function's id: completion}. A
+    function has no completion if its prompt does not fit into the model's context, or if a question
+    to Jedi was lost.
     """
 
     model: ToolModel
@@ -118,7 +120,9 @@ class Generations:
 
     @property
     def predictions(self) -> dict[str, str]:
-        """{function's id: a body or a whole ``def`` without marks}; "" without a completion."""
+        """{function's id: its generated body or whole ``def``, without marks}. The text is "" for a
+        function without a completion.
+        """
         made = self.completions
         ids = [function.id for function in self.model.functions]
         return {id: made[id].text if id in made else "" for id in ids}
@@ -133,13 +137,12 @@ def generate(
     store: StoreOrPath = None,
     progress: bool = True,
 ) -> Generations:
-    """Generate every function from its docstring and signature, at its place in the file, in the
-    order of ``functions``.
+    """Generate every function from its docstring and signature, with the tool working at the
+    function's place in its file.
 
     Answers are stored and resumed as in ``models.complete``; if a repository's Python files change,
-    its functions are generated again. A function whose prompt does not fit into the model's context
-    has no completion. Neither has a function for which a question to Jedi is lost twice; a warning
-    says so.
+    its functions are generated again. A function has no completion if its prompt does not fit into
+    the model's context, or if a question to Jedi is lost twice; the latter prints a warning.
     """
     tooled = ToolModel(model, functions, tool, use)
     context = model.context or math.inf

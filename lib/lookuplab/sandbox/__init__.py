@@ -1,6 +1,7 @@
-"""Runs programs that a model wrote, contained by namespaces, on a server that forks two processes
-for each program.
+"""Runs programs that a model wrote, contained by Linux namespaces, on a server that forks two
+processes for each program.
 
-``server`` is the user's side; ``inside`` and ``namespaces`` run in the program's Python
-(``environments``) and use only the standard library of Python >= 3.9.
+``server`` starts the server and sends programs to it. ``inside`` and ``namespaces`` run in the
+server, under the Python that the programs need (``environments``), and use only the standard
+library of Python >= 3.9.
 """

@@ -1,4 +1,4 @@
-"""Separate Pythons with pinned packages, such as the one that DS-1000's programs need."""
+"""Virtual environments with pinned packages, such as the one that DS-1000's programs need."""
 
 import subprocess
 import sys
@@ -10,14 +10,16 @@ from lookuplab.paths import file_hash
 
 
 def is_made(name: str) -> bool:
-    """Return whether an environment was installed with all of its current pins."""
+    """Return whether the environment ``name`` is installed with the packages of its current list of
+    pins.
+    """
     mark = paths.DOWNLOADS / name / "venv/installed.txt"
     return mark.is_file() and mark.read_text() == file_hash(paths.DATA / f"{name}.txt")
 
 
 def make(name: str) -> Path:
-    """Install the pins of an environment unless that is already done. Raises UserError if venv or
-    pip fails.
+    """Create the environment ``name`` and install its pinned packages, unless that is already done.
+    Return the path of its Python. Raises UserError if venv or pip fails.
     """
     folder = paths.DOWNLOADS / name / "venv"
     pins = paths.DATA / f"{name}.txt"

@@ -1,22 +1,26 @@
-"""The server that runs programs. It runs under the Python that they need, and uses only its
-standard library.
+"""The server that runs programs. It runs under the Python that the programs need, and uses only
+that Python's standard library.
 
-Its argument is a JSON object with ``limits``, ``contained``, and ``shown``, further folders that
-can be read. Standard input and output carry frames: four bytes of length, then JSON.
+The server's argument is a JSON object with ``limits``, ``contained`` (whether to use namespaces),
+and ``shown``, a list of further folders that programs can read. Standard input and output carry
+frames: four bytes of length, then JSON.
 
-The server is a stack of processes, each forked from the one below after one more import. Only the
-top process answers. ``{"imports": ["import numpy"]}`` is repeated until the answer is true. If the
-top process lacks an import, it forks a process that runs the first missing one and becomes the top.
-If the top process has an import that is not requested, it ends, so that the process below becomes
-the top. When the answer is true, the top process has exactly the requested imports.
+The server is a stack of processes. Each was forked from the process below it, and has run one more
+import. Only the top process answers. The caller repeats ``{"imports": ["import numpy"]}`` until the
+answer is true. If the top process lacks a requested import, it forks a process that runs the first
+missing import and becomes the top. If the top process has an import that is not requested, it ends,
+and the process below becomes the top. When the answer is true, the top process has exactly the
+requested imports.
 
 ``{"run": seed}`` is followed by the program's text in the next frame. The top process forks two
-processes, the tester (T) and the solver (W). T reads the text and runs it, except for the solution:
-its ``exec(code, env)`` sends code and variables to W, with the files in T's folder. W executes the
-code and returns the variables that the code has set and the files that it wrote. W is forked before
-the text is read, sees only its own processes, and cannot reach the verdict: it holds nothing of the
-test but these files. W's reply is not trusted: T accepts only objects of known classes, and files
-under names that T does not have.
+processes, the tester (T) and the solver (W). T reads the text and runs it, except for the solution,
+which W executes. ``exec(code, env)`` in the text sends the code and the variables to W, with the
+files in T's folder. W returns the variables that the code has set and the files that it has
+written.
+
+W is forked before the text is read, and sees only its own processes. It has nothing of the test but
+the files, and cannot write the verdict. W's reply is not trusted: T accepts only objects of known
+classes, and only files under names that do not exist in T's folder.
 """
 
 import _socket
@@ -37,19 +41,20 @@ import types
 
 from lookuplab.sandbox import namespaces
 
-# a fresh process has no such module in ``collections``, which importing typing would add
+# typing is not imported, because that also imports modules such as ``collections.abc``, which a
+# program would then have even if a fresh process lacks them
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
 TICK = 0.1  # seconds between two checks of a program's processes and memory
-LONGEST = 500  # characters of an error
+LONGEST = 500  # an error is cut to this number of characters
 ENDED = "the test was ended"  # reported when T ends without a verdict
 GONE = "ended before its test did"  # reported when W ends, or closes its end of the connection
 SENT_FILES, SENT_BYTES = 1000, 1 << 27  # limits of the files sent from one folder to the other
-# packages whose classes W may send back, and functions and classes that may be called to rebuild
-# objects
+# SENT_PACKAGES: packages of whose classes W may send back objects. CALLED: functions and classes
+# that T may call to rebuild the objects.
 SENT_PACKAGES = """
     builtins collections datetime decimal fractions numpy pandas pyarrow pytz scipy sklearn
     tensorflow torch xgboost zoneinfo
@@ -72,7 +77,7 @@ def write(end: int, message: object) -> None:
 
 
 def read(end: int) -> "Any":
-    """Return the next message; raises EOFError if the other side has closed its end."""
+    """Return the next message. Raises EOFError if the other process has closed the connection."""
     found = b""
     needed = 4
     while len(found) < needed:
@@ -85,39 +90,45 @@ def read(end: int) -> "Any":
 
 
 class Nothing:
-    """A placeholder for anything unknown, such as a function that an estimator refers to."""
+    """Stands in T for any object of an unknown class, such as a function in an estimator."""
 
     def __init__(self, *_: object):
         pass
 
 
 def dtype(kind: str, *options: object) -> "Any":
-    """Return numpy.dtype(...); for objects always the same instance, because pandas < 2.2 would
-    otherwise write into the argument of ``astype(str)``.
+    """Return numpy.dtype(...). For the kind "O8" (objects), this is always the same instance,
+    because pandas < 2.2 would otherwise write into the array on which ``astype(str)`` is called.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
 
 def storage(content: bytes) -> "Any":
-    """Return a tensor's numbers; torch's own function would unpickle anything."""
+    """Return the storage of a tensor's numbers. Used instead of torch's own function, which would
+    unpickle objects of any class.
+    """
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 
 
 def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") -> "dict[Any, Any]":
-    """Return an object of a subclass of dict."""
+    """Return an object of ``kind``, a subclass of dict, with this content. Its constructor is not
+    called.
+    """
     instance = dict.__new__(kind)
     dict.update(instance, content)
     return instance
 
 
 def member(owner: object, name: str) -> "Any":
-    """Return ``getattr(owner, name)``, by which methods are pickled, only for time zones."""
+    """Return ``getattr(owner, name)`` for the method by which time zones are unpickled, and Nothing
+    for any other. Pickles refer to methods through ``getattr``.
+    """
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
     return getattr(owner, name) if zone else Nothing
 
 
 def arrow(content: "tuple[Any, ...]") -> "Any":
-    """Return a pyarrow array, validated because pyarrow trusts whatever length it is given."""
+    """Return a pyarrow array. It is validated, because pyarrow trusts the length in a pickle."""
     array = sys.modules["pyarrow.lib"]._restore_array(content)
     array.validate(full=True)
     return array
@@ -132,16 +143,18 @@ REPLACED = {
 }
 
 
-Unpickler: "Any" = pickle._Unpickler  # the implementation in Python, whose steps can be replaced
+# the unpickler that is written in Python; its steps can be overridden, unlike those of the one in C
+Unpickler: "Any" = pickle._Unpickler
 
 
 class SentUnpickler(Unpickler):
-    """Reads objects from W: of known classes, made without their constructors, whose state hides no
-    method.
+    """Reads objects that W sent, which are not trusted. It accepts only objects of known classes,
+    calls only known functions to make them, and refuses objects with an attribute that hides a
+    method of their class.
     """
 
     dispatch = dict(Unpickler.dispatch)  # noqa: RUF012
-    # only protocols before 2 call classes this way
+    # these two operations call a class; only protocols before 2 need them
     del dispatch[pickle.INST[0]], dispatch[pickle.OBJ[0]]
 
     def find_class(self, module: str, name: str) -> "Any":
@@ -151,8 +164,8 @@ class SentUnpickler(Unpickler):
         if module.partition(".")[0] not in SENT_PACKAGES:
             return Nothing
         if isinstance(found, type) and not issubclass(found, type):
-            # refuse file content, and masked numbers, which numpy's assertions treat as equal to
-            # any others
+            # memory-mapped arrays would read files; masked numbers would pass any test, because
+            # numpy's assertions treat them as equal to all numbers
             refused = name == "memmap" or found.__module__.startswith("numpy.ma")
             return Nothing if refused else found
         return found if name in CALLED else Nothing
@@ -160,7 +173,7 @@ class SentUnpickler(Unpickler):
     def load_reduce(self) -> None:
         called = self.stack[-2]
         known = called.__name__ in CALLED or called in (Nothing, *REPLACED.values())
-        # date offsets, and enumerations
+        # date offsets of pandas have ``rollforward``, and enumerations have ``__members__``
         like = hasattr(called, "rollforward") or hasattr(called, "__members__")
         if not (known or like or called.__name__.endswith("Dtype")):
             raise pickle.UnpicklingError(f"{called} is called")
@@ -184,15 +197,16 @@ class SentUnpickler(Unpickler):
 
 
 class Sent(pickle.Unpickler):
-    """Reads objects from T, which are trusted."""
+    """Reads objects that T sent, which are trusted."""
 
     def find_class(self, module: str, name: str) -> "Any":
         return dtype if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
 
 
 def own_files() -> "dict[str, bytes | None]":
-    """Return the files in this process's folder and below: path -> content, or None for a folder.
-    Links and special files are left out, and so is everything beyond SENT_FILES or SENT_BYTES.
+    """Return {path: content} of all files below this process's folder; the content of a folder is
+    None. Links and special files are left out, and so are files beyond the limits SENT_FILES and
+    SENT_BYTES.
     """
     found: dict[str, bytes | None] = {}
     left = SENT_BYTES
@@ -219,8 +233,8 @@ def put(path: str, content: "bytes | None") -> None:
 
 
 def test(requests: int, verdicts: int, solver: "Any") -> None:
-    """T: run the program's text, except for the solution, which runs in W, at the other end of
-    ``solver``.
+    """The work of T: run the program's text, in which ``exec`` has the solution run by W, and write
+    the error or "" to ``verdicts``. ``solver`` is the connection to W.
     """
     text = read(requests)
     received = set()
@@ -236,7 +250,8 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
         if error:
             raise Failed(str(error))
         for path, content in files.items():
-            # not outside the folder, not through a link, and not over a file of the test
+            # a file must not be written outside T's folder, through a link, or over a file of the
+            # test
             inside = os.path.realpath(path) == f"{os.getcwd()}/{path}"
             if inside and (path in received or not os.path.exists(path)):
                 received.add(path)
@@ -245,7 +260,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
             try:
                 env[name] = SentUnpickler(io.BytesIO(content)).load()
             except Exception:
-                continue  # the object is of no use to a test, or an attack
+                continue  # an object that no test needs, or an attack
 
     error = ""
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -261,8 +276,8 @@ class Failed(Exception):
 
 
 def solve(tester: "Any") -> None:
-    """W: execute the code that T, at the other end of ``tester``, sends, and send back all results
-    that can be pickled.
+    """The work of W: execute the code that T sends, and send back the error, all variables that can
+    be pickled, and the new files. ``tester`` is the connection to T.
     """
     if variables := sys.modules.get("tensorflow.python.ops.resource_variable_ops"):
         copyreg.pickle(variables.ResourceVariable, lambda one: (type(one), (one.numpy(),)))
@@ -273,7 +288,7 @@ def solve(tester: "Any") -> None:
         error = ""
         values = {}
         try:
-            for path in known.keys() - given.keys():  # deleted by the test since
+            for path in known.keys() - given.keys():  # the test has deleted these files
                 with contextlib.suppress(OSError):
                     os.unlink(path)
             for path, content in given.items():
@@ -304,7 +319,9 @@ def described(error: BaseException) -> str:
 
 
 def forked(action: "Callable[..., object]", *arguments: object) -> int:
-    """Run ``action`` in a new process, which ends when the action does."""
+    """Run ``action`` in a new process, which ends when the action does: with exit code 0, or with 1
+    if the action raises. Return the process's id.
+    """
     if child := os.fork():
         return child
     try:
@@ -315,7 +332,7 @@ def forked(action: "Callable[..., object]", *arguments: object) -> int:
 
 
 def below(process: int) -> list[int]:
-    """Return all descendants of a process."""
+    """Return the ids of all descendants of a process."""
     children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{process}/task"):
@@ -327,7 +344,9 @@ def below(process: int) -> list[int]:
 
 
 def resident(process: int) -> int:
-    """Return bytes of a process's anonymous, shared and swapped memory."""
+    """Return the size in bytes of a process's anonymous, shared and swapped memory; 0 if the
+    process has ended.
+    """
     try:
         with open(f"/proc/{process}/status") as file:
             lines = [line.split() for line in file]
@@ -338,7 +357,7 @@ def resident(process: int) -> int:
 
 
 class Server:
-    """Answers requests, as the process on top of the stack."""
+    """The server in the top process of the stack, which answers requests."""
 
     def __init__(self, limits: "dict[str, Any]", contained: bool):
         self.limits = limits
@@ -359,13 +378,15 @@ class Server:
                 elif made != wanted[: len(made)]:
                     return write(self.answers, False)
                 elif os.waitpid(forked(self.stand, wanted[: len(made) + 1]), 0)[1]:
-                    os._exit(1)  # no answer was sent, so the caller sees that the server has ended
+                    # the import ended its process; no answer was sent, so the caller sees that the
+                    # server has ended
+                    os._exit(1)
             except EOFError:
                 os._exit(0)  # the caller is gone
 
     def stand(self, imports: "list[str]") -> None:
-        """Run the last of the imports and serve. If it raises, the error is ignored here, because
-        the program itself will raise it.
+        """Run the last of the imports, answer false, and serve requests as the new top process. An
+        error of the import is ignored, because the program will raise it again.
         """
         with contextlib.suppress(Exception):
             exec(compile(imports[-1], "<program>", "exec"), {"__name__": "__main__"})
@@ -375,7 +396,9 @@ class Server:
         self.serve(imports)
 
     def judge(self, seed: int) -> "dict[str, Any]":
-        """Run one program; return its verdict, or why there is none."""
+        """Run one program in the processes T and W. Return the fields of its outcome: ``passed``,
+        ``error`` and ``stopped``.
+        """
         namespaces.call("prctl", namespaces.SET_SUBREAPER, 1, 0, 0, 0)
         asking, asked = (end.detach() for end in _socket.socketpair())
         verdict, verdicts = os.pipe()
@@ -392,15 +415,17 @@ class Server:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def process(self, role: str, seed: int, other: int, *ends: int) -> None:
-        """Run T or W in a separate folder."""
+        """Run T or W (``role`` "tester" or "solver") in a folder of that name, under the limits.
+        ``other`` is the connection to the other process; ``ends`` are T's further descriptors.
+        """
         os.makedirs(role, exist_ok=True)
         os.chdir(role)
         silence(3, other, *ends)
         if self.contained and role == "solver":
             namespaces.stand_alone(self.limits["memory"] // 4)
         namespaces.limit(self.limits)
-        # reseed generators that an import has seeded: otherwise each program would find them in the
-        # same state
+        # seed each program's generators; an import has seeded them once, so otherwise all programs
+        # would start in the same state
         seeding = {"random": "seed", "numpy.random": "seed", "torch": "manual_seed"}
         for name in seeding.keys() & sys.modules.keys():
             getattr(sys.modules[name], seeding[name])(seed)
@@ -412,7 +437,9 @@ class Server:
         test(requests, verdicts, both)
 
     def watch(self, solver: int, tester: int, verdict: int) -> "dict[str, Any]":
-        """Wait for the verdict, or for whatever ends a program without one."""
+        """Wait for T's verdict, or until a limit is exceeded or a process ends without a verdict.
+        Return the fields of the outcome. Raises EOFError if the caller is gone.
+        """
         deadline = time.monotonic() + self.limits["seconds"]
         own = resident(os.getpid())
         poll = select.poll()
@@ -450,10 +477,10 @@ class Server:
 
 
 def end_all() -> None:
-    """End all descendants of this process, and reap them.
+    """End all descendants of this process, and collect their exit codes.
 
-    After the test, the solution's process first gets time to end by itself, so that its processor
-    time is counted.
+    They first get half a second to end by themselves, so that the processor time of the solution's
+    process is counted. Then they are killed.
     """
     with contextlib.suppress(ChildProcessError):
         for _ in range(100):
@@ -468,8 +495,8 @@ def end_all() -> None:
 
 
 def silence(first: int, *kept: int) -> None:
-    """Redirect the descriptors below ``first`` to nothing. If ``first`` is 3, close all others
-    except ``kept``.
+    """Redirect the file descriptors below ``first`` to /dev/null. If ``first`` is 3, close all
+    other descriptors except ``kept``.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for end in range(first):
@@ -491,10 +518,10 @@ def main() -> None:
     sys.argv = [""]
     # remove everything that a fresh process would not have
     del sys.path[0]
-    ours = "lookuplab", "compression"  # the second comes with shutil since Python 3.14
+    ours = "lookuplab", "compression"  # shutil imports ``compression`` since Python 3.14
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
-    # pandas would use these by default if they happen to be installed
+    # pandas would use these two packages if they happen to be installed
     missing: Any = None
     sys.modules["bottleneck"] = sys.modules["numexpr"] = missing
     write(server.answers, True)

@@ -1,7 +1,7 @@
-"""Recipes of the committed data, tasks and models: each module is a recipe, run like ``python -m
-recipes.mini.problems``.
+"""Recipes that make the committed data, tasks and models. Most modules are programs, run like
+``python -m recipes.mini.problems``.
 
-No score needs a recipe. Recipes import ``lookuplab``, never the other way round.
+Scoring never needs a recipe. Recipes import ``lookuplab``, but ``lookuplab`` never imports recipes.
 """
 
 import json
@@ -15,12 +15,14 @@ from lookuplab.paths import write_lines
 
 
 def tables(name: str) -> Any:
-    """Return the content of a YAML file in this folder: words, numbers and settings of a recipe."""
+    """Return the content of a YAML file in this folder, which has a recipe's words, numbers or
+    settings. ``name`` is a path such as ``cloudapi/clients.yaml``.
+    """
     return yaml.safe_load((Path(__file__).parent / name).read_text("utf-8"))
 
 
 def write_rows(path: Path, rows: Iterable[Any]) -> None:
-    """Write JSON Lines, compressed if the name ends in .gz or .xz. The same rows give the same
-    bytes.
+    """Write rows as JSON Lines. The file is compressed if its name ends in .gz or .xz. The same
+    rows give the same bytes.
     """
     write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))

@@ -1,5 +1,5 @@
-"""Makes a checkpoint from a download with quantised weights, such as Gemma 3 270M from the package
-index.
+"""Makes an ordinary checkpoint from a downloaded GGUF file with quantised weights, such as Gemma 3
+270M from the package index.
 """
 
 from pathlib import Path
@@ -16,20 +16,22 @@ from lookuplab.run.commands import command, run_module
 
 
 def convert(file: Path, folder: Path) -> None:
-    """Write a GGUF file's weights, in bfloat16, and its tokenizer as an ordinary checkpoint."""
+    """Write the weights of a GGUF file, in bfloat16, and its tokenizer into ``folder``, as an
+    ordinary checkpoint. Raises UserError if the package gguf is not installed.
+    """
     try:
         module = AutoModelForCausalLM.from_pretrained(
             file.parent,
             gguf_file=file.name,
             dtype=torch.bfloat16,
-            # dequantises, even if kernels could use quantised weights
+            # dequantise even where kernels could compute with quantised weights
             quantization_config=GgufConfig(dequantize=True),
         )
     except ImportError as error:
         raise UserError(
             "reading quantised weights needs a package: pip install gguf==0.19.0"
         ) from error
-    # saving would otherwise be refused, because a model read from GGUF counts as quantised
+    # Transformers refuses to save a model read from GGUF, because it counts as quantised
     module.hf_quantizer = None  # type: ignore[assignment]
     module.config.__dict__.pop("quantization_config", None)
     module.save_pretrained(folder)
@@ -38,7 +40,9 @@ def convert(file: Path, folder: Path) -> None:
 
 @command()
 def main(name: str) -> None:
-    """Make a checkpoint of the download NAME, whose weights are quantised; then NAME is a model.
+    """Make a checkpoint from the download NAME, whose weights are quantised.
+
+    Afterwards, NAME can be used as a model.
 
     \b
     Example:

@@ -1,12 +1,11 @@
-"""Plain text, sentences and types from the documentation that SDKs, packages and libraries give
-their objects.
+"""Extracts plain text, sentences and types from the documentation of SDKs, packages and libraries.
 
 The first half reads the documentation of APIs: HTML (botocore's models) and Sphinx's
 reStructuredText, whose first sentence becomes a description in a prompt. The second half reads the
 numpydoc docstrings of the mini world, whose sentences become questions and descriptions of
-snippets. The two differ in their rules for sentences, openings and markup, because the committed
-tasks, texts and models were made with both: a shared rule would change them. ToolGen's first
-sentence (``toolgen.functions``) is the paper's.
+snippets. The two halves have different rules for sentences, openings and markup. The committed
+tasks, texts and models were made with both sets of rules, so that a shared rule would change them.
+ToolGen has a third rule for the first sentence, which is the paper's (``toolgen.functions``).
 """
 
 import re
@@ -19,12 +18,12 @@ _BLOCK = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
-# A full stop after these does not end a sentence; a single capital is an initial ("US East (N.
-# Virginia)").
+# A full stop after these abbreviations does not end a sentence. A single capital is read as an
+# initial ("US East (N. Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
-# one pass, so that a star inside a literal is not read as emphasis; Docutils' rules say which
-# characters may surround emphasis
+# One pattern matches all markup, so that a star inside a literal is not read as emphasis. The
+# characters that may surround emphasis follow Docutils' rules.
 _MARKUP = re.compile(
     r"""``(?P<literal>[^\n]+?)``(?!`)
     |   :(?:\w+:)?\w+:`(?P<short>~)?!?(?P<role>[^`\n]+?)(?:\s*<[^`>]*>)?`
@@ -35,7 +34,8 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE,
 )
-# some docstrings begin with a signature or the bare name: compiled functions, generated clients
+# the docstrings of compiled functions begin with a signature, those of some generated clients with
+# the bare name
 _SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?|\w+_\w+", re.DOTALL)
 # ":keyword str name:", ":param ~azure.core.Thing name:", ":keyword Callable[[dict], None] hook:"
 _FIELD = re.compile(
@@ -54,8 +54,8 @@ _LONGEST_SUMMARY = 300  # characters
 
 
 def html_text(html: str) -> str:
-    """Return HTML without its markup: one paragraph or list item per line, with white space
-    collapsed.
+    """Return the plain text of HTML, with one paragraph or list item per line and runs of white
+    space as single spaces.
     """
     lines = (" ".join(unescape(_TAG.sub("", block)).split()) for block in _BLOCK.split(html))
     # "<a>this</a> ," -> "this,"
@@ -75,8 +75,8 @@ def sentences(text: str) -> list[str]:
 
 
 def rst_text(rst: str) -> str:
-    """Return reStructuredText as on the rendered page: without roles, emphasis, link targets or
-    empty runs.
+    """Return reStructuredText as plain text, like the rendered page: without roles, emphasis and
+    link targets, and with at most one empty line in a row.
     """
     text = _MARKUP.sub(_inner_text, rst)
     text = re.sub(
@@ -88,13 +88,13 @@ def rst_text(rst: str) -> str:
 
 def _inner_text(match: re.Match[str]) -> str:
     text = str(match[match.lastgroup or 0])
-    # :class:`~azure.core.Thing` shows the last part
+    # a page shows :class:`~azure.core.Thing` as "Thing"
     return text.rpartition(".")[2] if match["short"] else text
 
 
 def first_sentence(docstring: str) -> str:
-    """Return the first sentence of the first paragraph that is prose, as plain text; "" if there is
-    none.
+    """Return the first sentence of a docstring as plain text; "" if neither of the first two
+    paragraphs is prose.
     """
     for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
         text = " ".join(rst_text(paragraph).split())
@@ -104,8 +104,8 @@ def first_sentence(docstring: str) -> str:
 
 
 def documented_types(docstring: str) -> dict[str, str]:
-    """Return {argument: its type in Sphinx's fields (``:param``, ``:keyword``, ``:type``),
-    or ""}.
+    """Return {argument: type} from Sphinx's fields (``:param``, ``:keyword``, ``:type``). The type
+    of an argument without one is "".
     """
     types = {name: type_ for type_, name in _FIELD.findall(docstring)}
     return types | dict(_TYPE_FIELD.findall(docstring))
@@ -115,10 +115,10 @@ def documented_types(docstring: str) -> dict[str, str]:
 
 
 def prose_sentences(text: str) -> list[str]:
-    """Return the sentences of the prose paragraphs of a text, without markup, lists, tables, code
-    and directives.
+    """Return the sentences in the prose of a text, without markup. Lists, tables, code, formulas
+    and directives are left out.
 
-    A sentence has 4 to 40 words, begins with a letter and contains no formula.
+    Only sentences in ASCII that have 4 to 40 words and begin with a letter are returned.
     """
     found = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
@@ -131,8 +131,8 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def plain(text: str, markup: Iterable[tuple[str, str]] = _NUMPYDOC_MARKUP) -> str:
-    """Return text on one line without reStructuredText markup: roles, quotes, references,
-    emphasis.
+    """Return a text on one line, without the reStructuredText markup of roles, literals, references
+    and emphasis.
     """
     for pattern, replacement in markup:
         text = re.sub(pattern, replacement, text)
@@ -140,16 +140,16 @@ def plain(text: str, markup: Iterable[tuple[str, str]] = _NUMPYDOC_MARKUP) -> st
 
 
 def opening_sentence(text: str) -> str:
-    """Return the first sentence of a text, on one line; "" if it begins with a signature
-    or markup.
+    """Return the first sentence of a text on one line; "" if the text begins with a signature or
+    with markup.
     """
     first = re.split(r"\n\s*\n|(?<=[.])\s", text.strip(), maxsplit=1)[0]
     return plain(first) if re.match("[A-Za-z]", first) and "(" not in first.split(" ")[0] else ""
 
 
 def first_paragraph(document: str) -> str:
-    """Return the first paragraph of a docstring as one line without markup; a leading signature is
-    skipped.
+    """Return the first paragraph of a docstring on one line, without markup and after any leading
+    signature. Return "" if this paragraph is no prose or longer than 300 characters.
     """
     for paragraph in re.split(r"\n\s*\n", document.strip()):
         text = " ".join(paragraph.split())

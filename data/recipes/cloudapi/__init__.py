@@ -1,3 +1,3 @@
-"""Recipes of the API index, the frequency tables and the tasks, for the cloud SDKs and for any
-Python package.
+"""Recipes that build the API index, the frequency tables and the tasks, for the cloud SDKs and for
+any Python package.
 """

@@ -1,9 +1,10 @@
-"""Developer-style comments from an SDK's own description, by deterministic rewriting.
+"""Makes comments like a developer's from the description of an API in the SDK, by deterministic
+rewriting.
 
-The paper asks Claude 3 Sonnet for three concise comments per API (Appendix A.2, step 7). Here,
-without that model, the sentence that says what the API does is turned into an imperative, and its
-verb, determiners and stock phrases are reworded. The comments in the mini models' training corpus
-are made in the same way, with different choices.
+The paper asks Claude 3 Sonnet for three concise comments per API (Appendix A.2, step 7). This
+module works without that model: it turns the sentence that says what the API does into an
+imperative, and rewords its verb, determiners and stock phrases. The comments in the mini models'
+training corpus are made in the same way, but with other wordings.
 """
 
 import random
@@ -25,7 +26,7 @@ LIBRARY_MEANT = MEANT | _TABLES["library_meant"]
 _IMPERATIVES = {word for options in LIBRARY_MEANT.values() for word in options}
 PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
-# in patterns of several lines, a space between words is written "[ ]"
+# a verbose pattern ignores plain spaces, so "[ ]" stands for a space between words
 _LEAD_INS = re.compile(
     r"""^(?:
     (?:use|using|call|invoke)[ ](?:this|the)(?:[ ]\w+)?
@@ -52,7 +53,8 @@ _CLAUSE = re.compile(
 # words that never end a clause
 _DANGLING = frozenset("the a an of for to and or in with that from on your is".split())
 _THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
-# the next sentence may begin with a lower-case letter, if its first word is a name
+# splits also before a sentence that begins with a lower-case letter, because its first word may be
+# the name of a function or product
 _NEXT_SENTENCE = re.compile(r"(?<=\w{3})\. (?=[a-z])")
 MAX_WORDS = 16
 # "Returns True if the graph is empty, False otherwise." -> "check-whether the graph is empty"
@@ -79,17 +81,19 @@ class Intent(NamedTuple):
 
 
 def normalised(text: str) -> str:
-    """Return only the lower-case letters and digits: equal for snake_case, CamelCase and spaced
-    words.
+    """Return a text in lower case with only its letters and digits. The result is the same for
+    ``list_users``, ``ListUsers`` and ``list users``.
     """
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 
 
 @cache
 def intent(description: str, in_library: bool = False) -> Intent | None:
-    """Return the first sentence that says what the API does, as an imperative clause of at most
-    MAX_WORDS words; None if there is none. Descriptions of a package's functions (``in_library``)
-    may begin with more verbs than those of an SDK's operations.
+    """Return the first sentence that says what an API does, as an imperative clause whose verb is
+    followed by at most MAX_WORDS words. Return None if no sentence of the description says it.
+
+    With ``in_library``, the description is that of a package's function, which may begin with more
+    verbs than the description of an SDK's operation.
     """
     verbs = LIBRARY_MEANT if in_library else VERBS
     for sentence in sentences(description)[:4]:
@@ -119,7 +123,9 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
 
 
 def _imperative(before: str, word: str) -> str:
-    """Return the imperative of a verb: ``store`` for ``stores`` in "Loads it and stores it"."""
+    """Return ``word`` as an imperative if it is a verb that follows "and", "or" or "then", else
+    unchanged: ``store`` for ``stores`` in "Loads it and stores it".
+    """
     if before in ("and", "or", "then"):
         stems = (re.sub(*end, word) for end in _THIRD_PERSON)
         return next((stem for stem in stems if stem in _IMPERATIVES), word)
@@ -127,14 +133,16 @@ def _imperative(before: str, word: str) -> str:
 
 
 def _object(words: list[str], is_clause: bool) -> list[str]:
-    """Return the words if they may follow a verb in a sentence, else []. Docstrings often lack an
-    article, or are not sentences.
+    """Return the words if they may follow a verb in a sentence, else []. The test is needed because
+    docstrings often lack an article, or are not sentences.
 
-    Among the words before the first preposition, one must be a determiner, or the last must be a
-    plural, a name or a mass noun. Before "of", an article is added.
+    Of the words before the first preposition, one must be a determiner, or the last must be a
+    plural, a name or a mass noun. If neither is true but "of" follows, "the" is put before the
+    words. If ``is_clause``, the words follow "check that" or "check whether"; then only the first
+    word is tested, and "the" is added if "is", "has" or "can" follows it.
     """
     plain = [word.lower().strip(",.'") for word in words]
-    if plain[0] in ("or", "and") and len(words) > 3:  # another verb
+    if plain[0] in ("or", "and") and len(words) > 3:  # another verb follows, as in "get or set"
         return words[:2] + rest if (rest := _object(words[2:], False)) else []
     text = " ".join(words)
     if _SIGNS.search(text) or plain[0] in MISFITS or text.count("'") == 1:
@@ -150,7 +158,7 @@ def _object(words: list[str], is_clause: bool) -> list[str]:
 
 
 def purpose(spec: ApiSpec) -> Intent | None:
-    """Return the clause from which an API's comments are made."""
+    """Return the clause from which an API's comments are made, or None (as ``intent`` does)."""
     return intent(spec.description, spec.provider == "python")
 
 
@@ -160,10 +168,11 @@ def reword(
     keep: float = 0.0,
     verbs: Mapping[str, Sequence[str]] = MEANT,
 ) -> str:
-    """Return one wording of the intent; each part keeps its plain form with probability ``keep``.
+    """Return one wording of an intent. With probability ``keep``, the verb or a phrase gets the
+    first of its replacements, else a random one.
 
-    The wording says neither less nor more than the SDK: "a new" does not become "another", nor "the
-    specified" "one".
+    The wording says neither less nor more than the SDK: "a new" does not become "another", and "the
+    specified" does not become "one".
     """
 
     def choose(options: Sequence[str]) -> str:
@@ -176,10 +185,11 @@ def reword(
 
 
 def wordings(spec: ApiSpec, count: int) -> Iterator[str]:
-    """Yield up to ``count`` different wordings of the API's purpose, capitalised; each takes
-    milliseconds.
+    """Yield up to ``count`` different wordings of an API's purpose, each with a capital first
+    letter. A wording takes milliseconds.
 
-    None contains the API's name in any case style, and none occurs in the description.
+    No wording contains the API's name, be it in snake_case or CamelCase, and no wording occurs in
+    the description.
     """
     if (meaning := purpose(spec)) is None:
         return

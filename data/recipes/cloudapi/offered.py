@@ -1,11 +1,12 @@
-"""Reads the public API of a Python package in a separate process, which imports the package and
-executes nothing else of it.
+"""Reads the public API of a Python package in a separate process. The process imports the package
+but calls none of its functions.
 
-A name is offered by the module in which it is defined and by those that re-export it on purpose:
-those that list it in ``__all__``, and the ``__init__`` of a package around its module, where it may
-be exported lazily. Modules with a leading underscore, tests, vendored code, and code that installs
-or displays the package offer nothing. An object that is offered under several paths is one API, at
-the shortest of them.
+Two kinds of modules offer a name: the module that defines it, and modules that re-export it on
+purpose. A re-export is on purpose if the module lists the name in ``__all__``, or if the module is
+the ``__init__`` of a package that contains the defining module (there the name may be loaded
+lazily). Modules with a leading underscore, tests, vendored code, and code that installs the package
+or displays its version offer nothing. An object that is offered under several paths counts as one
+API, with the shortest path.
 """
 
 import ast
@@ -31,7 +32,7 @@ from lookuplab.errors import UserError
 from lookuplab.work.progress import Progress
 from recipes.cloudapi.reading import Described, inspected, methods, public_modules, to_json
 
-# parts of a path that offer nothing
+# names of modules and packages that offer nothing: private ones, tests, vendored code, setup code
 HIDDEN = r"""(?x)
     _.*
     | (?:.*_|self|unit)?tests?(?:_.*|ing.*|case.*|suite.*|utils?|lib)? | conftest | .*_checks
@@ -41,12 +42,13 @@ TESTS = re.compile(r"(?m)^(?:from|import) (?:unittest|pytest|nose)\b")
 
 
 def offered(name: str, every_path: bool = False) -> tuple[list[Described], Counter[str], str]:
-    """Return the API of a package: its APIs with their documentation; how much could not be read,
-    by reason; and the path of its sources, or "" if it is compiled.
+    """Return three facts about a package: its APIs with their documentation; {reason: number of
+    modules or names that could not be read}; and the path of its sources, or "" if it is compiled.
 
-    name: an import name, a folder, or a release (``networkx==3.4``), which pip downloads once.
-    every_path: list every callable under all of its paths, with the flag ``alias`` for all but the
-    best one. Raises UserError if the package cannot be downloaded or imported.
+    ``name`` is an import name, a folder, or a release (``networkx==3.4``), which pip downloads
+    once. With ``every_path``, a callable is listed under each of its paths; all but the shortest
+    path, and methods inherited from a public class, have the flag ``alias``. Raises UserError if
+    the package cannot be downloaded or imported.
     """
     package = name
     folders = []
@@ -56,7 +58,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
     elif os.sep in name:
         folder = Path(name).expanduser().resolve()
         package = folder.name
-        # the folder is a part of a package
+        # the folder may lie inside a package: prefix the names of all enclosing packages
         while (folder := folder.parent).joinpath("__init__.py").exists():
             package = f"{folder.name}.{package}"
         folders = [str(folder)]
@@ -96,9 +98,12 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
 
 
 def unpacked(release: str) -> tuple[Path, str]:
-    """Return (folder to import from, import name) of a release from the package index, such as
-    ``networkx==3.4``. Its wheel is unpacked once, and never installed. An sdist is refused, because
-    pip would run it to read its name.
+    """Return (folder to import from, import name) of a release in the package index, such as
+    ``networkx==3.4``. Its wheel is unpacked once and never installed.
+
+    Raises UserError if ``release`` does not have this form, if pip cannot download it, or if it
+    contains no Python package. A source distribution is refused, because pip would run its code to
+    find out its name.
     """
     ready = paths.DOWNLOADS / "releases" / release
     if not re.fullmatch(r"[\w.-]+==[\w.!+-]+", release):
@@ -122,8 +127,11 @@ def unpacked(release: str) -> tuple[Path, str]:
 
 
 def read(package: str, every_path: bool = False) -> Iterator[object]:
-    """Yield the names of modules as they are imported, then [specification, documentation] of each
-    API, then the remaining facts.
+    """Yield what ``offered`` reads from the separate process: the name of each module when it is
+    imported, then [specification, documentation] of each API, then a dictionary with ``left_out``
+    and ``sources``.
+
+    If the package itself cannot be imported, the last value is {"error": message} instead.
     """
     left_out = Counter[str]()
     errors = {}
@@ -162,7 +170,9 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
 
 
 def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool]]:
-    """Yield (name, value, whether the module offers it on purpose) of callable names."""
+    """Yield (name, value, whether the module offers the name on purpose) for each public callable
+    of the package in a module. Deprecated names, and all names of a module of tests, are left out.
+    """
     source = _source(module)
     if module.__name__ != package and TESTS.search(source):
         return
@@ -178,7 +188,7 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
                 value = getattr(module, name)
             home = str(getattr(value, "__module__", ""))
             usable = _is_api(value, package)
-        except Exception:  # a lazily loaded name may raise anything, and so may any object
+        except Exception:  # loading a name lazily may raise anything, and so may inspecting a value
             continue
         around = hasattr(module, "__path__") and home.startswith(f"{client}.")
         if usable and not any(name in str(one.message) for one in warned):  # not deprecated
@@ -188,13 +198,13 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
 def _source(module: ModuleType) -> str:
     try:
         return inspect.getsource(module)
-    except (OSError, TypeError, SyntaxError):  # compiled, empty
+    except (OSError, TypeError, SyntaxError):  # a compiled module or an empty file has no source
         return ""
 
 
 def _lazy(source: str) -> Iterator[str]:
-    """Yield names that a module-level ``__getattr__`` may know: all imported names (there for type
-    checkers), and all strings that could be names.
+    """Yield the names that a module's ``__getattr__`` may resolve: all names that the source
+    imports (often only for type checkers), and all strings in it that could be names.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.alias):
@@ -204,7 +214,7 @@ def _lazy(source: str) -> Iterator[str]:
 
 
 def _is_api(value: Any, package: str) -> bool:
-    """Return whether a value is callable, belongs to the package, and is not a test."""
+    """Return whether a value is a callable of the package that does not inherit from unittest."""
     tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
     return (
         callable(value)
@@ -224,11 +234,12 @@ def _is_own(value: Any, package: str) -> bool:
 def _apis(
     package: str, place: tuple[str, str, Any], public: Container[int]
 ) -> Iterator[tuple[Described, bool]]:
-    """Yield a function, or a class's constructor and methods, each with whether it is inherited
-    from a public class.
+    """Yield (API, whether it is inherited from a public class) for a function, or for the
+    constructor and each method of a class.
 
-    Constructors of exceptions, class methods, static methods and methods inherited from other
-    packages are included, but are not operations.
+    ``place`` is (module, name, function or class), and ``public`` contains the ids of all public
+    objects. Constructors of exceptions, class methods, static methods and methods inherited from
+    other packages are included, but are not marked as operations, so no task asks for them.
     """
     client, name, value = place
     is_class = inspect.isclass(value)
@@ -248,17 +259,17 @@ def _apis(
 def main() -> None:
     """Read the package named on the command line, and write JSON Lines to stdout."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as report:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards everything that a package prints
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards what the package prints
         _, package, every_path, *folders = sys.argv
         sys.path[:0] = folders
         sys.argv = ["x"]
-        # this module may use another release of the same package
+        # this process may already have imported another release of the same package: forget it
         for name in [*sys.modules] if folders else ():
             if name.split(".")[0] == package.split(".")[0]:
                 del sys.modules[name]
         for line in read(package, every_path == "1"):
             print(json.dumps(line), file=report, flush=True)
-    os._exit(0)  # ends everything that a package has started
+    os._exit(0)  # exits at once, even if the package has started threads
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A Python package of your own in place of AWS and Azure: index, frequencies and tasks, in the
-formats of the committed ones.
+"""Builds an API index, frequencies and tasks for a Python package of your own, in place of AWS and
+Azure. The files have the same formats as the committed files for the clouds.
 
-A call is valid iff it binds to the signature that Python reports. ``offered`` says which names are
-public.
+A call is valid iff it binds to the signature that Python reports. The module ``offered`` decides
+which names are public.
 """
 
 from collections import Counter
@@ -25,23 +25,24 @@ from recipes.cloudapi.reading import write_index
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
 
 
-# why no task can ask for an operation (``tasks.obstacle``)
+# result of ``tasks.obstacle`` -> why no task can ask for such operations, in words
 REASONS = {
     "": "operations whose docstring cannot be reworded without their name",
     "generic_name": "operations whose name is a single word",
     "open_signature": "operations whose signature takes anything or is unknown to Python",
     "no description of a known verb": "operations without a docstring that makes a sentence",
 }
-FEW = 0.05  # a smaller share of usable operations gives a warning
+FEW = 0.05  # if tasks can ask for a smaller share of the operations, the user is warned
 
 
 @dataclass(frozen=True)
 class OwnApi:
-    """The material for a package.
+    """A benchmark for a package: the index of its APIs, the tasks, and facts to print.
 
-    ``counting`` describes what was counted. ``left_out`` counts APIs that could not be read or have
-    no task, by reason. ``share`` says how many operations tasks can ask for, and ``warnings`` what
-    a reader of the scores has to know.
+    ``counting`` says how many files were read and how many operations are in each frequency class.
+    ``left_out`` maps a reason to the number of APIs that could not be read or that no task can ask
+    for. ``share`` says in words how many operations tasks can ask for. ``warnings`` are sentences
+    that a reader of the scores has to know.
     """
 
     index: ApiIndex
@@ -59,12 +60,14 @@ def build(
     per_class: int = 100,
     seed: int = 0,
 ) -> OwnApi:
-    """Read a package, count its APIs, make tasks, and write index, documentation, frequencies and
-    tasks into ``folder``.
+    """Read a package, count how often code uses its APIs, make tasks, and write index,
+    documentation, frequencies and tasks into ``folder``.
 
     ``name`` is an import name, such as ``networkx.algorithms``, a folder or a release. ``corpus``
-    is as in ``frequency.source_files``; with None, the package's own sources are counted. Raises
-    UserError if the package cannot be imported or counted, or if no task can be made.
+    names the code to count in, as in ``frequency.source_files``; with None, the package's own
+    sources are counted. There are at most ``per_class`` tasks of each frequency class. Raises
+    UserError if the package cannot be imported, if there is no code to count in, or if no task can
+    be made.
     """
     described, left_out, sources = offered(name)
     if not corpus and not sources:
@@ -102,7 +105,7 @@ def build(
 
 
 def folder_of(name: str) -> Path:
-    """Return the default folder for the material of a package."""
+    """Return the default folder for the index and tasks of a package."""
     return paths.RUNS / "packages" / Path(name).name
 
 

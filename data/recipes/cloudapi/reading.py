@@ -1,5 +1,5 @@
-"""Specifications read from Python signatures and docstrings, and the files of an index (Appendix
-A.2, steps 2 and 4).
+"""Reads the specifications of APIs from Python signatures and docstrings, and writes the files of
+an index (Appendix A.2, steps 2 and 4).
 """
 
 import importlib
@@ -31,12 +31,12 @@ from recipes.prose import documented_types, first_sentence
 
 _TYPES = tables("cloudapi/clients.yaml")["types"]
 LONGEST_DOCUMENTATION = 5_000  # characters of full documentation that are kept (Appendix B.1)
-COMMON = 4  # a name in more clients than this does not identify the service
+COMMON = 4  # a name that more clients have does not tell which service is meant
 ApiPlace = tuple[str, str, str, str]  # provider, service, client, name
-Described = tuple[ApiSpec, str]  # an API with its documentation
+Described = tuple[ApiSpec, str]  # the specification of an API, and its documentation
 
 
-PRIVATE = "_.*|tests?|conftest"  # parts of a package that are not for its users
+PRIVATE = "_.*|tests?|conftest"  # names of modules that are not for a package's users
 
 
 def public_modules(
@@ -44,11 +44,12 @@ def public_modules(
     hidden: str = PRIVATE,
     failed: Callable[[str, BaseException], None] = lambda _name, _error: None,
 ) -> Iterator[ModuleType]:
-    """Import a package and all its public modules, and yield them, parents first, in the order of
-    their names.
+    """Import a package and all its public modules, and yield these modules in the order of their
+    names, with parents before their children.
 
-    ``hidden`` is a regular expression of the parts that are left out. ``failed`` gets the name and
-    the error of a module that does not import, because of an optional dependency, say.
+    ``hidden`` is a regular expression; modules whose name matches it are left out, with everything
+    below them. ``failed`` is called with the name and the error of each module that cannot be
+    imported, for example because an optional dependency is missing.
     """
     pending = [package]
     while pending:
@@ -70,12 +71,13 @@ def signature(
 ) -> Signature:
     """Return the signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
 
-    ``types`` gives the types of arguments without an annotation. If Python knows no signature (many
-    compiled functions), anything is accepted.
+    ``types`` maps the names of arguments to types, which are used for arguments without an
+    annotation. If Python knows no signature, as for many compiled functions, return a signature
+    that accepts any arguments.
     """
     try:
         arguments = inspect.signature(function).parameters.values()
-    except Exception:  # a package's own ``__signature__`` may raise anything
+    except Exception:  # an object may define a ``__signature__`` that raises any error
         return Parameter("args", "VAR_POSITIONAL"), Parameter("kwargs", "VAR_KEYWORD")
     found = []
     for p in arguments:
@@ -93,11 +95,12 @@ def signature(
 def inspected(
     place: ApiPlace, function: Callable[..., object], unbound: bool = False, **more: Any
 ) -> Described:
-    """Return (specification, docstring) of a Python callable at a (provider, service, client,
-    name).
+    """Return (specification, docstring) of a Python callable. ``place`` is its (provider, service,
+    client, name).
 
-    The specification is read from its signature, overloads and docstring; ``more`` are further
-    fields.
+    The specification is read from the callable's signature, overloads and docstring. ``more``
+    contains further fields of the specification. The docstring is cut at LONGEST_DOCUMENTATION
+    characters.
     """
     variants = [function]
     if hasattr(plain := inspect.unwrap(getattr(function, "__func__", function)), "__module__"):
@@ -119,16 +122,20 @@ def inspected(
 
 
 def methods(cls: type) -> Iterator[tuple[str, Callable[..., object], bool]]:
-    """Yield (name, method, whether it needs no instance) of the public methods of a class."""
+    """Yield (name, method, whether it is a class method or a static method) for each public method
+    of a class.
+    """
     for name, method in inspect.getmembers(cls, inspect.isroutine):
-        # not inspect.isroutine, because a cached property may be callable
+        # ``isroutine`` also accepts a cached property, which is not callable
         if not name.startswith("_") and callable(method):
             static = inspect.getattr_static(cls, name, None)
             yield name, method, isinstance(static, classmethod | staticmethod)
 
 
 def type_word(annotation: str) -> str:
-    """Return one word for the type of a value; for a union, that of its first alternative."""
+    """Return one word for the type in an annotation, or "" if the type has no word. For a union,
+    return the word of its first alternative.
+    """
     text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
     while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
         text = wrapped[1]
@@ -139,17 +146,18 @@ def type_word(annotation: str) -> str:
 
 
 def to_json(spec: ApiSpec) -> dict[str, Any]:
-    """Return a compact JSON object: parameters as [name, kind, required, type], without empty
-    fields.
+    """Return a specification as a compact JSON object. Parameters are written as [name, kind,
+    required, type], and fields with their default value are left out.
     """
     return {f.name: v for f in fields(spec) if (v := getattr(spec, f.name)) != f.default}
 
 
 def write_index(folder: Path, described: Iterable[Described]) -> ApiIndex:
-    """Write (specification, full documentation) of APIs, given in any order, for ``load_index`` and
-    ``load_documentation``.
+    """Write an index and its documentation into ``folder``, as ``load_index`` and
+    ``load_documentation`` read them, and return the index.
 
-    The same APIs give the same bytes.
+    ``described`` are pairs (specification, full documentation) in any order. The same APIs give the
+    same bytes.
     """
     described = sorted(described, key=lambda pair: pair[0].id)
     pages = [{"id": spec.id, "documentation": page} for spec, page in described if page]
@@ -157,18 +165,19 @@ def write_index(folder: Path, described: Iterable[Described]) -> ApiIndex:
     for name, rows in (INDEX.name, specs), (DOCUMENTATION.name, pages):
         lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
         write_lines(folder / name, (line.encode("utf-8", "ignore").decode() for line in lines))
-    load_index.cache_clear()  # the old index may have had the same path
+    load_index.cache_clear()  # the cache may hold an older index that was at the same path
     load_documentation.cache_clear()
     return load_index(folder / INDEX.name)
 
 
 def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
-    """Return the specifications with flags for names that do not identify one API by themselves;
-    ``tasks.candidates`` leaves out most of these.
+    """Return the specifications with two flags for names that do not identify one API by
+    themselves.
 
-    ``shared_name``: another client of the provider has an operation of this name. ``generic_name``:
-    a single word (``encrypt``; ``begin_`` does not count), or a name in more than four clients of a
-    cloud (``list_by_resource_group``).
+    ``shared_name`` says that another client of the provider has an operation of this name.
+    ``generic_name`` says that the name is a single word (``encrypt``; a leading ``begin_`` does not
+    count), or that more than four clients of a cloud have it (``list_by_resource_group``).
+    ``tasks.obstacle`` says which flags keep an API out of the tasks.
     """
     holders = Counter((spec.provider, spec.name) for spec in specs if spec.operation)
     found = []

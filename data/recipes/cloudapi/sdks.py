@@ -1,10 +1,11 @@
-"""The API index from the installed SDKs of AWS and Azure (Appendix A.2, steps 2 and 4).
+"""Builds the API index from the installed SDKs of AWS and Azure (Appendix A.2, steps 2 and 4).
 
-The paper reads stubs made by mypy_boto3_builder and scrapes boto3's web pages. Both are generated
-from the service models inside botocore, so here the models are read directly. For Azure the paper
-parses the SDK's sources, which contain every method many times (asynchronous twins, overloads, one
-copy for each service version); here the packages are imported and inspected, because only the
-client knows which copy it uses. Nothing is downloaded and no request is sent.
+The paper reads stubs made by mypy_boto3_builder and scrapes boto3's web pages. The stubs and the
+pages are both generated from the service models inside botocore, so this module reads those models
+directly. For Azure the paper parses the SDK's sources, which contain every method many times
+(asynchronous twins, overloads, one copy for each service version). This module imports and inspects
+the Azure packages instead, because only the client knows which copy it uses. Nothing is downloaded
+and no request is sent.
 """
 
 import importlib
@@ -59,13 +60,13 @@ def session() -> Any:
 
 def aws_methods(service: str) -> Iterator[Described]:
     """Yield every public method of one boto3 client, with boto3's page as plain text for its
-    documentation (slow: 10 ms).
+    documentation (slow: a page takes 10 ms).
 
-    Methods that every client has get no documentation.
+    Methods that every client has get empty documentation.
     """
     client = session().client(service)
-    # two modelled operations need HTTP/2 and are missing from the class, so the client is
-    # inspected, not the model
+    # inspects the client and not the service model, because two operations of the models need
+    # HTTP/2 and boto3's clients lack them
     for name, method in inspect.getmembers(client, inspect.ismethod):
         if name.startswith("_"):
             continue
@@ -87,9 +88,9 @@ def _operation(place: ApiPlace, model: Any) -> ApiSpec:
     text = html_text(model.documentation or "")
     if "</p>" in text:  # eight models contain escaped HTML inside their HTML
         text = html_text(text)
-    # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills
-    # in glacier's account). ``keyword_argument``: Python does not accept the modelled name of a
-    # member as a keyword.
+    # The flag ``autofilled`` says that botocore accepts the call without a required member
+    # (botocore.handlers fills in glacier's account). The flag ``keyword_argument`` says that a
+    # member's name in the model is a reserved word of Python and cannot name an argument.
     filled = ["accountId"] if place[1] == "glacier" else model.idempotent_members
     holds = {*filled} & {*required}, any(map(keyword.iskeyword, members))
     return ApiSpec(
@@ -108,8 +109,8 @@ def _operation(place: ApiPlace, model: Any) -> ApiSpec:
 
 
 def aws_examples() -> Iterator[tuple[str, str]]:
-    """Yield (API id, call) for each operation with an example in botocore; if there are several,
-    the first.
+    """Yield (API id, call) for each operation that has examples in botocore. The call is the
+    operation's first example.
     """
     from botocore import xform_name
 
@@ -130,13 +131,13 @@ _AZURE_MODULES = """
     communication.callautomation cosmos eventhub keyvault.secrets mgmt.compute mgmt.network
     mgmt.storage servicefabric storage.blob
 """.split()
-# service, as named in prompts (``# initialize blob client``) -> module of its package
+# service, as prompts name it (``blob`` in ``# initialize blob client``) -> module of its package
 AZURE = {name.rpartition(".")[2]: f"azure.{name}" for name in _AZURE_MODULES}
 _NO_OPERATION = frozenset({"close", "models", "send_request"})
 
 
 def azure_methods(service: str) -> Iterator[Described]:
-    """Yield every public method of the synchronous clients of one package, with its docstring."""
+    """Yield every public method of one service's synchronous clients, with its docstring."""
     exported = importlib.import_module(AZURE[service])
     for cls in azure_clients(service):
         own = getattr(exported, cls.__name__, None) is cls
@@ -148,8 +149,8 @@ def azure_methods(service: str) -> Iterator[Described]:
 
 
 def azure_clients(service: str) -> set[type]:
-    """Return the classes that a program calls: exported clients, and their
-    ``*Operations`` groups.
+    """Return the classes whose methods a program calls: the clients that a service's package
+    exports, and the ``*Operations`` groups of these clients.
     """
     module = importlib.import_module(AZURE[service])
     clients = {
@@ -161,13 +162,14 @@ def azure_clients(service: str) -> set[type]:
 
 
 def _groups(client: type) -> Iterator[type]:
-    """Yield the types of operation groups, reached through an instance, which resolves the service
-    version of each.
+    """Yield the types of a client's operation groups. They are read from an instance of the client,
+    which chooses the service version of each group.
     """
     arguments = list(inspect.signature(client).parameters)
     if "subscription_id" in arguments:
         instance = client(object(), "00000000-0000-0000-0000-000000000000")
-    elif arguments[:1] == ["credentials"]:  # azure-servicefabric is older than azure-core
+    # azure-servicefabric predates azure-core and takes ``credentials`` instead of ``credential``
+    elif arguments[:1] == ["credentials"]:
         instance = client(object())
     else:
         return
@@ -181,11 +183,11 @@ def _groups(client: type) -> Iterator[type]:
 
 
 def build(folder: Path = INDEX.parent) -> int:
-    """Write the index of every service, its documentation and its examples into ``folder``; return
-    the number of APIs.
+    """Write the index, the documentation and the examples of all services into ``folder``, and
+    return the number of APIs.
 
-    Other versions of the SDKs than the pinned ones give another index. Raises UserError if they are
-    not installed.
+    The index depends on the versions of the SDKs; the committed index needs the pinned ones. Raises
+    UserError if the SDKs are not installed.
     """
     services = [("aws", service) for service in session().get_available_services()]
     services += [("azure", service) for service in AZURE]
@@ -196,7 +198,9 @@ def build(folder: Path = INDEX.parent) -> int:
 
 
 def part(provider: str, service: str) -> Iterator[Described]:
-    """Return the APIs of one service, with their documentation."""
+    """Return an iterator over the APIs of one service, with their documentation. ``provider`` is
+    "aws" or "azure".
+    """
     return {"aws": aws_methods, "azure": azure_methods}[provider](service)
 
 

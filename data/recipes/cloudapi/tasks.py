@@ -1,7 +1,7 @@
-"""CloudAPIBench, rebuilt by the paper's recipe (Section 2.2, Appendix A.2 steps 5 to 8) from an API
-index and API frequencies; and tasks in the same style for any Python package.
+"""Rebuilds CloudAPIBench from an API index and API frequencies by the paper's recipe (Section 2.2,
+Appendix A.2 steps 5 to 8), and makes tasks in the same style for any Python package.
 
-For a package, each class has as many tasks as its APIs allow, up to a chosen number.
+For a package, each frequency class gets as many tasks as its APIs allow, up to a chosen number.
 """
 
 import math
@@ -33,14 +33,17 @@ from recipes import write_rows
 from recipes.cloudapi.comments import purpose, wordings
 from recipes.cloudapi.reading import COMMON
 
-# our choice: each class has both providers (Figure 10), but the paper gives no numbers
+# the share of AWS in each class is our choice: the paper says that each class has tasks of both
+# providers (Figure 10), but gives no numbers
 AWS_SHARE = 2 / 3
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
-N = 5  # numbers of required arguments in a draw: 0, 1, 2, 3, 4 or more
-MIDDLE = {"low": 0, "medium": 33, "high": 316}  # divides a class into a lower and an upper part
+N = 5  # groups of APIs by their number of required arguments: 0, 1, 2, 3, 4 or more
+# count that divides the APIs of a class into a lower and an upper part
+MIDDLE = {"low": 0, "medium": 33, "high": 316}
 # flags of names that do not identify one API by themselves
 GENERIC = {"generic_name", "shared_name"}
-# allowed in packages: the prompt names the class or the module, so another may have the same name
+# flags that a task's API may have. In a package, APIs may share a name, because the prompt names
+# the class or the module.
 IN_PACKAGES = {"shared_name"}
 IN_CLOUDS = GENERIC | {"open_signature"}
 
@@ -49,19 +52,21 @@ CommentedApi = tuple[ApiSpec, str]  # an API and a comment
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
-    """Return why no task can ask for an operation: a flag that is not allowed, or no usable
-    description; "" if a task can.
+    """Return the reason why no task can ask for an operation: a flag of the operation that is not
+    in ``allowed``, or that its description is not usable. Return "" if a task can ask for it.
     """
     flags = (flag for flag in spec.flags if flag not in allowed)
     return next(flags, "" if purpose(spec) else "no description of a known verb")
 
 
 def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
-    """Return {(class, provider): APIs that tasks can ask for}. ``counts`` are as in ``build``.
+    """Return {(frequency class, provider): APIs that tasks can ask for}. ``counts`` are as in
+    ``build``.
 
-    If ``counts`` states a class, it is used; an empty one excludes the API. Otherwise
-    ``frequency_class`` of ``count_name`` decides. A cloud API may accept any arguments
-    (``delete_blobs``), and may share its name with others, and then its count, as in the paper.
+    If ``counts`` has a column ``class``, the class is read from it, and an empty class excludes the
+    API. Otherwise the class is ``frequency_class`` of ``count_name``. Unlike a package's API, a
+    cloud API may accept any arguments (``delete_blobs``). Cloud APIs with the same name share one
+    count, as in the paper.
     """
     found = defaultdict(list)
     rows = counts.to_dict("index")
@@ -75,11 +80,12 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
 
 
 def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
-    """Return the API itself and its equivalents on the same client: another version of it, or one
-    described by the same clause.
+    """Return the ids of the APIs that a task for ``spec`` accepts: first the API itself, then its
+    equivalents on the same client. An equivalent is another version of the API
+    (``list_objects_v2``), or an operation described by the same clause.
 
-    Whole sentences are not compared, because in some services all operations begin with the same
-    notice ("This operation is not supported by directory buckets.").
+    Clauses are compared and not whole sentences, because in some services the descriptions of all
+    operations begin with the same notice ("This operation is not supported by directory buckets.").
     """
 
     def stem(name: str) -> str:
@@ -96,13 +102,14 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
 
 
 def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[CommentedApi]:
-    """Yield pairs (API, comment) in the order of their choice, spread over numbers of required
-    arguments and frequencies.
+    """Yield pairs (API, comment), most preferred first, so that the first pairs cover all numbers
+    of required arguments and all frequencies.
 
-    ``counts`` are calls by API id. APIs are taken in turn from buckets
-    with the same number of required arguments and the same octave of the count. At most four APIs
-    of a package that share a name are chosen. A hash decides the order within a bucket and whether
-    an API has one, two or three prompts.
+    ``counts`` maps API ids to numbers of calls. APIs are sorted into buckets by their number of
+    required arguments and the octave (integer part of the base-2 logarithm) of their count, and
+    then taken from the buckets in turn. At most four APIs of a package with the same name are
+    chosen. A hash decides the order within a bucket and whether an API gets one, two or three
+    comments.
     """
     buckets = defaultdict(list)
     chosen = Counter[str]()
@@ -117,20 +124,20 @@ def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[Comm
 
 @cache
 def comments_of(spec: ApiSpec) -> list[str]:
-    """Return the comments that tasks may have: for a cloud API half of its wordings, so that the
-    mini corpus can use the others.
+    """Return the comments that tasks for an API may have. For a cloud API, these are the first half
+    of its wordings, so that the mini corpus can use the second half.
     """
     comments = [*wordings(spec, 2 * PROMPTS_PER_API)]
     return comments if spec.provider == "python" else comments[: len(comments) // 2]
 
 
 def prompts_of(spec: ApiSpec, seed: int) -> int:
-    """Return the number of an API's prompts, 1 to 3, from a hash."""
+    """Return how many prompts an API gets, 1 to 3. A hash of its id and the seed decides."""
     return 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
 
 
 def quotas(total: int) -> dict[str, int]:
-    """Return how many of a class's tasks come from each provider."""
+    """Return {provider: number of tasks} for a frequency class with ``total`` tasks."""
     n_aws = round(total * AWS_SHARE)
     return {"aws": n_aws, "azure": total - n_aws}
 
@@ -138,12 +145,12 @@ def quotas(total: int) -> dict[str, int]:
 def build(
     index: ApiIndex, counts: DataFrame, seed: int = 0, per_class: int | None = None
 ) -> list[ApiTask]:
-    """Return the benchmark's tasks; with ``per_class`` at most that many of each class and
-    provider.
+    """Return the benchmark's tasks. With ``per_class``, there are at most that many tasks of each
+    frequency class and provider; without it, the classes have the sizes of COMPOSITION.
 
-    ``counts`` has ``count_name`` by API id, and may have ``count_bound``, ``class`` and
-    ``class_stability``. An API that is missing from it counts as never used or, if there is a
-    ``class``, is left out.
+    ``counts`` has a column ``count_name`` by API id, and may have the columns ``count_bound``,
+    ``class`` and ``class_stability``. An API that is missing from ``counts`` counts as never used;
+    if ``counts`` has a column ``class``, such an API is left out.
     """
     members = candidates(index, counts)
     chosen = list[CommentedApi]()
@@ -156,13 +163,15 @@ def build(
 
 
 def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
-    """Return the benchmark's tasks with the same shares of providers and of numbers of required
-    arguments in every class (Appendix A.2, step 6), as uniform over these numbers as the scarcest
-    class allows.
+    """Return the benchmark's tasks with the same shares of each provider and of each number of
+    required arguments in every frequency class (Appendix A.2, step 6). The shares of these numbers
+    are as equal as the class with the fewest APIs allows.
 
-    ``counts`` are as in ``build``. Of the tasks of one kind in a class, half have a count in the
-    upper part of the class (``MIDDLE``), if there are enough. If a kind runs short, an API has more
-    prompts than its hash gives. Raises UserError if the classes have too few APIs in common.
+    ``counts`` are as in ``build``. A kind is a class, a provider and a number of required
+    arguments. Half of a kind's tasks have a count in the upper part of the class (``MIDDLE``), if
+    there are enough such APIs. If a kind runs short of APIs, an API gets more prompts than
+    ``prompts_of`` says. Raises UserError if the APIs are too few to give all classes the same
+    shares.
     """
     drawn = defaultdict[Any, list[Any]](list)
     chosen = list[CommentedApi]()
@@ -215,8 +224,8 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
 def tasks_of(
     pairs: Sequence[CommentedApi], index: ApiIndex, counts: DataFrame, seen: Counter[str]
 ) -> list[ApiTask]:
-    """Return one task per (API, comment) pair; ``seen`` counts the tasks that each API
-    already has.
+    """Return one task for each pair (API, comment). ``seen`` counts the tasks that an API already
+    has; the numbers in the new tasks' ids (``...#3``) continue from there.
     """
     seen = seen.copy()
     tasks = []
@@ -245,8 +254,8 @@ def tasks_of(
 
 
 def write_tasks(tasks: Sequence[ApiTask], path: Path) -> None:
-    """Write one JSON object per line, with the fields in the dataclass's order and without unknown
-    values.
+    """Write tasks as JSON Lines, with the fields in the order of ``ApiTask`` and without fields
+    that are None.
     """
     rows = ({name: v for name, v in vars(task).items() if v is not None} for task in tasks)
     write_rows(path, rows)

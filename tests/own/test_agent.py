@@ -6,11 +6,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from click.testing import CliRunner
 from tiny_endpoint import TinyEndpoint
 
 from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.errors import UserError
+from lookuplab.run.cli import cli
 from lookuplab.run.jobs import load_profile
 from lookuplab.run.notebooks import find
 from lookuplab_notebooks.own.agent import REFUSAL, Turns, ask, conversations, lookup
@@ -78,3 +80,10 @@ def test_the_notebook_s_table_has_the_agent_beside_the_policies(endpoint, tmp_pa
     assert found == [0, 100, 100]
     # first and second turn, 9 tokens read and 2 written in each
     assert rows["agent/all", "tokens_per_task"] == rows["dag/all", "tokens_per_task"] == 22
+
+
+@pytest.mark.parametrize("precision", ["-1", "-2"])
+def test_only_minus_one_stands_for_bm25_alone(precision):
+    words = ["run", "own/agent", "-p", "own_models=http://localhost:9/v1#x", "--dry-run"]
+    done = CliRunner().invoke(cli, [*words, "-p", f"precision={precision}"])
+    assert (f"precision' is {precision}" in done.output) == (precision == "-2")

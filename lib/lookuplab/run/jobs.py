@@ -37,6 +37,7 @@ from lookuplab.run.notebooks import PROFILES, Notebook, all_notebooks, profile_n
 KEY_VARIABLE = "OPENAI_API_KEY"
 # tasks whose classes are counted over public code
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
+LEAST = {("own/agent", "precision"): -1}  # -1 stands for BM25 alone; other numbers begin at 0
 # parameters that name the subject of a notebook of `own`
 _MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
@@ -370,8 +371,8 @@ def problems(job: Job) -> Iterator[str]:
 
 def senseless(job: Job) -> Iterator[str]:
     """Yield a line for each list of numbers that the command line sets to [], and for each number
-    in it that is below 0 or too large for a count. Both are senseless for all parameters of the
-    kit's notebooks.
+    in it that is below 0 (or LEAST) or too large for a count. Both are senseless for all parameters
+    of the kit's notebooks.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
         value = job.values.get(name)
@@ -379,9 +380,10 @@ def senseless(job: Job) -> Iterator[str]:
         declared = job.notebook.parameters.get(name)
         if not items and declared and not isinstance(declared[0], str):
             yield f"parameter {name!r} is empty: give at least one number"
+        least = LEAST.get((job.notebook.id, name), 0)
         # NaN and infinity are not in this range either
-        if any(isinstance(item, int | float) and not 0 <= item <= sys.maxsize for item in items):
-            yield f"parameter {name!r} is {value!s:.40}: give nothing below 0 or too large"
+        if any(isinstance(it, int | float) and not least <= it <= sys.maxsize for it in items):
+            yield f"parameter {name!r} is {value!s:.40}: give nothing below {least} or too large"
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:

@@ -41,8 +41,8 @@ import types
 
 from lookuplab.sandbox import namespaces
 
-# typing is not imported, because that also imports modules such as ``collections.abc``, which a
-# program would then have even if a fresh process lacks them
+# typing is not imported, because that imports ``collections.abc``: a program that uses it without
+# an import would then pass here, but fail in a fresh process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

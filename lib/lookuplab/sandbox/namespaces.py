@@ -1,9 +1,9 @@
-"""Containment by the kernel's namespaces, using Linux system calls that Python's standard library
-lacks.
+"""Containment of processes by Linux namespaces. The system calls for it are called through ctypes,
+because Python's standard library lacks them.
 
-A contained process has no network, sees no other process, and no files except the system's programs
-and libraries, which it can only read. It can write only in WORK_FOLDER, a file system in memory,
-which is also its home, its /tmp and its /dev/shm.
+A contained process has no network and sees no other process. It sees no files except the system's
+programs and libraries, which it can only read. It can write only in WORK_FOLDER, a file system in
+memory, which is also its home, its /tmp and its /dev/shm.
 """
 
 import contextlib
@@ -14,25 +14,25 @@ import signal
 import struct
 
 WORK_FOLDER = "/sandbox"
-# visible paths; the settings among them are needed by the loader, fonts, time zones and user names,
-# and contain no keys or passwords
+# Paths that a contained process can see. The files in /etc are needed by the loader and for fonts,
+# time zones and user names, and contain no keys or passwords.
 SHOWN_PATHS = """
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group
     /etc/hosts /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types
     /etc/nsswitch.conf /etc/os-release /etc/passwd /etc/timezone /dev/null /dev/zero /dev/full
     /dev/random /dev/urandom
 """.split()
-USER = 1000
-# the new root is assembled in this folder, which exists everywhere and is not needed
+USER = 1000  # the user and group number inside
+# the folder on which the new root is assembled; it exists on every system and is not needed inside
 STAGE = "/sys"
-FILES, OPEN_FILES = 20_000, 256  # number of files in WORK_FOLDER, and of open files
-LIMITS = {
+FILES, OPEN_FILES = 20_000, 256  # largest number of files in WORK_FOLDER, and of open files
+LIMITS = {  # name of a limit in ``server.Limits`` -> resource
     "cpu_seconds": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_DATA,
     "processes": resource.RLIMIT_NPROC,
     "file_size": resource.RLIMIT_FSIZE,
 }
-# linux/sched.h, linux/mount.h, linux/prctl.h, linux/capability.h
+# constants of linux/sched.h, linux/mount.h, linux/prctl.h and linux/capability.h
 NEW_MOUNTS, NEW_UTS, NEW_IPC, NEW_USER = 0x20000, 0x4000000, 0x8000000, 0x10000000
 NEW_PIDS, NEW_NETWORK = 0x20000000, 0x40000000
 NOSUID, NODEV, NOEXEC, BIND, RECURSIVE, PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
@@ -41,19 +41,22 @@ SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
 SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
 MOUNT_SETATTR = 442
-# machine -> (its number in linux/audit.h, pivot_root, refused calls: memfd_create, memfd_secret,
-# shmget, io_uring_setup; socket and socketpair)
+# machine -> (the machine's number in linux/audit.h, the number of the call pivot_root, the numbers
+# of refused calls (memfd_create, memfd_secret, shmget, io_uring_setup), those of socket and
+# socketpair)
 MACHINES = {
     "x86_64": (0xC000003E, 155, (319, 447, 29, 425), (41, 53)),
     "aarch64": (0xC00000B7, 41, (279, 447, 194, 425), (198, 199)),
 }
-FAMILIES = (1, 2, 10, 16)  # linux/socket.h: local, IPv4, IPv6, the kernel's own (netlink)
+# families of sockets that are allowed (linux/socket.h): local, IPv4, IPv6, and netlink, through
+# which processes talk to the kernel
+FAMILIES = (1, 2, 10, 16)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: object) -> None:
-    """Call a function of the C library by name; raises OSError if it fails."""
+    """Call a function of the C library by name. Raises OSError if the function fails."""
     if getattr(_libc, name)(*arguments) < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name} {arguments}: {os.strerror(number)}")
@@ -66,7 +69,9 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
-    """Change the flags of a mount (Linux 5.12 or newer)."""
+    """Add ``flags`` such as READ_ONLY to a mount and, by default, to the mounts below it (Linux
+    5.12 or newer).
+    """
     attributes = (ctypes.c_uint64 * 4)(flags, 0, 0, 0)
     size = ctypes.sizeof(attributes)
     call("syscall", MOUNT_SETATTR, -100, target.encode(), recursive, attributes, size)
@@ -81,8 +86,8 @@ def memory(target: str, size: int) -> None:
 
 
 def show(source: str) -> None:
-    """Make a path visible under the new root, with the same name. For a link, make its target
-    visible, too.
+    """Make a path visible under the new root, at the same place, and read-only. For a link, make
+    its target visible, too.
     """
     target = STAGE + source
     if os.path.lexists(target) or not os.path.lexists(source):
@@ -103,11 +108,12 @@ def show(source: str) -> None:
 
 
 def leave_the_system(readable: list[str]) -> None:
-    """Become the first process of new namespaces. Their root has the system and ``readable``,
+    """Move into new namespaces. The function returns in a child process, which is the first process
+    of the namespaces. It sees a new root with SHOWN_PATHS and the paths ``readable``, all
     read-only, and WORK_FOLDER.
 
-    The calling process stays outside, waits, and ends with this one. Raises OSError if the kernel
-    refuses.
+    The calling process stays outside, waits for the child, and ends when the child ends. Raises
+    OSError if the kernel refuses.
     """
     user, group = os.geteuid(), os.getegid()
     call("unshare", NEW_USER | NEW_MOUNTS | NEW_PIDS | NEW_NETWORK | NEW_IPC | NEW_UTS)
@@ -126,7 +132,8 @@ def leave_the_system(readable: list[str]) -> None:
     for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
-        if not os.path.exists(STAGE + name):  # otherwise a Python is installed there, read-only
+        # if the path exists, a Python that must stay visible is installed below it
+        if not os.path.exists(STAGE + name):
             os.symlink(WORK_FOLDER, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
     mount("proc", STAGE + "/proc", "proc", NOSUID | NODEV | NOEXEC)
@@ -141,8 +148,8 @@ def leave_the_system(readable: list[str]) -> None:
 
 
 def stay_behind() -> None:
-    """Fork, and return only in the child. The parent waits and ends in the same way as the child.
-    If the parent is killed, so is the child.
+    """Fork, and return only in the child. The parent waits, and ends with the child's exit code, or
+    with 128 plus the signal that killed the child. If the parent is killed, so is the child.
     """
     if child := os.fork():
         for end in range(3):
@@ -156,31 +163,33 @@ def stay_behind() -> None:
 
 
 def stand_alone(size: int) -> None:
-    """Become a process that neither sees nor outlives others, in namespaces within those of
-    ``leave_the_system``.
+    """Move into further namespaces, within those of ``leave_the_system``. The function returns in a
+    grandchild of the calling process.
 
-    It has its own WORK_FOLDER of ``size`` bytes, and no right to change its limits.
+    The grandchild sees no other processes, and all processes that it starts end with it. It has
+    its own WORK_FOLDER of ``size`` bytes, and no right to change its limits.
     """
     call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
-    stay_behind()  # the child becomes the first process of the new namespaces ...
+    stay_behind()  # the child is the first process of the new namespaces
     memory(WORK_FOLDER, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
     with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
-        # the lowest possible limit (Linux 6.14 or newer); unlike RLIMIT_NPROC, it also applies to
-        # root
+        # the lowest possible limit of process ids (Linux 6.14 or newer); unlike RLIMIT_NPROC, it
+        # applies even to root
         file.write("310")
-    stay_behind()  # ... which waits, because signals do not end the first one
+    stay_behind()  # a second process, because most signals do not end the first of a namespace
     give_up_rights()
     os.chdir(WORK_FOLDER)
 
 
 def read_alone(readable: list[str], wanted: list[str]) -> None:
-    """Become a process that reads the system, ``readable`` and ``wanted``, writes only in memory,
+    """Move into new namespaces. The function returns in a grandchild of the calling process, which
+    can read only SHOWN_PATHS and the paths ``readable`` and ``wanted``, can write only in memory,
     and has no right to change this. Raises OSError if the kernel refuses, or if a path in
     ``wanted`` cannot be seen.
     """
     leave_the_system([*readable, *wanted])
-    stay_behind()  # signals do not end the first process of the new namespaces
+    stay_behind()  # a second process, because most signals do not end the first of a namespace
     give_up_rights()
     for path in wanted:
         os.stat(path)
@@ -198,14 +207,17 @@ def give_up_rights() -> None:
 
 
 def refuse_calls() -> None:
-    """Refuse (EPERM) four kinds of system calls: those whose memory is charged to no process; those
-    numbered for another machine; io_uring, a queue of calls that would bypass these rules; and
-    sockets outside FAMILIES, which a network namespace does not cover.
+    """Make four kinds of system calls fail with EPERM: calls for memory that is charged to no
+    process; calls with the numbers of another machine; io_uring, a queue of calls that would bypass
+    these rules; and sockets of families other than FAMILIES, which a network namespace does not
+    contain.
     """
     machine, _, calls, sockets = MACHINES[os.uname().machine]
-    # linux/filter.h: (instruction, lines to skip if true, if false, value)
+    # linux/filter.h: (instruction, rules to skip if true, rules to skip if false, value)
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06
-    number, family = 0, 16  # offsets in the call's data: its number, its first argument
+    # offsets in the call's data: the number of the call, and its first argument, which is the
+    # family of a socket
+    number, family = 0, 16
     allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)
     rules = [(load, 0, 0, 4), (equal, 1, 0, machine), refused, (load, 0, 0, number)]
     rules += [(above, 0, 1, 0x40000000), refused]
@@ -220,8 +232,8 @@ def refuse_calls() -> None:
 
 
 def limit(limits: "dict[str, int]") -> None:
-    """Set resource limits for this process and all processes that it starts; names are as in
-    LIMITS.
+    """Set resource limits for this process and all processes that it will start. ``limits`` has the
+    names in LIMITS as keys. A limit is lower if the system allows no more.
     """
     wanted = {kind: int(limits[name]) for name, kind in LIMITS.items()}
     wanted |= {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: OPEN_FILES}
@@ -229,4 +241,5 @@ def limit(limits: "dict[str, int]") -> None:
         highest = resource.getrlimit(kind)[1]
         value = value if highest == resource.RLIM_INFINITY else min(value, highest)
         above = value + 1 if kind == resource.RLIMIT_CPU and value < highest else value
-        resource.setrlimit(kind, (value, above))  # SIGXCPU comes a second before SIGKILL
+        # for processor time, SIGXCPU comes a second before SIGKILL
+        resource.setrlimit(kind, (value, above))

@@ -1,8 +1,8 @@
-"""Judges programs in forked children of a process that has already run their imports.
+"""Judges programs in forked children of a process that has already run the programs' imports.
 
 A program that imports numpy and pandas thus starts in a fraction of the time. Its processes have
-exactly the imports of its own context, run in the same order, so a program that passes here would
-also pass in a fresh process.
+run exactly the imports that the program itself begins with, in the same order, so a program that
+passes here would pass in a fresh process, too.
 """
 
 import contextlib
@@ -31,7 +31,8 @@ from lookuplab.sandbox import inside, namespaces
 
 SANDBOXES = ("namespaces", "none")
 GRACE = 30.0  # seconds beyond a program's limit after which the server itself is considered hung
-# one thread, because many programs run at once, and a fork does not copy its parent's threads
+# Environment of the server. Libraries use one thread, because many programs run at the same time,
+# and a forked process does not have its parent's threads.
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -47,22 +48,23 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
 }
-# the caches of seaborn and scikit-learn for data sets from the network; programs in the sandbox can
-# read them
+# The folders where seaborn and scikit-learn cache data sets from the network. Programs in the
+# sandbox can read them.
 FETCHED = paths.DOWNLOADS / "fetched"
 CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
-NOT_JUDGED = "not judged"  # the beginning of the error of an outcome that is not judged
-DOWN = "took its server down"
-# perhaps by the kernel, because the machine ran out of memory
+NOT_JUDGED = "not judged"  # the error of an outcome that is not judged begins with this
+DOWN = "took its server down"  # the error of a program after which the server does not answer
+# errors of a program that was killed, perhaps by the kernel because the machine ran out of memory
 KILLED = re.compile(rf"{DOWN}|({inside.GONE}|{inside.ENDED}) .(-9|137)")
+# errors that may mean that the machine gave the program too few resources
 SHORT = r"MemoryError|can't start new thread|\[Errno (5|11|12|27|28|122)\]"
-DRAWS = ("matplotlib", "seaborn")
+DRAWS = ("matplotlib", "seaborn")  # packages that draw figures (``Program.draws``)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one program: wall-clock and CPU seconds, bytes of memory, processes, bytes per
-    file.
+    """Limits of one program: seconds of wall-clock and of CPU time, bytes of memory, number of
+    processes, and bytes of each file that it writes.
     """
 
     seconds: float = 240.0
@@ -74,12 +76,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Program:
-    """A program whose ``text`` ends without an exception if the solution, which it passes to
-    ``exec``, is right.
+    """A program that tests a solution. ``text`` passes the solution to ``exec``, and ends without
+    an exception if the solution is right.
 
     ``imports`` are lines that the server may execute in advance. They must be lines that ``text``
-    itself executes before the solution, since nothing else may be imported. ``about`` names the
-    problem in the store of outcomes.
+    itself executes before the solution, because the solution must find only what the text has
+    imported. ``about`` names the problem in the store of outcomes.
     """
 
     text: str
@@ -88,18 +90,18 @@ class Program:
 
     @property
     def draws(self) -> bool:
-        """Whether the test looks at figures. Figures are full of functions and cannot be sent to
-        another process, so such a program runs in one process.
+        """Whether the test looks at figures. Figures contain functions, and so cannot be sent to
+        another process; such a program therefore runs in one process.
         """
         return any(name in line for line in self.imports for name in DRAWS)
 
     @property
     def joined(self) -> str:
-        """The text as a program that runs completely in the solution's process.
+        """A program that runs the test and the solution together in the solution's process.
 
-        The sandbox protects there, too, and leaving early does not pass, because the test ends with
-        a word that nobody can guess. But a malicious solution can search for the word, or change
-        how the test compares.
+        That process is in the sandbox, too. A solution that ends the process early does not pass,
+        because the test must end by setting a secret random word. But a malicious solution can
+        search for the word, or change how the test compares.
         """
         word = secrets.token_hex()
         code = f"exec({self.text!r}, {{'__name__': '__main__'}})\nended = {word!r}"
@@ -108,12 +110,12 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a program. ``passed``: it ended without an exception. ``seconds`` is
-    wall-clock time, which is not stored.
+    """The outcome of a program. ``passed`` says whether it ended without an exception. ``seconds``
+    is wall-clock time, which is not stored.
 
-    ``stopped``: the program was stopped before its end, perhaps because the machine was busy, so a
-    second run may differ. Not ``judged``: it is unknown whether the solution or the grader is at
-    fault; ``error`` says why.
+    ``stopped`` says whether the program was stopped before its end, perhaps because the machine was
+    busy; a second run may then have another outcome. If ``judged`` is False, it is unknown whether
+    the solution or the grader is at fault; ``error`` says why.
     """
 
     passed: bool
@@ -127,11 +129,11 @@ class Outcome:
 
 
 class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
-    """A server that runs one program at a time; use it in a ``with`` block. If programs are sorted
-    by imports, they share most of them.
+    """A server that runs one program at a time; use it in a ``with`` block. Sort programs by their
+    imports, so that the server need not run most imports again.
 
-    sandbox: one of SANDBOXES. "none" limits time, memory and file size of well-meaning programs,
-    but gives no security.
+    ``sandbox`` is one of SANDBOXES. "none" limits the time, memory and file sizes of well-meaning
+    programs, but gives no security. ``python`` is the Python that runs the programs.
     """
 
     def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
@@ -143,11 +145,11 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    __del__ = __exit__  # ends the server when its thread ends without closing it
+    __del__ = __exit__  # ends the server if the thread that owns it ends without closing it
 
     def close(self) -> None:
-        """End the server. If it answers, it ends cleanly, so that its programs' CPU time is counted
-        among this process's children.
+        """End the server. It gets a second to end by itself, so that its programs' CPU time is
+        counted as that of this process's children; then it is killed.
         """
         if self._process is not None:
             process = self._process
@@ -155,12 +157,12 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             with process:  # closes the pipes and waits
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.communicate(timeout=1)
-                process.kill()  # has no effect if it has ended
+                process.kill()  # has no effect if the process has ended
             self._folder.cleanup()
 
     def preload(self, imports: Iterable[str]) -> None:
-        """Run these imports, in this order, and drop all others. Raises UserError if an import ends
-        or hangs Python.
+        """Make the server run these imports, in this order, and drop all others. Raises UserError
+        if an import ends or hangs Python.
         """
         lines = list(imports)
         if self._process is None or self._process.poll() is not None:
@@ -175,13 +177,14 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             ) from None
 
     def run(self, program: Program) -> Outcome:
-        """Run one program after its imports. Whatever it does, the next program finds a working
-        server.
+        """Run one program after its imports, and return its outcome. Whatever the program does, the
+        next program finds a working server.
 
-        A failure may be the grader's: an object that cannot be sent to the test, a library's
-        setting, a file of 1 GB. A program that fails is therefore run again with test and solution
-        in one process. If it passes there, it is not judged, because in one process a solution
-        could change the test.
+        The grader may be the cause of a failure, because it runs test and solution in two
+        processes: an object cannot be sent to the test, a library's setting stays in the solution's
+        process, or a file is too large to send. A program that fails is therefore run again with
+        test and solution in one process. If it passes there, the outcome is not judged, because in
+        one process a solution could change the test.
         """
         if program.draws:
             return self._certain(program, program.joined)
@@ -193,13 +196,13 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         return outcome
 
     def _certain(self, program: Program, text: str) -> Outcome:
-        """Return the outcome of one program; if it was killed, of a second attempt. Raises
-        UserError if it failed because of the machine, which says nothing about the program.
+        """Return the outcome of one program. If it was killed, it is run a second time. Raises
+        UserError if the machine, and not the program, may be the cause of the failure.
         """
         self.preload(program.imports)
         outcome = self._run(program, text)
         if KILLED.search(outcome.error):
-            self.preload(program.imports)  # of a new server, if the old one has died
+            self.preload(program.imports)  # starts a new server if the old server has died
             outcome = self._run(program, text)
         fault = ""
         if self.sandbox != "none" and re.match(rf"{DOWN}|{inside.ENDED} .-9", outcome.error):
@@ -211,12 +214,14 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         return outcome
 
     def _less(self) -> list[str]:
-        """Return the limits of a program that this machine does not allow."""
+        """Return texts on the limits that this machine cannot give to a program, because it has
+        less of a resource: "processes 32 of 64".
+        """
         less = []
         for name, kind in namespaces.LIMITS.items():
             limit = resource.getrlimit(kind)[1]
             if name == "memory" and (all := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
-                # libraries are part of this limit, too
+                # RLIMIT_AS includes libraries, so only half of it is counted as memory
                 limit = all // 2 if limit < 0 else min(limit, all // 2)
             if 0 <= limit < vars(self.limits)[name]:
                 less.append(f"{name} {limit:,} of {vars(self.limits)[name]:,}")
@@ -236,7 +241,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             self.close()
             verdict = {"passed": False, "error": DOWN, "stopped": True}
         error = " ".join(verdict["error"].split())  # one line
-        # the parentheses keep a program from writing NOT_JUDGED itself
+        # the parentheses prevent that a program's own error is taken for one that is not judged
         verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error
         return Outcome(**verdict, seconds=time.monotonic() - started)
 
@@ -251,7 +256,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         code += "from lookuplab.sandbox.inside import main\nmain()"
         home = namespaces.WORK_FOLDER if contained else self._folder.name
         given = {name: str(place) for name, place in CACHES.items() if place.exists()}
-        # a file, because output of the imports could fill a pipe
+        # errors go to a file, because the output of imports could fill a pipe and block the server
         with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
@@ -273,8 +278,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
                 ) from None
 
     def _ask(self, seconds: float, *requests: object) -> Any:
-        """Return the server's answer. If it takes longer than ``seconds``, the server is killed and
-        EOFError is raised.
+        """Send the requests, and return the server's next answer. If the answer takes longer than
+        ``seconds``, the server is killed and EOFError is raised.
         """
         if self._process is None:
             raise EOFError
@@ -291,7 +296,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
 @cache
 def refusal() -> str:
-    """Return why this machine does not let processes create namespaces; "" if it does."""
+    """Return why this machine does not let processes create namespaces; "" if it lets them."""
     try:
         with ForkServer("namespaces", sys.executable) as server:
             return server.run(Program("exec('1', {})")).error
@@ -300,11 +305,12 @@ def refusal() -> str:
 
 
 def choose(sandbox: str = "", own: bool = False) -> str:
-    """Return one of SANDBOXES: "namespaces" unless "none" is requested.
+    """Return the sandbox for generated programs, one of SANDBOXES: "namespaces" unless ``sandbox``
+    is "none".
 
-    If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a
-    sandbox; for all other programs, UserError is raised. A warning says that programs run
-    unprotected, and why.
+    If the machine has no namespaces, the result is "none" for programs of the kit's own mini models
+    (``own``); for all other programs, or if ``sandbox`` is "namespaces", UserError is raised. If
+    the result is "none", a warning says that programs run unprotected, and why.
     """
     check_choice("sandbox", sandbox, ("", *SANDBOXES))
     reason = "as asked for" if sandbox == "none" else refusal()

@@ -1,4 +1,4 @@
-"""Helpers for long work: ``spread`` runs tasks in threads, on a cluster or in the processes of a
-launch; ``progress`` reports how far they are; ``resources`` says how much of the machine this job
-may use.
+"""Helpers for long work. ``spread`` runs tasks in threads or on a cluster. ``progress`` reports how
+much is done. ``resources`` says how much of the machine this job may use. ``lock`` keeps two
+commands from writing to the same place. ``stopping`` ends an interrupted command cleanly.
 """

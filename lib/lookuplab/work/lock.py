@@ -1,8 +1,8 @@
-"""Locks, so that two commands never write to the same place. A file beside the place names its
-owner.
+"""Locks, so that two commands never write to the same place. A lock is a file beside the place,
+which names the process that owns the lock.
 
-Not every shared file system has locks. The owner therefore touches the file regularly to show that
-it is alive (``filelock.SoftFileLease``).
+Not every shared file system supports the system's own locks. The owner therefore touches the lock's
+file regularly to show that it is alive (``filelock.SoftFileLease``).
 """
 
 import time
@@ -17,15 +17,16 @@ SILENCE = 30.0  # seconds without a touch until an owner on another machine coun
 
 
 class Taken(UserError):
-    """Another process is working in the same place."""
+    """Raised if another process is working in the same place."""
 
 
 @contextmanager
 def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
-    """Hold ``.NAME.lock`` beside ``place`` (a file or folder) while the block runs. ``does`` says
-    what happens there ("writes scores.jsonl"). The lock of a dead process is taken over.
+    """Hold the lock ``.NAME.lock`` beside ``place`` (a file or folder) while the block runs.
+    ``does`` says what the block does ("writes scores.jsonl"), for errors of other processes.
 
-    If another process holds it, ``wait``, or raise Taken, which names that process and its machine.
+    The lock of a dead process is taken over. If a living process holds the lock, ``wait`` until it
+    is free, or else raise Taken, which names that process and its machine.
     """
     from filelock import SoftFileLease, Timeout  # slow to import
 
@@ -37,7 +38,8 @@ def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
         except Timeout as error:
             if lease.owner and "cannot probe" not in str(error):
                 raise
-            if not lease.owner:  # a file of other content, or one whose owner is about to write it
+            # the file has other content, or its owner has created it and not yet written into it
+            if not lease.owner:
                 time.sleep(1)
                 if not lease.owner:
                     lease.force_break()

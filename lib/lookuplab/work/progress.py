@@ -1,4 +1,4 @@
-"""Progress of long work, as a line every ten seconds."""
+"""Reports the progress of long work, with a line every ten seconds."""
 
 import os
 import sys
@@ -9,16 +9,20 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 LINE_SECONDS = 10.0
-FIRST = 5  # parts without which the time left is not guessed: the first ones may be the longest
+# the time left is not estimated before this number of parts is done, because the first parts may
+# take longest
+FIRST = 5
 T = TypeVar("T")
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Prints the progress of some work to stderr, such as ``mini-large: 120 of 622 answers, 40
-    found, about 2 min left``; where a user works in a notebook, as one line that updates.
+    """Prints the progress of some work to stderr every ten seconds, such as ``mini-large: 120 of
+    622 answers, 40 found, about 2 min left``. In a notebook that a user works in, it prints one
+    line that updates.
 
-    total: how many of ``unit`` are to be done, None if unknown. found: how many more were found in
-    a store. parts: returns further lines, on the work in progress.
+    ``total`` is the number of parts to do, None if unknown, and ``unit`` what a part is
+    ("answers"). ``found`` is the number of further parts that were found in a store. ``parts`` is a
+    function that returns further lines, on the work in progress.
     """
 
     def __init__(
@@ -59,7 +63,8 @@ class Progress(AbstractContextManager["Progress"]):
         return f"{self.what}: {', '.join(parts)}"
 
     def _tell(self) -> None:
-        # the runner reads a notebook's stderr; for whoever works in one, it would look like errors
+        # If the runner executes the notebook, it reads stderr. If a user works in the notebook,
+        # lines on stderr would look like errors, so the line is printed to stdout.
         in_cell = "ipykernel" in sys.modules and "LOOKUPLAB_FIGURES" not in os.environ
         width = 0
         while not self.ended.wait(LINE_SECONDS):
@@ -84,7 +89,9 @@ def say(line: str) -> None:
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:
-    """Yield the items, showing a Progress. ``total`` is for items without a length."""
+    """Yield the items, and show a Progress of ``what``. ``total`` is the number of items, if the
+    items have no length.
+    """
     size = len(items) if isinstance(items, Sized) else total
     with Progress(what, size, unit) as bar:
         for item in items:
@@ -93,7 +100,9 @@ def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = N
 
 
 def span(seconds: float) -> str:
-    """Return a time in words: in seconds below 90 s, in minutes below 2 h, else in hours."""
+    """Return a duration as text with a unit: seconds below 90 s, minutes below 2 h, else hours
+    ("2.5 h").
+    """
     if seconds >= 7200:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -1,6 +1,4 @@
-"""Runs tasks in the threads of this machine, on the workers of a cluster (``run.cluster``), or in
-the processes of one launch (``accelerate launch``), which share their results.
-"""
+"""Runs tasks in threads on this machine, or on the workers of a cluster (``run.cluster``)."""
 
 import socket
 import threading
@@ -24,7 +22,7 @@ class Workers(Protocol):
     """Workers on other machines, such as ``run.cluster.Cluster``."""
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Yield (position, ``function(task)``) as the tasks finish."""
+        """Yield (index of a task, ``function(task)``) as the tasks finish."""
 
 
 def spread(
@@ -33,9 +31,10 @@ def spread(
     workers: int | None = None,
     cluster: Workers | None = None,
 ) -> Generator[tuple[T, R], None, None]:
-    """Yield (task, ``function(task)``) as the tasks finish, from the cluster or from ``workers``
-    threads on this machine, by default ``processors``. A thread takes its next task from ``tasks``
-    only when it is free.
+    """Yield (task, ``function(task)``) as the tasks finish. The tasks run on the ``cluster`` or, if
+    it is None, in ``workers`` threads on this machine (by default, as many as it has processors for
+    this job). The next task is taken from ``tasks`` only when a thread is free. An error of a task
+    is raised here.
     """
     if cluster is not None:
         given = list(tasks)
@@ -48,7 +47,7 @@ def spread(
         for task in iter(todo.get, _END):
             try:
                 done.put((task, function(task), None))
-            except BaseException as error:  # raised again where the results are read
+            except BaseException as error:  # raised again in the thread that reads the results
                 done.put((task, None, error))
 
     count = workers or processors()
@@ -74,12 +73,13 @@ def spread(
         for _ in threads:
             todo.put(_END)
     for thread in filter(threading.Thread.is_alive, threads):
-        thread.join()  # so that its tools end, too
+        thread.join()  # with a thread, its tools (``kept``) end, too
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
-    """Return ``make(*arguments)`` of this worker's thread, an open context manager such as a
-    server. The first task that needs it creates it; it lives as long as the worker.
+    """Return the tool ``make(*arguments)`` of this worker's thread: an entered context manager,
+    such as a server. The first task that needs the tool creates it. Later tasks of the same thread
+    share it, until the thread ends.
     """
     tools: dict[Any, Any] = vars(_thread)
     if (make, arguments) not in tools:
@@ -89,8 +89,8 @@ def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> 
 
 
 def check_seen(place: Path) -> None:
-    """Check that a folder or file that a task needs also exists on this machine. Raises
-    UserError.
+    """Raise UserError if a folder or file that a task needs does not exist on this machine, which
+    may be a cluster's worker.
     """
     if not place.exists():
         raise UserError(

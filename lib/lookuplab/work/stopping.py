@@ -1,5 +1,5 @@
-"""Interruption of a command: it ends at once, with all processes that it started, and keeps the
-finished work.
+"""Handles interruptions: an interrupted command ends at once, with all processes that it started,
+and keeps the work that is finished.
 """
 
 import signal
@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-# Ctrl-C; the end of a queue's or container's time; the signal that SLURM can send before (--signal)
+# Ctrl-C; the signal of a queue or container whose time has ended; a signal that SLURM can send
+# some time before the end (--signal)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Stopped(BaseException):
-    """One of SIGNALS arrived. It is not an Exception, so that no handler takes it for a failure of
-    its own work.
+    """Raised when one of SIGNALS arrives. It is not an Exception, so that no ``except Exception``
+    takes it for an error of the work.
     """
 
 
@@ -25,8 +26,9 @@ def _stop(number: int, _frame: object) -> NoReturn:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Run a command so that each of SIGNALS ends it cleanly: blocks are left, temporary folders
-    removed and one line is printed. The exit code is 128 plus the signal's number, as in shells.
+    """Run a command so that each of SIGNALS ends it cleanly: ``with`` and ``finally`` blocks are
+    left as after an error, temporary folders are removed, and one line is printed. The exit code is
+    128 plus the signal's number, as in shells.
     """
     for number in SIGNALS:
         signal.signal(number, _stop)
@@ -42,7 +44,7 @@ def stoppable() -> Iterator[None]:
 
 
 def end_children() -> None:
-    """Kill all processes that this one has started, and their descendants."""
+    """Kill all processes that this process has started, and their descendants."""
     import psutil  # slow to import
 
     for child in psutil.Process().children(recursive=True):

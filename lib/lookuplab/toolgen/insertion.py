@@ -1,7 +1,7 @@
-"""Inserts a generated function into its file, in place of the reference.
+"""Inserts a generated function into its file, in place of the original function.
 
-Functions are found by ``ast``. Decorators precede the `def` and are kept. All text has "\\n" line
-ends, so that lines are counted as Python does.
+Functions are located with ``ast``. Decorators precede the `def` and are kept. All texts have "\\n"
+line ends, so that line numbers are those of Python.
 """
 
 import ast
@@ -22,16 +22,17 @@ from lookuplab.toolgen.tokens import cut_comments, tokens
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
 BLANK = r"[^\S\n]"
-# unindented lines that begin with a capital letter and contain no sign of code
+# matches unindented lines of prose: they begin with a capital letter and contain no sign of code
 PROSE_LINES = r"(?m:^(?:[A-Z][^=()\[\]{}@#\n]*)?(?:\n|\Z))+"
 
 
 class Location(NamedTuple):
-    """The place of a function in its file, as 1-based lines, all inclusive, and its parts as
-    written there.
+    """The place of a function in its file, and the function's parts as they are written there.
 
-    ``header`` is the text from `def` to the last line before the ``body``, ``signature`` the same
-    without the ``docstring``. ``indent`` is that of the `def` line, ``body_indent`` that of the
+    The function goes from ``line``, which has the `def`, to ``end_line``; its body begins on
+    ``body_line``. Lines count from 1, and ``end_line`` is included. ``header`` is the text from
+    `def` to the last line before the ``body``; ``signature`` is the header without the
+    ``docstring``. ``indent`` is the indentation of the `def` line, ``body_indent`` that of the
     body.
     """
 
@@ -48,8 +49,8 @@ class Location(NamedTuple):
 
 
 def read_source(path: Path) -> str:
-    """Return a file's text in its declared encoding, with "\\n" line ends; raises UserError if it
-    cannot be read.
+    """Return a file's text, decoded from the encoding that the file declares, with "\\n" line ends.
+    Raises UserError if the file cannot be read.
     """
     if is_special(path):
         raise UserError(f"cannot read {path}: it is a pipe, socket or device")
@@ -62,8 +63,8 @@ def read_source(path: Path) -> str:
 
 @lru_cache(maxsize=1024)  # predictions of all models are inserted at the same places
 def location_of(text: str, line: int) -> Location:
-    """Return the function whose `def` is on ``line``. Raises UserError if there is none or the file
-    does not parse.
+    """Return the location of the function whose `def` is on ``line`` of a file's ``text``. Raises
+    UserError if the text does not parse or no function begins on this line.
     """
     try:
         node = _functions(text).get(line)
@@ -96,18 +97,20 @@ def location_of(text: str, line: int) -> Location:
 
 
 def last_line(node: ast.stmt) -> int:
-    """Return the last line of a parsed statement, which always has one."""
+    """Return the number of the last line of a statement. The node must come from ``ast.parse``,
+    which always sets it.
+    """
     return node.end_lineno or node.lineno
 
 
 def column_of(line: str, byte_column: int) -> int:
-    """Return the column in characters for a column of ``ast``, which counts UTF-8 bytes."""
+    """Convert a column of ``ast``, which counts UTF-8 bytes, to a column that counts characters."""
     return len(line.encode()[:byte_column].decode(errors="replace"))
 
 
-@lru_cache(maxsize=32)  # all functions of a file are located in a row
+@lru_cache(maxsize=32)  # the functions of one file are located one after the other
 def _functions(text: str) -> dict[int, DEFINITIONS]:
-    """Return {line of the `def`: function} for a file."""
+    """Return {line of the `def`: syntax tree of the function} for the text of a file."""
     nodes = ast.walk(ast.parse(text))
     return {node.lineno: node for node in nodes if isinstance(node, DEFINITIONS)}
 
@@ -117,16 +120,16 @@ def _indent(line: str) -> str:
 
 
 def function_of(location: Location, prediction: str, shift: str | None = None) -> tuple[str, str]:
-    """Return (whole function, body) of a prediction, indented for its place.
+    """Return (whole function, body) of a prediction, both indented for its place in the file.
 
-    A prediction is a whole function if it begins with the `def` of that name, or if it is one
-    unindented `def` of a different name. Anything before the `def` is cut off, because decorators
-    are already in the file. Any other prediction is the body that follows signature and docstring.
-    Nothing is stripped at the end.
+    A prediction is a whole function if it begins with a `def` of the original's name, or if it
+    consists of one unindented `def` of a different name. Decorators before the `def` are cut off,
+    because the file already has them. Any other prediction is a body, to which the original's
+    signature and docstring are added. The end of a prediction is not stripped.
 
-    By default, the code is first ``_extracted`` from an answer that may contain other text. With
-    ``shift``, as in the replication package, it is not: ``shift`` is put before every line, and
-    broken indentation stays broken.
+    By default, the prediction may contain other text than code, and the code is first extracted
+    from it (``_extracted``). With ``shift``, as in the replication package, nothing is extracted:
+    ``shift`` is put before every line, and broken indentation stays broken.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     if shift is not None:
@@ -161,14 +164,18 @@ def _placed(location: Location, text: str, shift: str | None = None) -> tuple[st
 
 
 def _extracted(location: Location, answer: str) -> Iterator[str]:
-    """Yield candidates for the code in an answer; the first that parses at its place is used.
+    """Yield candidates for the code in an answer. The caller uses the first candidate that parses
+    in the place of the original function.
 
-    - The answer without changes, unless it begins with a fence.
-    - The fenced block (``fences.blocks``) that has the `def` of that name, else the last block.
-    - The part from the `def` of that name to the end of its block; or a body without the unindented
-      prose around it.
-    - The same with the first line, if it has lost its indentation, indented like the least indented
-      of the other lines.
+    Two texts are tried: first the whole answer, unless it begins with a fence; then the fenced
+    block (``fences.blocks``) that has a `def` of the original's name, or the last block if none
+    has. Each text gives these candidates:
+
+    - The text without changes.
+    - Each `def` of the original's name, up to the last line that is indented deeper.
+    - The text without the unindented prose before and after it.
+    - The same text with its first line indented like the least indented of the other lines, if the
+      first line has no indentation.
     """
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
     fenced = [code_of(answer, block) for block in blocks(answer)]
@@ -195,8 +202,8 @@ def _parses(function: str) -> bool:
 
 
 def is_empty(body: str) -> bool:
-    """Return whether a body does nothing: `pass`, `...`, `return`, `return None`, a docstring,
-    comments, nothing at all.
+    """Return whether a body does nothing. Such a body is blank or has only `pass`, `...`, `return`,
+    `return None`, strings or other constants, and comments.
     """
     code = f"def f():\n    0\n{indented(body, '    ')}"
     try:
@@ -214,17 +221,18 @@ def _is_nothing(statement: ast.stmt) -> bool:
 
 
 def indented(text: str, indent: str, old: str | None = None) -> str:
-    """Return ``text`` with ``indent`` in place of the indentation ``old``, by default that of its
-    first line. Lines inside multi-line strings do not move.
+    """Return ``text`` with the indentation ``old`` of its lines replaced by ``indent``. By default
+    ``old`` is the indentation of the first line that is not blank. Lines that begin inside a string
+    do not change.
     """
     lines = text.split("\n")
     if old is None:
         old = _indent(next(filter(str.strip, lines), ""))
     if old == indent:
         return text
-    inside: set[int] = set()  # 0-based numbers of the lines that begin within a string
+    inside: set[int] = set()  # 0-based numbers of the lines that begin inside a string
     code = textwrap.dedent(text)
-    with suppress(SyntaxError):  # after an error, the strings before it are known
+    with suppress(SyntaxError):  # strings after an error are not found, so their lines may move
         for kind, start, end in tokens(code):
             if kind == "string":
                 first = code.count("\n", 0, start) + 1
@@ -234,14 +242,15 @@ def indented(text: str, indent: str, old: str | None = None) -> str:
             continue
         if line.startswith(old):
             lines[number] = indent + line[len(old) :]
-        elif not indent:  # a line further left than ``old``: as far left as possible
+        elif not indent:  # the line has less than ``old``, so all of its indentation is removed
             lines[number] = line.lstrip()
     return "\n".join(lines)
 
 
 class Inserted(NamedTuple):
-    """A file's text with a generated function in it, the 1-based inclusive lines of that function,
-    and the function and its body as generated (see ``function_of``).
+    """A file's ``text`` with a generated function in it. The function is on the lines ``line`` to
+    ``end_line``, which count from 1 and are both included. ``whole`` and ``body`` are the function
+    and its body as ``function_of`` returns them.
     """
 
     text: str
@@ -255,8 +264,8 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     """Return ``text`` with the function at ``location`` replaced by a prediction (see
     ``function_of``).
 
-    Comments for pylint in the prediction are left out, so that an answer cannot silence its judge.
-    Those of the file, also in the function's own signature, stay.
+    Comments for pylint in the prediction are removed, so that an answer cannot silence pylint. Such
+    comments in the file stay, even those between the original's signature and body.
     """
     whole, body = function_of(location, prediction, shift)
     head = f"{location.header}\n" if whole.startswith(f"{location.header}\n") else ""

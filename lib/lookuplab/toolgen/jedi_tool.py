@@ -1,8 +1,8 @@
-"""The completion tool (paper, Section II-B): Jedi in worker processes, at the end of an unfinished
-function, in its file as an editor would hold it.
+"""The completion tool (paper, Section II-B). Jedi, in worker processes, completes names at the end
+of an unfinished function, inside the function's file, as in an editor with unsaved changes.
 
-A call that takes too long (``analysers.LIMIT``), hangs or crashes loses its process and is counted.
-The next call gets a new process.
+If a call takes too long (``analysers.LIMIT``), hangs or crashes, its process ends and the failure
+is counted. The next call gets a new process.
 """
 
 import functools
@@ -21,7 +21,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.work.resources import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
-REMEMBERED = 5_000  # cached full answers; different thresholds and models have the same questions
+REMEMBERED = 5_000  # cached full answers; runs with other models or thresholds often ask the same
 _LEXEME = re.compile(
     r"""
     (?P<comment> \#[^\n]*\Z)
@@ -39,9 +39,9 @@ _LEXEME = re.compile(
 
 
 class JediTool:
-    """The tool of the paper's TOOL-COMPLETE, for several threads at once.
+    """The paper's TOOL-COMPLETE. Several threads may use one JediTool at the same time.
 
-    Full answers are cached, so a repository must not change while its tool is in use.
+    Full answers are cached, so a repository must not change while a JediTool is in use.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -54,9 +54,9 @@ class JediTool:
         """Return the completions at a caret in an unsaved buffer.
 
         ``text`` replaces the content of ``file`` under ``root``. ``line`` counts from 1, ``column``
-        from 0 in characters. With ``wanted`` only that name is looked up, which is many times
-        faster: the answer contains it if and only if the full answer does. It may contain other
-        names.
+        from 0 in characters. With ``wanted`` only this name is looked up, which is many times
+        faster. The short answer contains the name if and only if the full answer does; it may
+        contain other names as well. If the question is lost, the answer has a ``failure``.
         """
         question = completions, root, file, text, line, column
         try:
@@ -66,7 +66,7 @@ class JediTool:
 
 
 def content(root: Path) -> str:
-    """Return a digest of the files of a repository that the tool reads."""
+    """Return a digest of the Python files of a repository, which are those that the tool reads."""
     states = [(file, file.stat()) for file in python_files(root)]
     changes = tuple(
         (file, state.st_size, state.st_mtime_ns, state.st_ino) for file, state in states
@@ -74,7 +74,7 @@ def content(root: Path) -> str:
     return _content(root, changes)
 
 
-@functools.lru_cache(REMEMBERED)  # a notebook needs it again for each model and condition
+@functools.lru_cache(REMEMBERED)  # a notebook needs the digest again for each model and condition
 def _content(root: Path, changes: tuple[tuple[Path, int, int, int], ...]) -> str:
     return folder_hash(root, (file for file, *_ in changes), "content")[:32]
 
@@ -82,14 +82,16 @@ def _content(root: Path, changes: tuple[tuple[Path, int, int, int], ...]) -> str
 def unsaved(
     lines: list[str], function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> tuple[str, int, int]:
-    """Return the file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT),
-    and the caret after it: its line from 1, its column from 0 in characters.
+    """Return (text, line, column): the file's text with ``written`` in the place of ``function``
+    (Algorithm 2, INSERT), and the position of the caret after ``written``. The line counts from 1,
+    the column from 0 in characters.
 
-    ``lines`` are those of the whole file. ``written`` has no marks and is not indented as in the
-    file; it is a body or a ``def`` (``pairs.writes_def``). A body follows signature and docstring
-    as they are in the file, and so does the body of a ``def`` with the function's own signature:
-    the user has written the docstring, and Algorithm 1 sees it, too. Any other ``def``, finished or
-    not, replaces the function. Decorators are kept.
+    ``lines`` are the lines of the whole file. ``written`` is a body or a ``def``
+    (``pairs.writes_def``), without marks and without the indentation of the ``def`` in the file. A
+    body is put after the signature and the docstring in the file. So is the body of a ``def`` with
+    the function's own signature, because the user has written the docstring, and Algorithm 1 sees
+    the docstring as well. Any other ``def``, finished or not, replaces the signature, too.
+    Decorators are kept.
     """
     head = function.body_line - 1
     own = function.signature + "\n"
@@ -103,12 +105,13 @@ def unsaved(
 
 
 def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> str:
-    """Return the unsaved file: the text ``before`` the caret, then the part of the file after the
-    function.
+    """Return the text of the unsaved file: the text ``before`` the caret, then the part of the file
+    after the function.
 
     On a blank indented line, and in some unfinished brackets, Jedi takes the caret to be outside
-    the function and offers no local name; a dummy name after the caret puts it inside. The package
-    has no dummy, and so never offers a local name at the start of a statement.
+    the function and offers no local names. A dummy name after the caret makes Jedi see the caret
+    inside the function. The package has no dummy name, so its tool never offers a local name at the
+    start of a statement.
     """
     dummy = "" if rules.is_package else "_"
     return "".join([before, dummy, "\n", *lines[function.end_line :]])
@@ -117,11 +120,11 @@ def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> 
 def ask_tool(
     tool: JediTool, function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> ToolAnswer:
-    """Return the tool's answer after the part of a function that is ``written`` so far (see
-    ``unsaved``).
+    """Return the tool's completions at the end of the part of a function that is ``written`` so far
+    (see ``unsaved``).
 
-    Raises Lost for a question that is lost twice, unless Jedi itself fails on this code: a machine
-    must not change an answer.
+    Raises Lost if the machine loses the question twice, because a machine must not change an
+    answer. An error of Jedi on this code is returned as a failure instead.
     """
     place = unsaved(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *place)
@@ -131,15 +134,15 @@ def ask_tool(
 
 
 def is_dunder(name: str) -> bool:
-    """Return whether a name has the form ``__x__``, like the attributes that every object has."""
+    """Return whether a name has the form ``__x__``, as the attributes of every object have."""
     return name.startswith("__") and name.endswith("__")
 
 
 def suggestions(answer: ToolAnswer, trigger: str | None = "mark") -> tuple[str, ...]:
     """Return the identifiers among the completions, without keywords (Section II-B).
 
-    If marks are the trigger, ``__x__`` is excluded as well: Algorithm 1 marks no such name, and
-    Figure 1's 68 suggestions are those without builtin attributes.
+    Names of the form ``__x__`` are left out as well, unless the trigger is "dot": Algorithm 1 marks
+    no such name, and the 68 suggestions in Figure 1 do not include builtin attributes.
     """
     return tuple(
         name

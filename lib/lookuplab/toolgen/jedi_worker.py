@@ -1,13 +1,13 @@
 """The process in which Jedi runs for ``jedi_tool`` and ``dependencies``.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it has its own process. For
-a question about one name, only that name is looked up, instead of listing all names. Importing this
-module changes nothing.
+a question about one name, Jedi looks up only this name instead of listing all names. Importing this
+module does not change Jedi; ``install`` does.
 
-Each part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided that no
-file of the repository changes meanwhile. No *inferred* result is cached. Jedi's inference has
-limits on depth and number of executions, so its result depends on where it started; each question
-must give the result of a fresh script.
+Each part of this module that replaces a function of Jedi 0.20 or parso 0.8 gives the same result as
+the original function, provided that no file of the repository changes meanwhile. No *inferred*
+result is cached. Jedi's inference stops at limits on depth and number of executions, so its result
+depends on where it started, whereas each question must give the result of a fresh script.
 """
 
 import functools
@@ -44,13 +44,15 @@ from lookuplab.toolgen.analysers import imports_begin, serve
 from lookuplab.toolgen.tokens import Token
 
 ANALYSER = "Jedi"
-_BUFFERS = 64  # cached syntax trees of unsaved files: more than a batch has rows
-_TREES = 600  # cached syntax trees of files on disk; parso's own number
+_BUFFERS = 64  # how many syntax trees of unsaved files are cached: more than a batch has rows
+_TREES = 600  # how many syntax trees of files on disk are cached: as many as in parso itself
 
 
 class ToolAnswer(NamedTuple):
-    """Jedi's completions: ``names`` and, in the same order, the text that each would insert
-    (``alpha`` and ``alpha=``). Or a failure: "timed out", "crashed", "error in Jedi: <type>".
+    """Jedi's answer to one question. ``names`` are the completions (such as ``alpha=``), and
+    ``inserted`` has, in the same order, the text that each would insert at the caret (``pha=``
+    after ``al``). An answer without completions may have a ``failure``: "timed out", "crashed" or
+    "error in Jedi: <type>".
     """
 
     names: tuple[str, ...] = ()
@@ -59,7 +61,7 @@ class ToolAnswer(NamedTuple):
 
     @classmethod
     def of(cls, found: Sequence) -> "ToolAnswer":
-        """Return Jedi's completions as a ToolAnswer."""
+        """Return a ToolAnswer for a list of Jedi's Completion objects."""
         return cls(
             tuple(completion.name for completion in found),
             tuple(completion.complete for completion in found),
@@ -67,9 +69,9 @@ class ToolAnswer(NamedTuple):
 
     @property
     def identifiers(self) -> list[str]:
-        """The identifiers among the suggestions, in Jedi's order.
+        """The identifiers among ``names``, each once, in Jedi's order.
 
-        Dictionary keys are left out, and so is the ``=`` after a keyword argument.
+        Dictionary keys are left out, and ``=`` is removed from the end of a keyword argument.
         """
         plain = (name.removesuffix("=") for name in self.names)
         return list(dict.fromkeys(name for name in plain if name.isidentifier()))
@@ -79,9 +81,10 @@ class RepositoryProject(jedi.Project):
     """A Jedi project in which only the repository, Python's own library and the pinned sources can
     be imported.
 
-    A package is imported by its own name, so if the root is a package, imports begin above its
-    outermost package. Jedi also searches the project for the callers of a function, to infer its
-    parameters. This search covers only the repository, not its neighbours.
+    If the root is a package or inside one, its files are imported by the name of the outermost
+    package, so imports begin in the folder above the outermost package. Jedi also searches the
+    project for the callers of a function, to infer the function's parameters. This search covers
+    only the repository and not the folders beside it.
     """
 
     def __init__(self, root: Path):
@@ -94,12 +97,12 @@ class RepositoryProject(jedi.Project):
 
 
 class OneName(Completion):
-    """Jedi's completion, restricted to one name: scopes are searched for it instead of listing all
-    names.
+    """Jedi's completion, restricted to the name ``wanted``. The scopes are searched for this name,
+    whereas Jedi's own class lists all of their names.
 
     The full list is slow because Jedi checks for every name whether its definition can be reached.
-    The check of one name does not depend on the others, so the answer to "is it among the
-    completions" is the same.
+    The check of one name does not depend on the other names, so the name is among the completions
+    here if and only if it is in the full list.
     """
 
     def __init__(self, *args, wanted: str, **options):
@@ -112,8 +115,8 @@ class OneName(Completion):
         return self._within(get_global_filters(context, self._position, scope))
 
     def _complete_trailer_for_values(self, values) -> list:
-        """Return the completions like Jedi's complete_trailer. The search ends at the first
-        match.
+        """Return the completions after a dot, as Jedi's complete_trailer does, but stop at the
+        first of ``values`` that has the wanted name.
         """
         context = get_user_context(self._module_context, self._position)
         for value in values:
@@ -132,11 +135,11 @@ class OneName(Completion):
 
 
 class Ordered(dict):
-    """Replaces Jedi's sets; its members keep the order in which they were added.
+    """A set whose members keep the order in which they were added. It replaces the sets in Jedi.
 
-    Jedi's values hash by their address in memory, so the order of a set differs from process to
-    process. Because inference stops at limits on depth and number, the same question would get
-    different answers.
+    Jedi's values hash by their address in memory, so the order of a set of values differs from
+    process to process. Because Jedi's inference stops at limits on depth and number of executions,
+    the same question would get different answers in different processes.
     """
 
     def __init__(self, members: Iterable = ()):
@@ -148,7 +151,7 @@ class Ordered(dict):
     def __and__(self, others: Iterable) -> "Ordered":
         return Ordered(one for one in self if one in others)
 
-    def __hash__(self) -> int:  # type: ignore[override]  # Jedi hashes its sets
+    def __hash__(self) -> int:  # type: ignore[override]  # needed because Jedi hashes its sets
         return hash(frozenset(self))
 
     def add(self, member: object) -> None:
@@ -156,8 +159,9 @@ class Ordered(dict):
 
 
 def project_files(state, contexts) -> Iterator:
-    """Yield the project's files like Jedi's own function, but sorted by path. Jedi reads the first
-    thirty files that contain a word, in the order of the file system.
+    """Yield the project's Python files except those of ``contexts``, sorted by path. Jedi's own
+    function yields them in the order of the file system, and Jedi then reads only the first thirty
+    that contain a word, so its answers would depend on this order.
     """
     besides = {context.py__file__() for context in contexts}
     found = references.recurse_find_python_files(references.FolderIO(state.project.path))
@@ -165,19 +169,20 @@ def project_files(state, contexts) -> Iterator:
 
 
 project = functools.cache(RepositoryProject)  # one per repository
-# This interpreter itself; Jedi's default starts another process and queries it attribute by
-# attribute.
+# Jedi's environment is this interpreter itself. By default Jedi would start another process and
+# query it for each single attribute.
 environment = functools.cache(InterpreterEnvironment)
 _buffers: dict[Path, object] = {}  # parso's trees of unsaved texts, by file
 
 
 @contextmanager
 def script(root: Path, file: str, text: str) -> Iterator[jedi.Script]:
-    """Yield a fresh script, in which ``text`` is the content of ``file`` below ``root``.
+    """Yield a new ``jedi.Script``, in which ``text`` is the content of ``file`` below ``root``.
 
-    Parso would use the tree of this buffer, with its unfinished function, in a later question about
-    a different file that imports this one. The tree is therefore put aside, and the next question
-    about this file parses only the changes.
+    ``text`` may contain an unfinished function. Parso caches the tree of this text, and would use
+    it to answer a later question about a different file that imports ``file``. The tree is
+    therefore moved out of parso's cache afterwards, and moved back for the next question about the
+    same file, so that parso parses only the changes.
     """
     if len(_trees()) > _TREES:
         _trees().clear()
@@ -197,13 +202,13 @@ def script(root: Path, file: str, text: str) -> Iterator[jedi.Script]:
 
 
 def forget(path: Path) -> None:
-    """Make parso parse a file again."""
+    """Remove a file's syntax tree from parso's cache, so that parso parses the file again."""
     _trees().pop(path, None)
 
 
 def _trees() -> dict[Path, object]:
-    """Return parso's cache of syntax trees of Python files. After parso clears its cache, this is a
-    new dictionary.
+    """Return parso's cache, {file: syntax tree}. Each time that parso clears its cache, the cache
+    becomes a new dictionary, so do not keep the result.
     """
     return cache.parser_cache.setdefault(environment().get_grammar()._hashed, {})
 
@@ -211,15 +216,19 @@ def _trees() -> dict[Path, object]:
 def completions(
     root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
 ) -> ToolAnswer:
-    """Return every completion, or only those whose name may be ``wanted``."""
+    """Return the completions at a position in ``text``, the unsaved content of ``file``. With
+    ``wanted``, return only the completions that a search for this name finds (``OneName``).
+    """
     kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
     with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
         return ToolAnswer.of(asked.complete(line, column))
 
 
 def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: range) -> list[str]:
-    """Return the keys of the ``uses`` in ``text`` that Jedi traces to a definition in the
-    repository, but outside of these ``lines``; each key once.
+    """Return the keys of those expressions that the function on ``lines`` uses and the repository
+    defines elsewhere. ``uses`` are all expressions of the function, with their positions in
+    ``text``, the content of ``file``. Jedi traces each of them to its definitions. A key is in the
+    result, once, if one of its definitions is in the repository but not on ``lines``.
     """
     inside = root.resolve()
     path = (root / file).resolve()
@@ -234,41 +243,45 @@ def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: ran
                     continue
                 is_own = not python_sources.FOREIGN & set(source.relative_to(inside).parts)
                 itself = source == path and name.type != "module" and name.line in lines
-                # a name without a line, such as __file__, is not defined by any code
+                # no code defines a name without a line, such as __file__
                 if is_own and name.line and not itself:
                     keys[key] = None
     return [*keys]
 
 
 def install() -> None:
-    """Make Jedi's answers in this process independent of addresses in memory, of the order of the
-    file system and of earlier questions, and let it import only from the pinned sources.
+    """Change Jedi in this process: its answers no longer depend on addresses in memory, on the
+    order of the file system and on earlier questions, and it imports only from the pinned sources.
 
-    Only a worker process may call this: in a notebook, the same Jedi completes what the user types.
+    Only a worker process may call this function, because in a notebook the same Jedi completes what
+    the user types.
     """
     for module in (base_value, dynamic_arrays, imports, references, utils):
         module.set = module.frozenset = Ordered
     base_value.NO_VALUES._set = Ordered()
     references._find_project_modules = project_files
-    # Above 600 trees, parso drops those of older files in the middle of a question. Jedi, which
-    # still needs them, then raises a KeyError, so the answer would depend on earlier questions.
+    # Above 600 trees, parso drops the trees of older files, even in the middle of a question. Jedi
+    # still needs these trees and would raise a KeyError, so the answer would depend on earlier
+    # questions.
     cache._CACHED_SIZE_TRIGGER = sys.maxsize
-    # Trees of a repository are cached only in memory: a worker writes no file, and a file that
-    # others can write may run code (``kept_trees``).
+    # Trees of a repository are cached only in memory, because a worker must not write files, and
+    # because loading a file of trees that others can write may run their code (``kept_trees``).
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
     cache._remove_cache_and_update_lock = lambda **_: None
-    # Jedi would import and run such a library, and any module with its name
+    # Jedi would import and run the libraries in this list, and any module with such a name
     jedi.settings.auto_import_modules = []
     python_sources.restrict()
 
 
 def control(root: Path, file: str) -> ToolAnswer:
-    """Ask a question that must not end the process (``analysers.ask_worker``)."""
+    """Answer a harmless question. If even this ends the process, the machine is at fault and not
+    the judged code (``analysers.ask_worker``).
+    """
     return completions(root, file, "''.", 1, 3)
 
 
 def start() -> None:
-    """Run the process; it reads the built-in names once for all of its workers."""
+    """Run the parent process of the workers. It reads the built-in names once for all of them."""
     install()
     versions = jedi.__version__, parso.__version__, sys.version
     read = [*versions, jedi.__file__, *python_sources.search_path()]
@@ -277,10 +290,11 @@ def start() -> None:
 
 
 def warm_up(place: Path) -> None:
-    """Read the built-in names. The trees of their modules are kept in the file ``place``, because
-    parsing takes a second.
+    """Read the built-in names, either from the file ``place`` or by parsing their modules, which
+    takes a second. In the latter case, write the syntax trees of the modules to ``place``.
     """
-    gc.disable()  # it would search the trees again and again; ``serve`` sets its own limits
+    # the collector would search the trees again and again; ``serve`` sets its limits later
+    gc.disable()
     known = kept_trees(place)
     cache.parser_cache.update(known)
     control(Path(python_sources.search_path()[0]), "new.py")
@@ -293,8 +307,9 @@ def warm_up(place: Path) -> None:
 
 
 def kept_trees(place: Path) -> dict:
-    """Return the trees in a file, or {} if it is missing, damaged or out of date, or if others can
-    have written it: loading trees can run code.
+    """Return the syntax trees in the file ``place``, as in parso's cache. Return {} if the file is
+    missing, damaged or out of date, or if other users can write it, because loading the file could
+    then run their code.
     """
     try:
         state = place.stat()

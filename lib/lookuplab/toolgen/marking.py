@@ -1,23 +1,23 @@
 """Algorithm 1 (Section III-B): marks each place in a function where the completion tool would have
 offered the next identifier.
 
-For many functions this gives the augmented corpus, its statistics, the share of identifiers that
-are offered, and the difference between the rules of paper and package.
+The marked functions are the augmented corpus. The marks also give the statistics of the corpus, the
+share of identifiers that the tool offers, and the difference between the rules of the paper and of
+the packages.
 
-The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here it
-covers ``__x__``, the names of ``builtins`` unless they follow a dot, ``self`` and ``cls``. The tool
-sees the *incomplete* function (Section II-B, and the state of Algorithm 2): the file up to the
-caret, then the part of the file after the function.
+The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here a
+name is builtin if it has the form ``__x__``, if it is ``self`` or ``cls``, or if it is one of
+Python's ``builtins`` and does not follow a dot. The tool sees the *incomplete* function (Section
+II-B, and the state of Algorithm 2): the file up to the caret, then the part of the file after the
+function.
 
-The rules of both packages follow their code. A closed list of words is skipped (``SKIPPED``). For
-any other word or literal of the body, the tool is called, and the word is marked if it is exactly
-the text that a completion would insert. The packages' texts have no comments and no blank lines.
-Two steps of the packages are not needed here. They mark signatures, too, but remove these marks
-before use; here the tool is not called in signatures. They also remove the listed words from the
-completions, and then each mark whose word is no longer among them; here no listed word is ever
-marked.
-
-Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by repository.
+The packages' rules are those of the packages' code. A fixed list of words (``SKIPPED``) is never
+marked. Before any other word or literal of the body, the tool is called, and the word is marked if
+it is exactly the text that a completion would insert. The packages' texts have no comments and no
+blank lines. Two steps of the packages are not needed here. First, the packages mark signatures,
+too, but remove these marks before use; here the tool is not called in signatures. Second, the
+packages remove the listed words from the completions, and then remove each mark whose word is no
+longer among the completions; here a listed word never gets a mark.
 """
 
 import builtins
@@ -40,11 +40,11 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token
 from lookuplab.work.spread import Workers
 
-# builtins only in interactive use
+# names that Python adds to ``builtins`` for interactive use; they do not count as builtins here
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
-# the replication package's list
+# the words that the replication package never marks
 SKIPPED = frozenset(keyword.kwlist) | set(
     """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex delattr
     dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr
@@ -61,20 +61,22 @@ SKIPPED = frozenset(keyword.kwlist) | set(
     UnicodeEncodeError UnicodeError UnicodeTranslateError ValueError ZeroDivisionError
     """.split()
 )
-Record = dict[str, Any]  # a function of a marked corpus
+Record = dict[str, Any]  # one function of a marked corpus, with the fields of ``_record``
 Marking = dict[str, Any]  # the result of ``find_marks`` for one function
 
 
 class Marks(AnswerStore):
-    """A store of {key: result of ``find_marks``}, in ``marks.sqlite`` beside the completion
-    store.
+    """The store of marks, {key: result of ``find_marks``}. By default it is the file
+    ``marks.sqlite`` beside the completion store.
     """
 
     name = "marks"
 
 
 def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token]:
-    """Yield the tokens of the body before which the tool is called."""
+    """Yield the candidates for a mark: the tokens of the body before which the tool is called. By
+    the paper's rules they are the identifiers that are neither keywords nor builtin.
+    """
     previous = ""
     for token in function.tokens:
         text = token.text
@@ -92,18 +94,20 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
 def buffer_at(
     lines: list[str], function: Function, token: Token, rules: Rules = PAPER_RULES
 ) -> str:
-    """Return the unsaved file with the function up to ``token``. ``lines`` are those of the whole
-    file.
+    """Return the text of the unsaved file in which the function ends before ``token`` (see
+    ``cut_off``). ``lines`` are the lines of the whole file.
     """
     before = "".join(lines[: token.line - 1]) + lines[token.line - 1][: token.column]
     return cut_off(before, lines, function, rules)
 
 
 def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> Marking:
-    """Call the tool at every candidate, and mark the candidate if its exact name is offered.
+    """Call the tool before every candidate of a function, and mark the candidate if the tool offers
+    exactly its name.
 
-    The result has ``positions``, [line, column] in the file of every mark; ``asked``, the number of
-    calls; and ``failures``, {reason: number of failed calls}. A failed call gives no mark.
+    Return a dictionary with ``positions``, the [line, column] of every mark in the file; ``asked``,
+    the number of calls; and ``failures``, {reason: number of failed calls}. A failed call gives no
+    mark.
     """
     lines = function.lines()
     tokens = list(candidates(function, rules))
@@ -123,8 +127,8 @@ def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -
 def augmented(
     function: Function, positions: Sequence[Sequence[int]], rules: Rules = PAPER_RULES
 ) -> Pair:
-    """Return the pair of docstring and augmented function: MARK precedes each marked token of the
-    body.
+    """Return the pair of docstring and augmented function. In the body, MARK precedes the token at
+    each of ``positions``, [line, column] in the file.
     """
     signature = function.signature
     plain = function.body.split("\n")
@@ -132,7 +136,8 @@ def augmented(
     lines = plain[:]
     for line, column in sorted(map(tuple, positions), reverse=True):
         number = line - function.body_line
-        column -= file[line - 1].index(plain[number])  # minus the indentation, which the body lacks
+        # subtract the indentation, which the file's line has and the body's line lacks
+        column -= file[line - 1].index(plain[number])
         lines[number] = lines[number][:column] + MARK + lines[number][column:]
     body = "\n".join(lines)
     if rules.is_package:
@@ -148,11 +153,12 @@ def marked_records(
     cluster: Workers | None = None,
     strict: bool = True,
 ) -> list[Record]:
-    """Return the functions' records in a marked corpus (Section III-B), in their order.
+    """Return the records of a marked corpus (Section III-B), one for each function, in the order of
+    ``functions``.
 
-    Marks are cached in ``store`` (a file, ":memory:", or None for the one beside the completion
-    store) until the repository changes, except for functions with a lost question. ``workers``,
-    ``cluster`` and ``strict`` are those of ``analysers.answer_all``.
+    Marks are cached in ``store`` until the repository changes, except for functions with a lost
+    question. ``store`` is a file, ":memory:", or None for the file beside the completion store.
+    ``workers``, ``cluster`` and ``strict`` are passed to ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
     versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
@@ -190,10 +196,10 @@ def _record(function: Function, rules: Rules, marks: Marking) -> Record:
 
 
 def write_marks(records: Sequence[Record], file: Path) -> None:
-    """Write the marks of a corpus without its code, which belongs to others and is available in
-    their packages.
+    """Write the marks of a corpus to a file. The code of the functions is left out, because it
+    belongs to the authors of the packages, from which everybody can get it.
 
-    The file has one JSON line per function, and the same bytes every time.
+    The file has one line of JSON per function. The same records always give the same bytes.
     """
     names = ("id", "code", "asked", "failures", "docstring_tokens", "function_tokens")
     lines = (
@@ -204,10 +210,12 @@ def write_marks(records: Sequence[Record], file: Path) -> None:
 
 
 def read_marks(file: Path) -> list[Record]:
-    """Return the functions of a marked corpus, or of saved marks (``.gz``).
+    """Return the records in a file: a marked corpus, or marks that ``write_marks`` saved; both may
+    be ``.gz``.
 
-    Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and
-    ``function_tokens``. Raises UserError for any other file.
+    Each record has ``id``, ``repository``, ``code`` (see ``code_hash``), ``positions``, ``marks``
+    (their number), ``docstring_tokens`` and ``function_tokens``. Raises UserError for any other
+    file.
     """
     corpus = corpus_records(file, "id code marks docstring_tokens function_tokens".split())
     for record in corpus:
@@ -226,8 +234,9 @@ def _is_place(position: Any) -> bool:
 
 
 def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[Pair]:
-    """Return the functions with saved marks, augmented, in order. Functions that have no saved
-    marks, or whose code has changed since, are left out.
+    """Return the augmented pairs of those ``functions`` that have saved marks, in their order.
+    ``marks`` are records of ``read_marks``. A function is left out if it has no saved marks, or if
+    its code has changed since they were saved.
     """
     positions = {(record["id"], record["code"]): record["positions"] for record in marks}
     return [
@@ -238,5 +247,5 @@ def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[
 
 
 def code_hash(source: str) -> str:
-    """Return the first sixteen hexadecimal digits of a function's sha256."""
+    """Return the first sixteen hexadecimal digits of the SHA-256 of a function's source."""
     return hashed(source)[:16]

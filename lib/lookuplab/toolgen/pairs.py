@@ -1,21 +1,24 @@
 """Pairs of docstring and function as a model reads and writes them, in text and in tokens (paper,
 Section III-B-2).
 
-The paper's models read a docstring and write a function. The replication package, whose two formats
-these are, also gives them the signature, unless the ``Rules`` say otherwise (``given_signature``).
-A decoder-only model continues after signature and docstring::
+The paper's models read a docstring and write a function. In the replication package, models also
+read the signature. This module uses the package's two formats, and the ``Rules`` decide whether the
+signature is given (``given_signature``). A decoder-only model continues after signature and
+docstring::
 
     def add(self, *updates):
         '''Register updates.'''
         for update in <COMP>updates: ...
 
-An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function
-without its docstring; by the package's ``Rules`` it reads the signature without `def` and colon.
-Without a signature, both kinds read the docstring in the same form and write that function.
+An encoder-decoder model reads the docstring below ``### Description:`` and the signature below
+``### Signature:``, and writes the function without its docstring. By the package's ``Rules`` the
+signature that it reads has no `def` and no colon. If the signature is not given, the prompt of
+either kind has only the docstring, and the model writes the whole function without its docstring.
 
-The mark is a single special token of the vocabulary, so that it adds no text. It is removed from a
-list of token ids by its id, never from a text: around the mark a tokenizer splits words
-differently, and ``in <COMP>items`` would become ``initems``.
+The mark is a single special token of the vocabulary, so that it adds no text. To remove marks from
+an answer, they are removed by their id from the list of token ids, never from the decoded text: a
+tokenizer splits words differently next to the mark, and ``in <COMP>items`` would become
+``initems``.
 """
 
 import json
@@ -33,18 +36,18 @@ from lookuplab.models.tokens import TAIL, continuations, decoded, located
 from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
-MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
-MARKS = (MARK, "<lsp>")  # the paper's mark, and that of the authors' checkpoints
+MARK = "<COMP>"  # the mark of the paper, an added token; texts always have the mark in this form
+MARKS = (MARK, "<lsp>")  # the checkpoints of the authors have the second form instead
 IGNORED = -100  # the label of a token without a loss
 ModelKind = Literal["decoder", "encoder-decoder"]  # the architecture of a model
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A docstring (its first sentence) and its function: ``signature`` from ``def`` to the colon,
-    ``body`` after the docstring.
+    """The first sentence of a docstring, and the function that it describes. ``signature`` is the
+    text from ``def`` to the colon, ``body`` the text after the docstring.
 
-    If signature and body contain MARK, they are those of the augmented function.
+    In an augmented function, signature and body contain MARK before each marked identifier.
     """
 
     id: str
@@ -54,12 +57,12 @@ class Pair:
     rules: Rules = PAPER_RULES
 
     def prompt(self, kind: ModelKind) -> str:
-        """Return the prompt for a model of that kind, which has no marks."""
+        """Return the prompt for a model of one kind. A prompt has no marks."""
         return prompt_text(self.unmarked(), kind, self.rules)
 
     def answer(self, kind: ModelKind) -> str:
-        """Return the text that a model of that kind writes: the body, or the function without
-        docstring.
+        """Return the text that a model of one kind should write: the body, or the whole function
+        without its docstring (``writes_def``).
         """
         return f"{self.signature}\n{self.body}" if writes_def(kind, self.rules) else self.body
 
@@ -72,11 +75,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class EncodedPair:
-    """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the
-    end of text.
+    """A pair in token ids. ``prompt`` ends where the model begins to write; ``answer`` ends with
+    the end-of-text token.
 
-    ``exact``: the tokens reproduce the pair's text; some tokenizers lack line breaks or characters.
-    ``signature``: the number of a decoder's prompt tokens up to the end of the signature.
+    ``exact`` says whether the tokens of the answer reproduce its text; some tokenizers lose line
+    breaks or characters. ``signature`` is the number of tokens at the beginning of a decoder's
+    prompt that spell the signature.
     """
 
     prompt: list[int]
@@ -85,13 +89,14 @@ class EncodedPair:
     signature: int = 0
 
 
-# the types of fields that are no texts
+# the types of those fields of a record that are not strings
 _KINDS = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
 
 
 def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
-    """Return the records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``),
-    with at least the fields ``names``. Raises UserError for any other file.
+    """Return the records of a marked corpus, a file that ``lookuplab data mark`` wrote (JSON Lines,
+    plain or ``.gz``). Raises UserError if a record lacks one of the fields ``names``, or has it
+    with a wrong type.
     """
     corpus = []
     for number, record in json_lines(path):
@@ -108,8 +113,9 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
 
 
 def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Counter[str]]:
-    """Return the augmented functions of a marked corpus, and how many were left out because their
-    own text contains the mark. ``given_signature`` is as in ``Rules``.
+    """Return the augmented functions of a marked corpus as pairs, and {reason: number of functions
+    left out}. A function is left out if its original text already contains the mark.
+    ``given_signature`` is as in ``Rules``.
     """
     own = ("id", "docstring", "signature", "body")
     corpus = corpus_records(path, (*own, "marked_signature", "marked_body"))
@@ -128,20 +134,24 @@ def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Co
 
 
 def kind_of(config: Any) -> ModelKind:
-    """Return the kind of model with a Transformers configuration."""
+    """Return the kind of the model whose Transformers configuration is ``config``."""
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
 def writes_def(kind: ModelKind, rules: Rules = PAPER_RULES) -> bool:
-    """Return whether such a model writes the function from its `def` on, not only the body."""
+    """Return whether a model of one kind writes the function from its `def` on. If not, it writes
+    only the body.
+    """
     return kind == "encoder-decoder" or not rules.given_signature
 
 
 def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> str:
-    """Return the prompt for a function, which has ``docstring``, ``signature`` and ``body``.
+    """Return the prompt for a function. ``function`` is an object with ``docstring``, ``signature``
+    and ``body``.
 
-    A decoder-only model sees only the body's indentation (four blanks if there is none). An empty
-    docstring is left out together with its heading; the paper's functions all have one.
+    Of the body, the prompt reveals only the indentation, and only to a decoder-only model (four
+    blanks if the body has none). An empty docstring is left out together with its heading; the
+    paper's functions all have a docstring.
     """
     docstring = function.docstring
     signature = function.signature
@@ -159,23 +169,25 @@ def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> s
 
 
 def mark_of(tokenizer: Any) -> str:
-    """Return the mark among MARKS that the tokenizer has; MARK if it has none."""
+    """Return the form of the mark, one of MARKS, that the tokenizer has as an added token. If it
+    has neither, return MARK.
+    """
     known = tokenizer.get_added_vocab()
     return next((mark for mark in MARKS if mark in known), MARK)
 
 
 def add_mark(tokenizer: Any, module: Any = None) -> int:
-    """Make the mark a special token, give it a row in the embeddings of ``module`` if one is given,
-    and return its id.
+    """Make the mark a special token of the tokenizer, and return its id. If a model is given as
+    ``module``, its embeddings get a row for the mark.
 
-    The authors' tokenizers have it as a plain token, which becomes special here. A second call
-    changes nothing.
+    The tokenizers of the authors have the mark as a plain token, which becomes special here. A
+    second call changes nothing.
     """
     text = mark_of(tokenizer)
     known = tokenizer.get_added_vocab().get(text)
     plain = known is not None and not tokenizer.added_tokens_decoder[known].special
     if plain:
-        # change its JSON, because adding it again would leave it plain
+        # change the token in the tokenizer's JSON, because adding it again would leave it plain
         state = json.loads(tokenizer.backend_tokenizer.to_str())
         for token in state["added_tokens"]:
             token["normalized"] &= token["content"] != text
@@ -188,11 +200,11 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
 
 
 def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[EncodedPair]:
-    """Return the pairs in tokens. Prompt and answer are tokenised separately, as they are when the
-    model answers.
+    """Return the pairs in token ids. Prompt and answer are tokenised separately, because a model
+    also gets only the prompt when it answers.
 
-    Only a decoder's prompt begins with the tokenizer's begin-of-text token, if the tokenizer has
-    one.
+    The prompt has the special tokens that the tokenizer adds, such as begin-of-text. A decoder's
+    prompt loses an end-of-text token at its end.
     """
     end = tokenizer.eos_token_id
     mark = mark_of(tokenizer)
@@ -219,18 +231,20 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[Encod
 
 
 def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
-    """Return whether the tokens ``row`` reproduce the text after the last tokens of the prompt.
-    Marks, being special tokens, add no text.
+    """Return whether the tokens ``row`` spell exactly ``text`` when they follow ``tail``, the last
+    tokens of the prompt. Marks are special tokens and add no text.
     """
     before, whole = decoded(tokenizer, [tail, tail + row])
     return whole == before + text
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] | None:
-    """Return the tokens of pieces with marks between them, each piece tokenised as a continuation;
-    None if a piece has no such tokens.
+    """Return the tokens of the text ``pieces`` with the mark between each two. Each piece is
+    tokenised as a continuation of the text before it. Return None if a piece cannot be written as a
+    continuation.
 
-    SentencePiece tokenizers put a blank before every piece (Llama's ``self.<COMP> add``).
+    This is needed because a SentencePiece tokenizer adds a blank to the text after a mark: with
+    Llama's, ``self.<COMP>add`` becomes ``self.<COMP> add``.
     """
     mark = tokenizer.convert_tokens_to_ids(mark_of(tokenizer))
     row: list[int] = []

@@ -1,9 +1,10 @@
-"""The rules of ToolGen as the paper states them, and as its two replication packages have them.
+"""The rules of ToolGen, as the paper states them and as its two replication packages apply them.
 
-Parameters, commands, corpora and keys name the rules by a word, the ``variant``. ``rules_of`` turns
-it into the object, with changes to single rules. Every other module uses the object and never
-compares words. The packages are cs-wangchong/ToolGen-Replication at 8040c7e (2023-11-01, before
-arXiv v1) and at 5ad4c70 (2024-07-17, for the journal); docs/toolgen.md says how they differ.
+Parameters, commands, corpora and keys name a set of rules by a word, the ``variant``. ``rules_of``
+turns this word into a ``Rules`` object and can change single rules. All other modules use the
+object and never compare words. The packages are cs-wangchong/ToolGen-Replication at 8040c7e
+(2023-11-01, before arXiv v1) and at 5ad4c70 (2024-07-17, for the journal); docs/toolgen.md says how
+they differ.
 """
 
 from dataclasses import dataclass, replace
@@ -17,26 +18,29 @@ NameEndRule = Literal["first", "mean", "break"]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one ``variant`` (of RULES), and what notebooks vary of them.
+    """The rules of one ``variant`` (a key of RULES), and single rules that notebooks may change.
 
-    ``is_package`` and ``is_first_package`` (package-2023) decide about the docstrings and
-    signatures that the model reads, the words before which the tool is called, the names that it
-    offers, and the part of an answer that is judged. The code at each place says what a variant
-    does there.
+    The properties ``is_package`` and ``is_first_package`` (package-2023) decide which docstrings
+    and signatures the model reads, before which words the tool is called, which names the tool
+    offers, and which part of an answer is judged. The code at each of these places describes the
+    difference between the variants.
 
     - ``given_signature``: the model reads signature and docstring, as in the package. In the paper
-      (Section II-A, Algorithm 2) it reads the docstring and writes the signature, too; the mini
-      models were not trained to do that.
-    - ``min_mark_probability``: the tool is called only if the mark is at least this probable (0:
-      wherever it is the most likely token; NEVER: nowhere). A less probable mark is not written; in
-      the package it is written, but the tool is not called.
-    - ``name_end_rule``: what happens when one suggestion is complete and longer ones continue it.
-      "first": the name ends there (Algorithm 3). "mean": the name goes on if the most likely next
-      token of a longer one is at least as probable as the name's tokens so far on average.
-      "break": the model chooses between such a token and a break.
-    - ``boundary``: a break follows the name. Neither the paper nor the package has this rule; by
-      Algorithm 3 the row is unconstrained from the end of the name.
-    - ``every_error``: any error of pylint is a failure (package-2023), not the paper's three alone.
+      (Section II-A, Algorithm 2) the model reads only the docstring and writes the signature
+      itself, which the mini models were not trained to do.
+    - ``min_mark_probability``: the tool is called only if the mark has at least this probability.
+      With 0, the tool is called wherever the mark is the most likely token; with NEVER, it is never
+      called. A less probable mark is not written. In the package it is written, but the tool is not
+      called.
+    - ``name_end_rule``: what happens when one suggestion is complete and longer suggestions begin
+      with it. "first": the name ends there (Algorithm 3). "mean": the name continues if the most
+      likely next token of a longer suggestion is at least as probable as the name's tokens so far,
+      on average. "break": the model chooses between the next token of a longer suggestion and a
+      *break*, a token that cannot continue an identifier.
+    - ``boundary``: a break must follow the name. Neither the paper nor the package has this rule;
+      by Algorithm 3 the model may write any token after the name.
+    - ``every_error``: any error of pylint is a failure, as in package-2023, and not only the three
+      errors of the paper.
     """
 
     variant: str
@@ -55,8 +59,8 @@ class Rules:
             )
 
     def __str__(self) -> str:
-        """Return the name in keys and corpora, in which ``package`` is package-2024, the first one
-        supported.
+        """Return the variant's name as it is written in keys and corpora. There, package-2024 is
+        called ``package``, because it was the first package that the kit supported.
         """
         return self.variant.removesuffix("-2024")
 
@@ -70,19 +74,22 @@ class Rules:
 
     @property
     def marker(self) -> str:
-        """The rules by which marks are set; both packages have the same."""
+        """The name of the rules that decide where a function gets marks: "paper" or "package". Both
+        packages mark alike.
+        """
         return "package" if self.is_package else "paper"
 
     @property
     def marking(self) -> int:
-        """The version of the marks, a part of their keys. Increase it whenever the same answers of
-        the tool would give a function different marks.
+        """The version of the marking, which is a part of the keys of stored marks. Increase it
+        whenever the same answers of the tool would give a function different marks.
         """
         return 2 if self.is_package else 1
 
     def changes(self) -> dict[str, object]:
-        """Return the rules that differ from those of the variant, for keys of answers: the
-        variant's name does not show them.
+        """Return {name: value} of the single rules that were changed from those of the variant, for
+        the keys of stored answers. The variant's name does not show such changes. ``every_error``
+        is left out, because it changes no answer.
         """
         own = vars(self)
         named = vars(RULES[self.variant])
@@ -100,8 +107,9 @@ RULES = {rules.variant: rules for rules in (PAPER_RULES, PACKAGE_2023_RULES, PAC
 
 
 def rules_of(variant: str, **changes: Any) -> Rules:
-    """Return the rules with that name, with ``changes``; corpora say ``package`` for package-2024.
-    Raises UserError for an unknown name or value.
+    """Return the rules of a variant, with ``changes`` to single rules. The variant may also be
+    ``package``, the name of package-2024 in corpora. Raises UserError for an unknown variant or a
+    wrong value.
     """
     if variant == str(PACKAGE_RULES):
         variant = PACKAGE_RULES.variant

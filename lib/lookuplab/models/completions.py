@@ -28,7 +28,8 @@ from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 from lookuplab.work.progress import Progress
 from lookuplab.work.resources import share
 
-# increase this whenever the same model and parameters would give a different answer than before
+# part of the keys of answers; increase it whenever a change of the code makes the same model and
+# parameters give a different answer
 DECODING_VERSION = 1
 OTHERS = 32  # number of answers from other processes' shares that are generated at a time
 # environment variable, set by the runner: the path of a log of the answers that a notebook used

@@ -48,7 +48,7 @@ TURNS = {"cuda": 4}
 # Limit on rows x longest prompt in a batch on a CPU. Larger batches have more padding and do not
 # fit into the processor's caches.
 CPU_TOKENS = 8192
-KEEP_SECONDS = 1.0  # finished answers are yielded at least this often
+KEEP_SECONDS = 1.0  # a finished answer waits about this long at most before it is yielded
 # The largest relative difference of logits that rounding can explain in 16 bits. It would be about
 # 1 for an architecture that ignores the cache.
 APART_IN_16_BITS = 0.5

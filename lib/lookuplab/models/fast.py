@@ -48,9 +48,9 @@ ACTIVATIONS = {  # Transformers' name of an activation -> oneDNN's name and vari
 BYTES = 2**30  # limit on a model's weights in bytes, because memory holds two copies of them
 WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")  # type, dtype and device of each weight
 ROOM = 16  # number of columns by which the key/value cache grows
-CHUNK = 256  # tokens per forward pass, so that intermediate results fit into a core's cache
-FEW = 4  # up to this number of rows, a product gets no filler rows
-# oneDNN keeps 64 compiled products instead of 1,024, because each takes 0.7 MB
+CHUNK = 256  # a forward pass reads about this many tokens, whose results fit into a core's cache
+FEW = 4  # up to this number of rows, no rows are added to a product (see ``Packed._forward``)
+# lets oneDNN keep 64 compiled products instead of 1,024, because each takes 0.7 MB of memory
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 

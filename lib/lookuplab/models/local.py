@@ -66,7 +66,7 @@ LONG = 2048  # length in tokens of a prompt with its answer for which memory mus
 # a model is put on one graphics card if the card has this many times the memory of its weights, so
 # that it can also answer there
 ROOM = 1.25
-BATCH_ROWS = 128  # largest number of rows in a batch
+BATCH_ROWS = 128  # the default of ``batch_size``
 # the date that chat templates get if they query it; it is the default of Llama's own templates
 TODAY = date(2024, 7, 26)
 

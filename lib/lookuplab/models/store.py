@@ -63,11 +63,12 @@ NOT_NUMBERS = (
 )
 # file systems without a block device that no other machine sees: in memory, or a container's layers
 OF_THIS_MACHINE = ("tmpfs", "overlay")
-# Errors of a folder in which nothing can be written. Answers stored there can be read all the same,
-# so such a folder does not count as one without locks.
+# Errors of a folder in which nothing can be written. Its locks cannot be tried, and are not needed
+# to read the answers there.
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 BEGAN = time.time_ns()  # distinguishes this process from a later one with the same process id
-# KEEP: a row replaces a later row of its key, unless the key was deleted after the row was written
+# KEEP inserts a row. It replaces a later row of its key, unless the key was deleted after the row
+# was written. FORGET deletes a key's row and keeps the time of the deletion.
 KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
     SET json = excluded.json, at = excluded.at
     WHERE excluded.at > gone AND (json IS NULL OR excluded.at < at)"""
@@ -223,7 +224,7 @@ class AnswerStore:
                 "wrote it; name another file (LOOKUPLAB_STORE)"
             )
         if not version:
-            # another process may be doing the same at this moment
+            # fails without harm if another process is doing the same at this moment
             with contextlib.suppress(sqlite3.OperationalError):
                 db.execute("PRAGMA journal_mode = WAL")
             db.execute(f"PRAGMA user_version = {SCHEMA}")

@@ -169,7 +169,7 @@ def train(
     tokenizer = checkpoint.tokenizer
     run = repr([recipe, checkpoint.identity, add_token is not None, rows])
     rows, validation = _parted(rows, recipe)
-    set_seed(recipe.seed)  # for the new token's rows and LoRA's weights
+    set_seed(recipe.seed)  # the new token's rows and LoRA's weights are drawn at random
     token = add_token(tokenizer, module) if add_token else None
     # counted from the configuration, because a model loaded in 16 bits has an additional head in
     # float32
@@ -196,7 +196,7 @@ def train(
         raise UserError(
             "the loss is not finite any more; lower the learning rate, or train in float32"
         )
-    # 2. write the folder, complete or not at all
+    # 2. write a temporary folder, and rename it when it is complete
     facts = {
         "base": checkpoint.identity.get("checkpoint", checkpoint.name),
         **(facts or {}),

@@ -391,7 +391,9 @@ class Server:
         with contextlib.suppress(Exception):
             exec(compile(imports[-1], "<program>", "exec"), {"__name__": "__main__"})
         gc.collect()
-        gc.freeze()  # otherwise a forked process's garbage collector would copy all these objects
+        # otherwise the garbage collector of a forked process would write to all objects that exist
+        # now, and so copy their memory
+        gc.freeze()
         write(self.answers, False)
         self.serve(imports)
 
@@ -512,7 +514,7 @@ def main() -> None:
     if task["contained"]:
         python = [os.path.abspath(sys.executable), os.path.realpath(sys.executable)]
         namespaces.leave_the_system([sys.prefix, sys.base_prefix, *python, *sys.path[1:], *shown])
-    # no other process may read this one's memory
+    # keeps other processes from reading this process's memory
     namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(**task)
     sys.argv = [""]

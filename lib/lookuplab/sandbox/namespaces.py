@@ -132,7 +132,7 @@ def leave_the_system(readable: list[str]) -> None:
     for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
-        # if the path exists, a Python that must stay visible is installed below it
+        # if the path exists already, a Python is installed below it, and must stay visible
         if not os.path.exists(STAGE + name):
             os.symlink(WORK_FOLDER, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
@@ -166,8 +166,8 @@ def stand_alone(size: int) -> None:
     """Move into further namespaces, within those of ``leave_the_system``. The function returns in a
     grandchild of the calling process.
 
-    The grandchild sees no other processes, and all processes that it starts end with it. It has
-    its own WORK_FOLDER of ``size`` bytes, and no right to change its limits.
+    The grandchild sees no processes from outside the namespaces, and all processes that it starts
+    end with it. It has its own WORK_FOLDER of ``size`` bytes, and no right to change its limits.
     """
     call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
     stay_behind()  # the child is the first process of the new namespaces

@@ -241,7 +241,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             self.close()
             verdict = {"passed": False, "error": DOWN, "stopped": True}
         error = " ".join(verdict["error"].split())  # one line
-        # the parentheses prevent that a program's own error is taken for one that is not judged
+        # a program's own error may begin with NOT_JUDGED; parentheses before it keep the outcome
+        # from being taken for one that is not judged
         verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error
         return Outcome(**verdict, seconds=time.monotonic() - started)
 

@@ -1,8 +1,9 @@
-"""Similarity of a generated function to its reference: BLEU-4, CodeBLEU, edit similarity,
+"""Similarity of a generated function to its reference, by BLEU-4, CodeBLEU, edit similarity and
 identifiers.
 
-Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus,
-so both are computed from the counts of its pairs, for the whole corpus or any part of it.
+Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus.
+So each pair of functions gives counts, and the sum of these counts gives both scores, for the whole
+corpus or any part of it.
 """
 
 import keyword
@@ -27,10 +28,10 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import is_name, leaves, tokens
 
 ORDERS = (1, 2, 3, 4)
-# columns of a judged function, 0 to 1 or None
+# the columns that ``similarities`` gives for a judged function; values are 0 to 1 or None
 COLUMNS = ("edit_similarity", "exact_match", "next_identifier", "identifier_sequence", "prefix")
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
-# keywords weigh five times as much as other words
+# in CodeBLEU, keywords weigh five times as much as other words
 KEYWORDS = {*keyword.kwlist, "match", "case", "type"}
 PACKAGE_KEYWORDS = {*keyword.kwlist}
 # package-2023 uses the keywords of Java
@@ -40,20 +41,23 @@ JAVA_KEYWORDS = set(
     long native new package private protected public return short static strictfp super switch
     synchronized this throw throws transient try void volatile while""".split()
 )
-# levels of the highest subtree that is compared as a text; of higher ones, such as no code has, the
-# texts would be quadratic in the depth
+# Subtrees of up to this height are compared by their text. Higher subtrees, which ordinary code
+# does not have, are compared by a hash, because their texts together would grow with the square of
+# the depth.
 HIGHEST = 300
 PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 def normalized(text: str) -> str:
-    """Return the text with every run of white space as one blank, and none at the ends."""
+    """Return the text with every run of white space replaced by one blank, and with no white space
+    at either end.
+    """
     return " ".join(text.split())
 
 
 def blanked(text: str) -> str:
-    """Return the text with every string literal reduced to ``''``, as the replication package
-    compares it: everything between two equal quotes of a line.
+    """Return the text with every string literal replaced by ``''``. The replication package
+    compares this form. A literal is whatever is between two equal quotes on one line.
     """
     for quote in "'\"":
         text = re.sub(f"{quote}[^{quote}\n]*{quote}", "''", text)
@@ -61,19 +65,19 @@ def blanked(text: str) -> str:
 
 
 def package_2023_text(location: Location, body: str) -> str:
-    """Return the function at ``location`` with another body, as package-2023 compares it: without a
-    docstring, with its literals. A mark is removed together with the blanks beside it
-    (``returnname``).
+    """Return the text that package-2023 compares: the signature of the function at ``location`` and
+    the given body, without a docstring. String literals stay. A mark is removed together with the
+    blanks beside it, so ``return <COMP>name`` becomes ``returnname``.
     """
     return re.sub(f" ?{MARK} ?", "", f"{without_comments(location.signature)}\n{body}").strip()
 
 
 def package_text(location: Location, body: str, documented: bool) -> str:
-    """Return the function at ``location`` with another body, as the replication package compares
-    it.
+    """Return the text that package-2024 compares: the signature of the function at ``location`` and
+    the given body, with string literals replaced by ``''`` (``blanked``).
 
-    Its literals are ``blanked``. After the signature comes the function's own docstring if
-    ``documented``: only models that continue a prompt have it in their texts.
+    If ``documented``, the function's own docstring is put between signature and body. This is so
+    for models that continue a prompt, because the docstring is a part of their texts.
     """
     docstring = f"{location.body_indent}'''{package_docstring(location.docstring)}'''"
     parts = without_comments(location.signature), docstring if documented else "", body
@@ -81,8 +85,9 @@ def package_text(location: Location, body: str, documented: bool) -> str:
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
-    """Return the counts that BLEU needs for a pair of token lists, (10,): matches of orders 1 to 4,
-    totals of orders 1 to 4, and both lengths.
+    """Return the ten counts that BLEU needs for a pair of token lists: the n-grams of the
+    prediction that match the reference, for n from 1 to 4; all n-grams of the prediction, for n
+    from 1 to 4; and the lengths of the prediction and of the reference.
     """
     common = _common(_grams(prediction), _grams(reference))
     totals = [max(0, len(prediction) - n + 1) for n in ORDERS]
@@ -90,7 +95,7 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
 
 
 def _grams(words: Sequence) -> list[Counter]:
-    """Return how often each n-gram occurs, for each of the orders 1 to 4."""
+    """Return four Counters of how often each n-gram occurs in ``words``, for n from 1 to 4."""
     return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in ORDERS]
 
 
@@ -99,51 +104,59 @@ def _common(predicted: list[Counter], reference: list[Counter]) -> list[Counter]
 
 
 def bleu(counts: Array) -> Array:
-    """Return BLEU-4, 0 to 1, of summed counts (..., 10): the product of ``precision`` and
-    ``brevity_penalty``.
+    """Return BLEU-4, 0 to 1, the product of ``precision`` and ``brevity_penalty``. ``counts`` are
+    sums of ``bleu_counts`` over pairs: (..., count), with ten counts.
     """
     return precision(counts) * brevity_penalty(counts)
 
 
 def precision(counts: Array) -> Array:
-    """Return the geometric mean of the n-gram precisions, smoothed by +1 on every order."""
+    """Return the geometric mean of the precisions of n-grams for n from 1 to 4. Each precision is
+    smoothed: 1 is added to both its matches and its total. ``counts`` are as in ``bleu``.
+    """
     matches = counts[..., :4]
     totals = counts[..., 4:8]
     return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
 
 
 def brevity_penalty(counts: Array) -> Array:
-    """Return the brevity penalty of the whole corpus, from its two lengths, the last two of the
-    counts. It is 0 if the prediction is empty and the reference is not.
+    """Return the brevity penalty of the whole corpus. The last two ``counts`` are the summed
+    lengths of predictions and of references. The penalty is 0 if the predictions are empty and the
+    references are not.
     """
     predicted, wanted = counts[..., -2], counts[..., -1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        # fmin turns the NaN of two empty texts into a penalty of 1
+        # two empty texts give NaN here, which fmin replaces by 0, for a penalty of exp(0) = 1
         return np.exp(np.fmin(0, 1 - wanted / predicted))
 
 
 @np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
 def components(sums: Array) -> Array:
-    """Return the COMPONENTS (..., 4) of summed counts (..., 24); NaN for a missing data flow."""
+    """Return the four COMPONENTS of CodeBLEU: (..., component). ``sums`` are sums of
+    ``code_bleu_counts`` over pairs: (..., count), with 24 counts. The component "dataflow" is NaN
+    if the references have no data flow.
+    """
     words = []
     for start, lengths in (0, [16, 17]), (8, [16, 18]):
         matches = sums[..., start : start + 4]
         totals = sums[..., start + 4 : start + 8]
-        # an order without a match counts a tenth of one (Chen and Cherry's method 1); all are 0
-        # without a common word
+        # An order of n-grams without a match counts as a tenth of a match (Chen and Cherry's method
+        # 1). Without a common word, the component is 0.
         shares = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
         words.append((matches[..., 0] > 0) * shares * brevity_penalty(sums[..., lengths]))
     syntax, flow = sums[..., 19] / sums[..., 20], sums[..., 21] / sums[..., 22]
     return np.stack([*words, syntax, flow], axis=-1)
 
 
-@np.errstate(invalid="ignore")  # the jackknife leaves nothing of a corpus with one repository
+# the sums are all 0 where the jackknife leaves out the only repository of a corpus
+@np.errstate(invalid="ignore")
 def code_bleu(sums: Array) -> Array:
-    """Return CodeBLEU (...) of summed counts (..., 24): the mean of its components; a missing data
-    flow is left out.
+    """Return CodeBLEU, the mean of its ``components``: (...). ``sums`` are as in ``components``:
+    (..., count).
 
-    By the packages' rules, a missing data flow counts as 0. (The package ``codebleu`` of the Python
-    index counts a data flow that is missing or has no match as 1.)
+    If the references have no data flow, the mean is that of the other three components; by the
+    packages' rules, the component of the data flow is then 0. (The package ``codebleu`` on PyPI
+    uses 1 if the data flow is missing or has no match.)
     """
     parts = components(sums)
     parts = np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts)
@@ -151,13 +164,19 @@ def code_bleu(sums: Array) -> Array:
 
 
 def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES) -> list[float]:
-    """Return the counts that CodeBLEU needs for one pair, (24,).
+    """Return the 24 counts that CodeBLEU needs for one pair of texts.
 
-    Both texts are unindented first, so that a body is not broken code. Syntax and data flow leave
-    out comments and docstrings, which the packages keep. The counts are: matches and totals of
-    n-grams of orders 1 to 4; the same, weighted; both lengths and the length that the package uses
-    for a weighted reference; matched and all subtrees of the syntax; matched and all data flows;
-    and whether a missing data flow counts.
+    Both texts are unindented first, because an indented body would be broken code. Comments and
+    docstrings are removed before syntax and data flow are compared; by the packages' rules they
+    stay. The counts are, by index:
+
+    - 0 to 7: the matching n-grams for n from 1 to 4, then all n-grams for n from 1 to 4.
+    - 8 to 15: the same, with words weighted by whether they are keywords.
+    - 16 to 18: the lengths of prediction and reference, and the length that the package uses for a
+      weighted reference.
+    - 19 and 20: the subtrees of the reference that the prediction has, and all of them.
+    - 21 and 22: the data flows of the reference that the prediction has, and all of them.
+    - 23: 1 if a missing data flow counts as 0, else 0.
     """
     keeps = rules.is_package
     keywords = KEYWORDS
@@ -177,7 +196,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
         *weighted[1:],
         words,
         wanted_words,
-        2,  # the package takes the length of the pair (words, weights), which is 2
+        2,  # by mistake, the package takes the length of the pair (words, weights), which is 2
         sum(times for tree, times in wanted_subtrees.items() if tree in subtrees),
         wanted_subtrees.total(),
         (wanted_edges & edges).total(),
@@ -187,8 +206,8 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
 
 
 def _weight(words: Counter, keywords: set[str]) -> float:
-    """Return the weight of words: a keyword weighs 1, another word 0.2. They are added one by one
-    because ``sum`` rounds differently from Python 3.12 on.
+    """Return the summed weight of words: a keyword weighs 1, any other word 0.2. The weights are
+    added in a loop, because ``sum`` rounds differently since Python 3.12.
     """
     weight = 0.0
     for (word,), times in words.items():
@@ -198,16 +217,17 @@ def _weight(words: Counter, keywords: set[str]) -> float:
 
 @lru_cache(maxsize=2048)  # a reference is compared with the predictions of all models
 def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, Counter]:
-    """Return the number of words of a text, its n-grams, and the subtrees and data flows of its
-    syntax.
+    """Return what CodeBLEU compares of a text: its number of words, its n-grams (see ``_grams``),
+    and its syntactic subtrees and data flows, each as a Counter. If ``commented``, comments and
+    docstrings belong to the syntax.
     """
     text = indented(text, "").strip()
     words = text.split()
     code = text if commented else uncommented(text)
-    root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # broken code has a tree, too
+    root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # even broken code has a tree
     nodes = [root]
-    children = []  # of each node, where they stand
-    for node in nodes:  # the list grows while it is read, so this reaches all descendants
+    children = []  # for each node, the indices of its children in ``nodes``
+    for node in nodes:  # the loop reaches all descendants, because it appends them to the list
         children.append(range(len(nodes), len(nodes) + node.child_count))
         nodes += node.children
     heights = [0] * len(nodes)
@@ -223,8 +243,9 @@ def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, 
 
 
 def uncommented(text: str) -> str:
-    """Return a text without comments, docstrings and blank lines, as ``codebleu`` removes them;
-    unchanged if it cannot be tokenised. Lines joined by a backslash become one.
+    """Return a text without comments, docstrings and blank lines, which are found as in the package
+    ``codebleu``. Lines that a backslash joins become one line. A text that cannot be tokenised is
+    returned unchanged.
     """
     kept: list[str] = []
     at = 0
@@ -242,14 +263,14 @@ def uncommented(text: str) -> str:
     return "\n".join(filter(str.strip, "".join(kept).split("\n")))
 
 
-Span = tuple[int, int, str]  # first byte, byte after the last, text
-Edge = tuple[Span, str, list[Span]]  # a variable, "comesFrom" or "computedFrom", the sources
-Definitions = dict[str, list[Span]]  # name -> the places where it got its value
+Span = tuple[int, int, str]  # (first byte, byte after the last one, text) of a token
+Edge = tuple[Span, str, list[Span]]  # (variable, "comesFrom" or "computedFrom", its sources)
+Definitions = dict[str, list[Span]]  # a variable's name -> the places where it got its value
 
 
 def _variables(node: Node) -> list[Span]:
-    """Return the tokens below a node, in order, without keywords, signs and comments. A string is
-    one token.
+    """Return the tokens below a node in the order of the text, without keywords, operators,
+    punctuation and comments. A string is one token.
     """
     spans: list[Span] = []
     if node.children and node.type != "string":
@@ -263,17 +284,19 @@ def _variables(node: Node) -> list[Span]:
 
 
 def _flow(root: Node) -> Iterator[tuple]:
-    """Yield the normalised data flow: variables numbered by first appearance.
+    """Yield the normalised data flow of a syntax tree: (variable, relation, sources), in which
+    variables are numbers, in the order of their first appearance.
 
-    This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev) with two
-    corrections. The package merges the sources of a variable through sets of strings, so that its
-    numbers vary with Python's hash seed; here they are ordered by place. It also cuts tokens by
-    bytes, which goes wrong after non-ASCII text.
+    The analysis is that of the package ``codebleu`` (MIT License, Microsoft and Konstantin
+    Chernyshev) with two corrections. The package merges the sources of a variable in sets of
+    strings, so the numbers of its variables vary with Python's hash seed; here sources are ordered
+    by place. The package also cuts tokens out of the text by byte positions, which gives wrong
+    tokens after non-ASCII characters.
     """
     edges: list[Edge] = []
     try:
         _follow(root, {}, edges)
-    except Exception:  # a broken or very deep tree, which the package cannot follow either
+    except Exception:  # the tree is broken or very deep, and the package fails on it as well
         return
     edges.sort(key=itemgetter(0))
     linked = {span for edge in edges if edge[2] for span in (edge[0], *edge[2])}
@@ -289,8 +312,9 @@ def _flow(root: Node) -> Iterator[tuple]:
 
 
 def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
-    """Add the origins of the values below a node to ``edges``. Return the names ``defined`` after
-    it, given those defined before.
+    """Follow the data flow below a node. The origin of each value is appended to ``edges``.
+    ``defined`` has the definitions that are valid before the node; return those that are valid
+    after it.
     """
     match node.type:
         case "assignment" | "augmented_assignment":
@@ -358,7 +382,7 @@ def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions
 def _loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
     start = len(edges)
     inside = node.children
-    for _ in range(2):  # a second pass, because a loop may use values of its previous round
+    for _ in range(2):  # twice, because a loop may use values from its previous iteration
         if node.type == "for_statement":
             defined = _assigned(*_sides(node), defined, edges)
             inside = [child for child in node.children[-1:] if child.type == "block"]
@@ -371,7 +395,9 @@ def _loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
 
 
 def _field(node: Node, name: str) -> Node:
-    """Return a child by its name. Raises LookupError if a broken tree does not have it."""
+    """Return the child of a node that has this field name. Raises LookupError if there is no such
+    child, as in the tree of broken code.
+    """
     child = node.child_by_field_name(name)
     if child is None:
         raise LookupError(name)
@@ -379,43 +405,51 @@ def _field(node: Node, name: str) -> Node:
 
 
 def _sides(node: Node) -> tuple[list[Node], list[Node]]:
-    """Return the targets of an assignment and as many values; if the numbers differ, each side as a
-    whole. Raises LookupError.
+    """Return (targets, values) of an assignment, or of the head of a loop. If the numbers of
+    targets and values differ, return each side as a whole. Raises LookupError if a side is missing
+    or is a string.
     """
     left, right = (_field(node, name) for name in ("left", "right"))
     targets, values = ([one for one in side.children if one.type != ","] for side in (left, right))
     if not targets or len(targets) != len(values):
         return [left], [right]
     if "string" in (left.type, right.type):
-        # the package looks up a string's quotes as names, too, and does not find them
+        # the package fails here, because it looks up the quotes of a string as if they were names
         raise LookupError("string")
     return targets, values
 
 
 @lru_cache(maxsize=4096)  # every model's answers are compared with the same references
 def identifiers(text: str) -> list[str]:
-    """Return all identifiers of a text, with repetitions, except in plain strings and comments."""
+    """Return all identifiers of a text, with repetitions. Strings and comments have none, except
+    for the expressions in f-strings.
+    """
     return [leaf.value for leaf in leaves(text) if is_name(leaf)]
 
 
 @lru_cache(maxsize=4096)
 def _code(text: str) -> list[str]:
-    """Return all tokens of a text."""
+    """Return all tokens of a text, without line ends and other white space."""
     return [leaf.value for leaf in leaves(text) if leaf.value.strip()]
 
 
 def similarities(
     body: str, original_body: str, text: str, original_text: str, rules: Rules
 ) -> dict[str, float | None]:
-    """Return the COLUMNS of a generated function and its original, from their bodies and from the
-    texts that ``rules`` compare.
+    """Return the COLUMNS for a generated function and its original. ``text`` and ``original_text``
+    are what the ``rules`` compare (bodies or whole functions).
 
-    ``edit_similarity`` is rapidfuzz's ratio of the white-space-normalised texts, rounded by the
-    rules; the paper's EditSim is its mean. ``exact_match``: they are equal. The others are those of
-    monitor-guided decoding (its Section 5): whether the first identifiers are equal
-    (``next_identifier``); the length of the common prefix of both identifier sequences, divided by
-    the original's length (``identifier_sequence``); and the same over all tokens (``prefix``). None
-    if the original has no such part.
+    - ``edit_similarity``: rapidfuzz's ratio of the two texts, with white space normalised, rounded
+      to six digits, or to two by the packages' rules. The paper's EditSim is the column's mean.
+    - ``exact_match``: whether the normalised texts are equal.
+
+    The other columns compare the bodies, as the paper on monitor-guided decoding does (Section 5).
+    Each is None if the original has no identifiers or tokens.
+
+    - ``next_identifier``: whether the first identifiers are equal.
+    - ``identifier_sequence``: the length of the common prefix of the two sequences of identifiers,
+      divided by the length of the original's sequence.
+    - ``prefix``: the same for the sequences of all tokens.
     """
     texts = normalized(text), normalized(original_text)
     written, original = identifiers(body), identifiers(original_body)

@@ -1,4 +1,6 @@
-"""The tokens of Python code: as Python 3.11 reads them, under any Python, also of broken code."""
+"""Splits Python code into tokens. The tokens are those of Python 3.11, whichever Python runs the
+kit. Broken code has tokens, too.
+"""
 
 import keyword
 import re
@@ -14,13 +16,13 @@ from parso.python.tokenize import tokenize
 from parso.tree import BaseNode, Leaf
 from parso.utils import parse_version_string
 
-DEEPEST = 1600
-# operators without a closing end, one within the other
+DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut``)
+# matches DEEPEST nested operators; unlike brackets, nothing closes them
 CHAIN = re.compile(
     rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
 )
-# One token after blanks. Text other than strings, comments, brackets and line ends is taken in long
-# pieces.
+# Matches blanks and one token. Text other than strings, comments, brackets and line ends is matched
+# in long pieces, each of several words.
 TOKEN = re.compile(
     r"""[ \f\t]*(?:
     (?P<comment>\#[^\r\n]*)
@@ -40,12 +42,14 @@ TOKEN = re.compile(
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield (kind, start, end) of the tokens of Python 3.11's tokenize, under any Python. Broken
-    code is read on, and an f-string is a string.
+    """Yield (kind, start, end) of the tokens in a text, as the tokenize module of Python 3.11 finds
+    them, whichever Python runs. Kinds are the names of the groups in TOKEN, "blank", "indent" and
+    "dedent". An f-string is one "string". Reading continues after most errors in the code.
 
-    The end of a statement is a "newline", any other end of a line is "blank" or "joined". Raises
-    SyntaxError like tokenize: at a string or a bracket without an end, at the end of the text, and
-    at a dedent to an unknown indentation.
+    The kind of a line end is "newline" if it ends a statement, "joined" after a backslash, and
+    otherwise "blank". Raises SyntaxError where tokenize raises an error: for a string or bracket
+    that is never closed, for a backslash at the end of the text, and for a dedent to an indentation
+    that was not there before.
     """
     at = 0
     kind = ""
@@ -79,8 +83,8 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def cut_comments(text: str, word: str = "") -> str:
-    """Return ``text`` without the comments that contain ``word``. After an error (see ``tokens``),
-    comments stay.
+    """Return ``text`` without the comments that contain ``word``; with "", without all comments.
+    Comments after an error in the code (see ``tokens``) stay.
     """
     kept = []
     at = 0
@@ -93,7 +97,7 @@ def cut_comments(text: str, word: str = "") -> str:
 
 
 class Token(NamedTuple):
-    """One token, and where it begins in its file."""
+    """The text of one token, and the line and column where it begins in its file."""
 
     line: int
     column: int
@@ -101,13 +105,13 @@ class Token(NamedTuple):
 
 
 def whole_tokens(text: str, line: int) -> list[Token]:
-    """Return the tokens of code, without comments. The code begins on ``line`` of its file. An
-    f-string is one token.
+    """Return the tokens of a text that begins on ``line`` of its file. Comments and white space are
+    left out, and an f-string is one token.
     """
 
     rows = text.split("\n")
     found = []
-    begins: list[tuple[int, int]] = []  # of f-strings, the outermost first
+    begins: list[tuple[int, int]] = []  # where the open f-strings begin, the outermost first
     for kind, code, start, _ in tokenize(text, version_info=parse_version_string("3.11")):
         if kind == PythonTokenTypes.FSTRING_START:
             begins.append(start)
@@ -123,8 +127,8 @@ def whole_tokens(text: str, line: int) -> list[Token]:
 
 
 def _cut(text: str) -> str:
-    """Return a text up to the place where it is nested deeper than DEEPEST, for parso's time is
-    quadratic in the depth. Python itself reads 200 levels of brackets.
+    """Return a text up to the place where its nesting becomes deeper than DEEPEST, because parso's
+    time grows with the square of the depth. (Python itself accepts only 200 levels of brackets.)
     """
     depth = 0
     ends = [len(text)]
@@ -138,10 +142,11 @@ def _cut(text: str) -> str:
 
 
 def _tree(text: str) -> BaseNode:
-    """Return parso's tree of a text, up to a depth of DEEPEST."""
+    """Return parso's syntax tree of a text, of which deeply nested parts are cut off (``_cut``)."""
     text = _cut(text)
     limit = sys.getrecursionlimit()
-    # behind an error, it looks for the last leaf of what it has read, level by level
+    # after an error, parso searches recursively for the last leaf of what it has read, so it needs
+    # a recursion limit that grows with the text
     sys.setrecursionlimit(limit + 2 * len(text))
     try:
         return parso.parse(text, version="3.11")
@@ -151,8 +156,8 @@ def _tree(text: str) -> BaseNode:
 
 @lru_cache(maxsize=8)
 def leaves(text: str) -> tuple[Leaf, ...]:
-    """Return parso's tokens of a text, in order. Parso does not stop at an error, in which
-    generated functions often end.
+    """Return the leaves of parso's syntax tree, which are the tokens of a text, in order. Parso
+    does not stop at an error, and generated functions often end with one.
     """
     found = [_tree(text).get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
@@ -161,7 +166,7 @@ def leaves(text: str) -> tuple[Leaf, ...]:
 
 
 def is_name(leaf: Leaf) -> bool:
-    """Return whether the token is an identifier. In broken code, parso calls some keywords
-    names.
+    """Return whether the token is an identifier. The type of the leaf cannot decide this, because
+    in broken code parso gives some keywords the type of a name.
     """
     return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)

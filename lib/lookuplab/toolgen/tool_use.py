@@ -1,12 +1,14 @@
-"""Use of the completion tool in decoding (paper, Algorithms 2 and 3), as a constraint on one row.
+"""The completion tool in decoding (paper, Algorithms 2 and 3), as a constraint on one row of a
+batch.
 
-A row is unconstrained until the tool is called. The answer becomes a trie of tokens, within which
-the model chooses; after the name the row is unconstrained again. A chosen ``foo`` may therefore
-continue to ``foobar``, which was not offered: Algorithm 3 allows it, and so does the replication
-package. With the rule ``boundary`` a *break* must follow the name, a token that cannot continue an
-identifier. Without suggestions (an empty list, a failed call) the row continues unconstrained. The
-mark itself adds no text. It may not follow itself, because the same question would have the same
-answer.
+A row is unconstrained until the tool is called. The tool's suggestions become a trie of tokens, and
+the model must choose among its paths. After the chosen name the row is unconstrained again. The
+model may therefore continue a chosen ``foo`` to ``foobar``, which was not offered; Algorithm 3
+allows this, and so does the replication package. With the rule ``boundary``, a *break* must follow
+the name: a token that cannot continue an identifier. If there are no suggestions, because the list
+is empty or the call failed, the row continues unconstrained. The mark adds no text to the answer.
+If the tool had no suggestions after a mark, the next token may not be a mark again, because the
+same question would get the same answer.
 """
 
 import math
@@ -31,19 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ToolUse:
-    """When the tool is called, and by which rules: those of the paper, of the package, or
-    ``dataclasses.replace(PAPER_RULES, ...)``.
+    """When the tool is called (``trigger``), and by which ``rules``: those of the paper, those of a
+    package, or a variation such as ``dataclasses.replace(PAPER_RULES, ...)``.
 
-    ``trigger``: "mark" calls the tool where the model writes the mark; "dot" calls it after a dot
-    that follows an expression (monitor-guided decoding: no fine-tuning, any model); None never
-    calls it. A mark that is not the trigger is not written. Monitor-guided decoding constrains the
-    model until a break, so for "dot" the name always ends by the rule "break". Raises UserError for
-    any other trigger.
+    With the ``trigger`` "mark", the tool is called where the model writes the mark. With "dot", it
+    is called after a dot that follows an expression; this is monitor-guided decoding, which works
+    with any model and needs no fine-tuning. With None, the tool is never called. If the trigger is
+    not "mark", the model may not write the mark. Monitor-guided decoding constrains the model until
+    a break, so for "dot" the ``name_end_rule`` is always "break" and ``boundary`` is True. Raises
+    UserError for any other trigger.
 
-    ``rules`` also decide how the tool is called (``jedi_tool.unsaved``), how the prompt is written
+    The ``rules`` decide how the tool is called (``jedi_tool.unsaved``), how the prompt is written
     (``pairs.prompt_text``), and which names are offered. The packages offer all texts that Jedi
     would insert, including ``name=``. package-2023 leaves out the words of ``marking.SKIPPED``;
-    package-2024 keeps them, but offers nothing if there are no other words.
+    package-2024 keeps these words, but offers nothing if there are no other words.
     """
 
     trigger: Literal["mark", "dot"] | None = "mark"
@@ -56,7 +59,9 @@ class ToolUse:
             object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
-        """Return the text in the keys of stored answers, which mentions only a missing boundary."""
+        """Return the text that describes this use in the keys of stored answers. The rule
+        ``boundary`` is mentioned only if it is False.
+        """
         rules = self.rules
         parts = {
             "trigger": self.trigger,
@@ -72,48 +77,50 @@ class ToolUse:
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
     def constraint(self, *of_row: Any) -> "ToolConstraint":
-        """Return the constraint of one row; ``of_row`` are the further arguments of
-        ToolConstraint.
+        """Return the constraint of one row. ``of_row`` are the arguments of ToolConstraint after
+        ``use``: vocabulary, before and ask.
         """
         return ToolConstraint(self, *of_row)
 
 
 def role_of(name: str) -> tuple[str, str]:
-    """Return a model's name and condition in tables: ``gpt-toolgen`` is "gpt", "toolgen". A name
-    that ends in neither ``-toolgen`` nor ``-base`` is a base model's.
+    """Return (role, condition) of a model for tables: ``gpt-toolgen`` gives ("gpt", "toolgen"). A
+    name that ends with neither ``-toolgen`` nor ``-base`` has the condition "base".
     """
     role, _, condition = name.rpartition("-")
     return (role, condition) if condition in ("base", "toolgen") else (name, "base")
 
 
 class Vocabulary(NameTries):
-    """One model's tokens, as the constraints of its rows need them. ``mark`` is the mark's id, None
-    if the tokenizer has no mark.
+    """The vocabulary of one model, shared by the constraints of all of its rows. ``mark`` is the
+    mark's id, or None if the tokenizer has no mark.
     """
 
     def __init__(self, tokenizer: Any, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
         self.tokenizer = tokenizer
         has_mark = mark_of(tokenizer) in tokenizer.get_added_vocab()
-        # makes the mark a special token
+        # besides returning the mark's id, this call makes the mark a special token
         self.mark: int | None = add_mark(tokenizer) if has_mark else None
 
     def piece(self, token: int) -> str:
-        """Return the text that one token adds after other text.
+        """Return the text that a token adds when it follows other text.
 
-        It is "" for ids beyond the tokenizer's last, because models' vocabularies are padded.
+        The text is "" for ids that the tokenizer does not have; a model's vocabulary may be padded
+        with such ids.
         """
         return self.texts[token] if token < len(self.texts) else ""
 
     def spellings(
         self, last: int, names: Sequence[str], begun: str
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Return the tokens that complete each suggestion that begins with ``begun``, which is
-        already written. The second list has the paths whose last token also contains a character
-        after the name.
+        """Return two lists of token paths that complete a suggestion. Only suggestions that begin
+        with ``begun``, the part of the name that is already written, are used. The paths in the
+        first list end with the name. The last token of those in the second list also contains a
+        character after the name.
 
-        ``last`` is the row's last token. After a mark, a name is tokenised by itself, as it was in
-        training.
+        ``last`` is the row's last token. After a mark, a name is tokenised on its own, because it
+        was so in training.
         """
         alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
         tail = (*alone, last) if last == self.mark else (last,)
@@ -124,13 +131,15 @@ class Vocabulary(NameTries):
 
 @dataclass
 class Question:
-    """One question to the tool, as in a row's record.
+    """One question to the tool, as it is kept in the record of a row.
 
-    ``step``: the index of the answer's token, from 0, after which the tool was called. ``begun``:
-    the part of a name that is written there. ``offered``: the names of the tool's answer;
-    ``failure`` says why there are none. ``choices``, for each token that was restricted to these
-    names: the possible ids, and whether the name could end (with the break after it). It is empty
-    if no offered name begins with ``begun`` and can be written in tokens.
+    - ``step``: the index, from 0, of the token of the answer after which the tool was called.
+    - ``begun``: the part of a name that the model had already written there.
+    - ``offered``: the names that the tool suggested.
+    - ``failure``: why the call failed, or "".
+    - ``choices``: for each token that was restricted to the offered names, (the ids that continue a
+      name, whether the name could end there). It is empty if no offered name begins with
+      ``begun`` and can be written in tokens.
     """
 
     step: int
@@ -142,10 +151,11 @@ class Question:
 
 @dataclass
 class ToolConstraint:
-    """The constraint of one row.
+    """The constraint of one row of a batch.
 
-    ``before`` are the tokens that the row continues ([] if it begins a text of its own). ``ask``
-    takes the text of the function so far, without marks, and returns a future of the tool's answer.
+    ``before`` are the tokens that the row continues, or [] if the row begins a new text. ``ask`` is
+    a function that calls the tool: it takes the text of the function so far, without marks, and
+    returns a future of the tool's answer.
     """
 
     asks: ClassVar[bool] = True
@@ -155,15 +165,18 @@ class ToolConstraint:
     ask: Callable[[str], Future[ToolAnswer]]
     tokens: tuple[int, ...] = ()
     questions: list[Question] = field(default_factory=list)
-    # the pending answer to the question after the last token
+    # the pending answer, if the tool was called after the last token
     pending: Future[ToolAnswer] | None = None
-    node: Trie | None = None  # of the suggestions; None if any token may come next
-    # the tool was called after the last token, and there are no suggestions
+    # the position in the trie of the suggestions; None if any token may come next
+    node: Trie | None = None
+    # whether a mark or dot was just written, but gave no suggestions; a mark may not come next
     unanswered: bool = False
-    name_probabilities: tuple[float, ...] = ()  # of the name's tokens
+    name_probabilities: tuple[float, ...] = ()  # the probabilities of the name's tokens so far
 
     def log(self) -> list[dict[str, Any]]:
-        """Return the row's questions (see ``Question``); call it when the row is complete."""
+        """Return the row's questions (see ``Question``) as dictionaries. Call this method when the
+        row is complete.
+        """
         self._collect()
         return [vars(question) for question in self.questions]
 
@@ -207,7 +220,8 @@ class ToolConstraint:
                 ended = self.node.terminal and (first or not self.node)
                 if rules.boundary or not ended:
                     return
-            self.node = None  # the name has ended, or the break was read, alone or in this token
+            # the name has ended, or this token is the break or contains it
+            self.node = None
         if trigger == "mark" and token == self.vocabulary.mark:
             self.unanswered = rules.is_package and probability < rules.min_mark_probability
             if not self.unanswered:
@@ -222,7 +236,8 @@ class ToolConstraint:
         text = whole[len(start) :]  # the function so far, without marks
         if self.use.trigger == "dot" and not behind_a_dot(text):
             return
-        self.unanswered = text.endswith(UNFINISHED)  # inside a character of several tokens
+        # the tool cannot be called between the tokens of a single character
+        self.unanswered = text.endswith(UNFINISHED)
         if not self.unanswered:
             self.questions.append(Question(len(self.tokens) - 1, re.split(r"\W", text)[-1]))
             self.pending = self.ask(text)
@@ -247,12 +262,12 @@ class ToolConstraint:
         paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)
         self.node = Trie.of(paths, closed if rules.boundary else ()) if paths else None
         if self.node is not None and not rules.boundary and not self._choices(self.node)[0]:
-            self.node = None  # the name that was begun is complete
+            self.node = None  # the part of the name that was already written is a complete name
         self.unanswered = self.node is None
         self.name_probabilities = ()
 
     def _choices(self, node: Trie) -> tuple[list[int], bool]:
-        """Return the tokens of suggestions that may come next, and whether the name may end."""
+        """Return the tokens that may come next in a suggestion, and whether the name may end."""
         over = node.terminal and self.use.rules.name_end_rule == "first"
         return [] if over else sorted(node), node.terminal
 

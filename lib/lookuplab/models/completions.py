@@ -2,10 +2,10 @@
 generate the missing completions, and store each as it arrives.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
-``complete`` or ``score``, never a model itself. There are three exceptions: training; next-token
-distributions (``decoding.distributions``, in ToolGen's notebooks and lesson 3); and the naive
-baselines of the performance notebooks. If the record and the store together have all answers, no
-weights are loaded and nothing is written.
+``complete`` or ``score`` and never call a model directly. There are three exceptions: training;
+next-token distributions (``decoding.distributions``, in ToolGen's notebooks and lesson 3); and the
+naive baselines of the performance notebooks. If the record and the store together have all answers,
+no weights are loaded and nothing is written.
 
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) share a store. Each
 process generates the answers to its share of the prompts, and then answers that are still missing
@@ -183,8 +183,8 @@ class Completion:
 
 def visible(text: str) -> str:
     """Return a chat model's answer without its reasoning: the text after the last ``</think>``, or
-    after the corresponding tag of another model family. Reasoning without a closing tag is removed
-    to its end.
+    after the corresponding tag of another model family. If the reasoning has no closing tag,
+    everything from its opening tag on is removed.
     """
     after = THINKING_ENDS.split(text)[-1]
     return THINKING_BEGINS.split(after)[0]
@@ -265,10 +265,10 @@ def find_or_generate(
     """Return the answers to the requests, in their order. Missing answers, which neither the record
     nor the store has, are generated; without ``decoding``, the given continuations are scored.
 
-    The answers returned are those in the store, because another process may have stored an answer
-    first. A model's answer is stored only if it is finite and complete (``CompletionStore.fault``).
-    Raises UserError for an invalid answer, for prompts that the model leaves unanswered, and for
-    prompt ids that are not unique.
+    Generated answers are read back from the store, because another process may have stored an
+    answer to the same request first; all processes then return the same answer. An answer is stored
+    only if it is finite and complete (``CompletionStore.fault``). Raises UserError for an invalid
+    answer, for prompts that the model leaves unanswered, and for prompt ids that are not unique.
     """
     names = [(prompt.id, sample) for prompt, _, sample in requests]
     if len(set(names)) < len(names):

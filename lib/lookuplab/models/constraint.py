@@ -1,10 +1,10 @@
 """Constrained decoding: the interface for constraints on the next token of a row, and a constraint
 to given names.
 
-An answer under the second constraint must begin with one of the given names. A complete name must
-be followed by a *break*, so that ``foo`` cannot become ``foobar``, unless a longer given name
-continues it. A break is a token that begins with a character which cannot continue an identifier,
-or the end of text. After the break, any token is allowed.
+Under a constraint to names, an answer must begin with one of the names. A complete name must be
+followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer name
+that is also given. A break is a token that begins with a character which cannot continue an
+identifier, or the end of text. After the break, any token is allowed.
 
 The trie contains two tokenisations of each name. The first is the tokenizer's own, in the context
 of the prompt's end. The second is that of the name before "(", because a tokenizer may merge "("
@@ -94,7 +94,7 @@ class Trie(dict[int, "Trie"]):
 
 class NameTries:
     """Makes constraints to names for one model. The tokens of a name depend on the end of the
-    prompt, and are cached for each pair of the two.
+    prompt, so they are cached for each pair of a name and an end.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:

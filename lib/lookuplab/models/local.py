@@ -350,8 +350,9 @@ class LocalModel:
         return decoder
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
-        """Return Transformers' ``device_map``: the option if it is set; else the card with the most
-        free memory if the weights fit there, or "auto". None without cards.
+        """Return the ``device_map`` for Transformers: the option, if it is set; None without cards;
+        "sequential" for quantised weights; else the card with the most free memory if the weights
+        fit there, or "auto".
         """
         free = free_cards()
         if self.device_map or not free:

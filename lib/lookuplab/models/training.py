@@ -337,8 +337,8 @@ class Order(Sampler[int]):
 
 
 class Milestones(TrainerCallback):
-    """Makes the Trainer log the last step and, if there are validation pairs, compute their loss at
-    it. Marks each completely written checkpoint with a file ``complete``.
+    """Makes the Trainer log the last step and, if there are validation pairs, compute their loss
+    after it. Marks each completely written checkpoint with a file ``complete``.
     """
 
     def on_step_end(

@@ -70,8 +70,9 @@ _numbers = count()
 
 @dataclass
 class Running:
-    """A row in the engine. If the row is constrained, ``constraint`` is the constraint's state and
-    ``margin`` the margin (``decoding.choose``) at the choice of its next token.
+    """A row in the engine. If the row is constrained, ``constraint`` is the state of its constraint
+    at the choice of the next token, and ``margin`` is the margin of that choice
+    (``decoding.choose``).
     """
 
     row: DecodingRow

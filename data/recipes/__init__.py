@@ -1,7 +1,8 @@
 """Recipes that make the committed data, tasks and models. Most modules are programs, run like
 ``python -m recipes.mini.problems``.
 
-Scoring never needs a recipe. Recipes import ``lookuplab``, but ``lookuplab`` never imports recipes.
+Scoring never needs a recipe. Recipes import ``lookuplab``. In ``lookuplab``, only the command
+``lookuplab data frequencies`` imports a recipe.
 """
 
 import json

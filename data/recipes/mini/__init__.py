@@ -1,11 +1,11 @@
-"""The mini world: a training corpus in which it is known how often every API occurs, and the small
-models trained on it.
+"""Recipes of the mini world: a training corpus in which every API occurs a known number of times,
+and the small models trained on it.
 """
 
 from lookuplab.cloudapi.tasks import stable_order
 from recipes import tables
 
-# the seed of every draw: the hash of the commit that wrote down the design (data/mini/DESIGN.md)
+# the seed of every random draw: the hash of the commit that added the design (data/mini/DESIGN.md)
 DRAW = 0xD3249F0E
 WORDINGS = tables("mini/wordings.yaml")
 
@@ -16,7 +16,7 @@ def order(text: str) -> str:
 
 
 def split_of(text: str, parts: int) -> str:
-    """Return the split of a text: "test" and "development" get one in ``parts`` each, "training"
-    the rest.
+    """Return the split that a text belongs to. By its hash, one text in ``parts`` is in "test", one
+    in ``parts`` is in "development", and the rest are in "training".
     """
     return {0: "test", 1: "development"}.get(int(order(text), 16) % parts, "training")

@@ -1,22 +1,23 @@
-"""The tasks for models that ask for documentation (data/mini/ASKING.md). The design says in which
-commit the programs stand that made their training texts and trained them.
+"""Chooses the tasks for models that ask for documentation (data/mini/ASKING.md). The programs that
+made these models' training texts and trained the models are no longer here; the design names the
+commit that has them.
 """
 
 from collections.abc import Iterable
 
 from lookuplab.cloudapi.tasks import ApiTask, stable_order
 
-ASKING = 0x0090DB87  # the hash of the commit that wrote down the design
+ASKING = 0x0090DB87  # the seed of every draw: the hash of the commit that added the design
 
 
 def drawn(text: str) -> str:
-    """Return a sort key for an API, a task or a text in every draw of the design."""
+    """Return a sort key that shuffles APIs, tasks or texts. Every draw of the design uses it."""
     return stable_order(text, ASKING)
 
 
 def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
-    """Return the tasks for models that ask: at most two of the further ones for every
-    second API.
+    """Return the tasks for models that ask for documentation. They are chosen from the ``further``
+    tasks: at most two for every second API.
     """
     tasks = sorted(further, key=lambda task: drawn(task.id))
     never = {task.target: not task.count_name for task in tasks}

@@ -1,8 +1,8 @@
-"""Adapters on the mini code models for a sixth design of documentation, example code
-(data/mini/DESIGN.md), on the three sizes of arm 0.
+"""Trains adapters on the mini code models (the three sizes of arm 0) for a sixth design of
+documentation, which is example code (data/mini/DESIGN.md).
 
-They learn an equal mixture of all six designs, above calls of invented APIs and of real APIs that
-no task asks for.
+The training texts are calls below documentation, with an equal number of texts in each of the six
+designs. The called APIs are invented, or are real APIs that no task asks for.
 """
 
 from pathlib import Path
@@ -35,8 +35,9 @@ learned. Half of the APIs are invented; no task asks for any of the others."""  
 
 
 def untested(index: ApiIndex) -> list[ApiSpec]:
-    """Return the background APIs and those with a documented example, without the names of any API
-    that a task asks for, in the order of a hash.
+    """Return the APIs that the training texts may call, in the order of a hash: the background APIs
+    and those with a documented example. An API is left out if it has the name of an API that a task
+    asks for.
     """
     drawn = pools()
     asked = {index.by_id[api].name for pool in ("asked", "development") for api in drawn[pool]}
@@ -46,9 +47,9 @@ def untested(index: ApiIndex) -> list[ApiSpec]:
 
 
 def pairs() -> list[QuestionPair]:
-    """Return the training pairs: TEXTS documents with the code below them. Each design is equally
-    frequent, and every second document is about an invented API. Texts with the wording of a
-    benchmark comment are left out.
+    """Return the training pairs (documentation, code below it), up to TEXTS in number. Each design
+    is equally frequent, and every second document is about an invented API. A pair is left out if
+    its documentation contains the wording of a benchmark comment.
     """
     index, invent = load_index(), inventor()
     real = untested(index)
@@ -74,8 +75,8 @@ def pairs() -> list[QuestionPair]:
 def main(*, size: tuple[str, ...] = (), out: Path | None = None) -> None:
     """Train the mini code models of arm 0 further, on six designs of documentation instead of five.
 
-    The models are adapters. One whose folder exists is skipped. If a run is killed, repeat the
-    command to resume it.
+    The trained models are adapters. An adapter whose folder exists is skipped. If a run is killed,
+    repeat the command to resume it.
 
     \b
     Examples:

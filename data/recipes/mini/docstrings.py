@@ -1,9 +1,9 @@
-"""Sentences and runnable examples from the docstrings of installed libraries.
+"""Reads sentences and runnable examples from the docstrings of installed libraries.
 
-They are read from the imported objects, not from the source, because compiled functions and pandas'
-templates have a docstring only there. The first half of this module serves the corpus of snippets.
-The second half serves the problems: examples reduced to the statements that one expression needs,
-and the calls in them.
+Docstrings are read from imported objects and not from source code, because compiled functions and
+pandas' templates have a complete docstring only after the import. The first half of this module
+serves the corpus of snippets. The second half serves the problems: it reduces examples to the
+statements that one expression needs, and describes the call in this expression.
 """
 
 import ast
@@ -26,14 +26,14 @@ from recipes.cloudapi.reading import PRIVATE, public_modules
 from recipes.mini.packages import example_split
 from recipes.prose import first_paragraph, prose_sentences
 
-# parts of numpy and scipy for building and testing
+# names of modules that are not for users; some parts of numpy and scipy are for building and tests
 NOT_PUBLIC = rf"{PRIVATE}|externals|testing|testutils|f2py|distutils|setup"
-# imports that docstrings take for granted
+# name -> the import that docstrings take for granted, such as np -> import numpy as np
 IMPLIED_IMPORTS = tables("mini/problems.yaml")["implied"]
 UNREPEATABLE = re.compile(
-    # code that gives a different value each time
+    # code that gives a different value each time it runs
     r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"
-    # files
+    # code that reads or writes files, plots, needs a further package or is not ASCII
     r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
     r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
@@ -43,8 +43,8 @@ LONGEST_SETUP, LONGEST_TARGET = 700, 160  # characters
 
 @dataclass(frozen=True)
 class Documented:
-    """Public objects of a library that share a docstring: their names, shortest first, and the
-    unindented text.
+    """A docstring of a library: ``names`` of the public objects that share it, shortest first, and
+    its unindented ``text``.
     """
 
     names: tuple[str, ...]
@@ -56,8 +56,8 @@ class Documented:
 
 
 def documented(package: str) -> list[Documented]:
-    """Return the public objects of an installed package that have a docstring, each docstring once,
-    in the order of names.
+    """Return the docstrings of an installed package's public objects, each docstring once, in the
+    order of the objects' names.
 
     Modules, private names, tests and imports from other packages are left out.
     """
@@ -84,8 +84,8 @@ def documented(package: str) -> list[Documented]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Return the sections of a numpydoc docstring: lower-case heading -> text; "" is the text
-    before the first heading.
+    """Return {heading in lower case: text} of the sections of a numpydoc docstring. The key "" has
+    the text before the first heading.
     """
     parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
     headings = ["", *(name.strip().lower() for name in parts[1::2])]
@@ -93,12 +93,12 @@ def sections(text: str) -> dict[str, str]:
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
-    """Return one (lead, code) for each stretch of ``>>>`` code between prose; the lead is the
-    sentence before it, "" for none.
+    """Return a pair (lead, code) for each stretch of ``>>>`` code between prose. The lead is the
+    first sentence of the paragraph before the code, or "" if there is none.
 
-    Each code is made to run by itself: the earlier statements that define its names come first, as
-    do the imports that the libraries' docstrings take for granted. Outputs are dropped. A text with
-    code that does not parse gives nothing.
+    Each code can run by itself: it begins with the imports that the libraries' docstrings take for
+    granted, and with the earlier statements that define its names. Outputs are dropped. The result
+    is empty if any code in the text does not parse.
     """
     found = []
     before: list[str] = []
@@ -122,8 +122,8 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 
 def _alone(before: list[str], code: list[str]) -> str:
-    """Return ``code`` preceded by the imports that it needs and by the earlier statements that bind
-    the names that it reads, with their imports.
+    """Return the statements ``code`` after those that they need: the implied imports, and the
+    statements of ``before`` that bind a name which a later statement reads.
     """
     needed: set[str] = set()
     kept: list[str] = []
@@ -137,16 +137,16 @@ def _alone(before: list[str], code: list[str]) -> str:
 
 
 def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
-    """Return the names in a piece of code, or those that it reads (``ast.Load``) or binds by
-    assignment (``ast.Store``).
+    """Return the names in a piece of code: all, only those that it reads (``context=ast.Load``), or
+    only those that it assigns (``context=ast.Store``).
     """
     found = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return {node.id for node in found if isinstance(node.ctx, context)}
 
 
 def bound(tree: ast.AST) -> set[str]:
-    """Return the names that a piece of code binds: assigned, imported, defined; changing an element
-    binds its variable.
+    """Return the names that a piece of code binds by assignment, import or definition. A change of
+    an element or attribute counts as a binding of its variable: ``x`` in ``x[0] = 1``.
     """
     found = names(tree, ast.Store)
     for node in ast.walk(tree):
@@ -162,10 +162,11 @@ def bound(tree: ast.AST) -> set[str]:
 
 @dataclass(frozen=True)
 class DocExample:
-    """One expression of a docstring and the statements that it needs.
+    """An expression (``target``) in a docstring, and the statements that it needs: ``imports`` and
+    other statements (``setup``).
 
-    ``object`` is the public name of the documented object, ``number`` the position among the
-    docstring's examples.
+    ``object`` is the public name of the documented object, and ``number`` is the position of the
+    expression's example in the docstring.
     """
 
     object: str
@@ -180,8 +181,8 @@ class DocExample:
 
 
 def examples_of(library: str, split: str) -> list[DocExample]:
-    """Return every example that can be a problem, of the objects whose names are all in ``split``
-    (``packages.example_split``).
+    """Return every example that can become a problem, from the docstrings of objects whose names
+    are all in ``split`` (``packages.example_split``).
     """
     return [
         example
@@ -193,7 +194,9 @@ def examples_of(library: str, split: str) -> list[DocExample]:
 
 
 def examples(item: Documented) -> Iterator[DocExample]:
-    """Yield the examples of an object that can be a problem."""
+    """Yield the examples in a docstring that can become a problem. The docstring shows the value of
+    the expression, or assigns the expression to a variable.
+    """
     try:
         parsed = doctest.DocTestParser().get_examples(item.text)
         bodies = [ast.parse(one.source).body for one in parsed]
@@ -217,15 +220,15 @@ def examples(item: Documented) -> Iterator[DocExample]:
 def needed(
     before: list[tuple[ast.stmt, str]], last: ast.Assign | ast.Expr
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the sources of the imports and of the other statements on which the value of the last
-    one depends, in their order.
+    """Return the sources of those earlier statements on which the value of the statement ``last``
+    depends, in their order: (imports, other statements).
     """
     known = set(dir(builtins))
     wanted = names(last.value, ast.Load)
     imports: list[str] = []
     others: list[str] = []
     for node, source in reversed(before):
-        # ``x.sort()`` may change x
+        # an expression such as ``x.sort()`` may change the variable x
         changed = re.findall(r"^\w+", source) if isinstance(node, ast.Expr) else ()
         if made := wanted & bound(node).union(changed) - known:
             imported = isinstance(node, ast.Import | ast.ImportFrom)
@@ -238,15 +241,15 @@ def needed(
 
 
 def fits(example: DocExample, node: ast.expr) -> bool:
-    """Return whether an expression is a short call or attribute that uses the docstring's
-    object.
+    """Return whether an expression can become a problem: it is a short call or attribute that uses
+    the documented object, and gives the same value each time.
     """
     text = "\n".join([*example.imports, *example.setup, example.target])
     try:
         used = names(ast.parse(text))
-    except SyntaxError:  # lines that need parentheses around them
+    except SyntaxError:  # the expression spans lines and needs parentheses to stand alone
         return False
-    # for a class, any of its methods counts
+    # an example of a class may use any of its methods, so its name may be in the set-up
     of_class = isinstance(pydoc.locate(example.object), type)
     last = re.escape(example.object.rpartition(".")[2])
     return (
@@ -264,10 +267,11 @@ def fits(example: DocExample, node: ast.expr) -> bool:
 class Call:
     """The outermost call (or attribute) of the expression ``source``.
 
-    ``name`` is the callable as written in the source, without its ``receiver``, the object that it
-    belongs to (None for a function). ``arguments`` are (parameter or "", expression).
-    ``parameters`` maps the callable's parameters to their defaults, ``document`` is its docstring
-    and ``summary`` the first thing that the docstring says.
+    ``name`` is the callable as written in the source, without its ``receiver``. The receiver is the
+    object whose method is called, and None for a function. ``arguments`` are pairs (parameter,
+    expression), in which an unknown parameter is "". ``parameters`` maps the callable's parameters
+    to their defaults. ``document`` is its docstring, and ``summary`` is the first paragraph of the
+    docstring.
     """
 
     source: str
@@ -280,15 +284,18 @@ class Call:
 
     @property
     def parts(self) -> dict[ast.expr, str]:
-        """The receiver, if there is one, and the arguments, each with its source."""
+        """Return {node: source} for the receiver, if there is one, and for each argument."""
         found = [*filter(None, [self.receiver]), *(node for _, node in self.arguments)]
         return {node: ast.get_source_segment(self.source, node) or "" for node in found}
 
 
 def call(source: str, known: dict[str, Any]) -> Call:
-    """Return the call in ``source``, resolved in the namespace ``known``.
+    """Return the outermost call (or attribute) in ``source``, with its callable looked up in the
+    namespace ``known``.
 
-    Raises ValueError if it has no documented callable.
+    Raises ValueError if the callable is not documented, is the result of another call, or has
+    arguments that cannot be told apart; and for a constant of a module or a method that is not
+    called.
     """
     node = ast.parse(source, mode="eval").body
     called = getattr(node, "func", node)
@@ -307,7 +314,7 @@ def call(source: str, known: dict[str, Any]) -> Call:
     if called is node and (not receiver or callable(found)):
         raise ValueError("a constant of a module, or a method that is not called")
     parameters: Mapping[str, inspect.Parameter] = {}
-    with suppress(TypeError, ValueError):  # a callable without a known signature
+    with suppress(TypeError, ValueError):  # Python knows no signature of some compiled callables
         parameters = inspect.signature(found).parameters
     defaults = {
         name: one.default
@@ -324,8 +331,9 @@ def call(source: str, known: dict[str, Any]) -> Call:
 
 
 def described(owner: type, name: str, document: str) -> str:
-    """Return the docstring of a property; for an attribute without one, its description in the
-    class's docstring; else ``document``.
+    """Return the documentation of an attribute of ``owner``: for a property its docstring, for an
+    attribute that the class does not define its description in the docstring of the class, and else
+    ``document``.
     """
     static = inspect.getattr_static(owner, name, None)
     if inspect.isdatadescriptor(static):
@@ -338,15 +346,17 @@ def described(owner: type, name: str, document: str) -> str:
 
 
 def options_of(document: str, parameter: str) -> list[str]:
-    """Return the strings that are allowed for a numpydoc parameter: ``mode : {'full', 'same'}``."""
+    """Return the strings that a numpydoc docstring allows for a parameter: ``["full", "same"]`` if
+    it has the line ``mode : {'full', 'same'}``.
+    """
     line = rf"^ *(?:\w+, *)*{re.escape(parameter)}(?:, *\w+)* *: *[^\n]*?\{{([^}}]*)\}}"
     found = re.search(line, document, re.M)
     return re.findall(r"['\"]([\w-]+)['\"]", found[1]) if found else []
 
 
 def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
-    """Return ASCII ``source`` with some of its nodes, which do not overlap, replaced by
-    other text.
+    """Return ``source`` with some of its nodes replaced. ``changes`` are pairs (node, new text).
+    The source must be ASCII, and the nodes must not overlap.
     """
     starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
     for node, text in sorted(
@@ -358,12 +368,12 @@ def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
 
 
 def lifted(found: Call) -> tuple[str, list[str]]:
-    """Return an expression over constants, rewritten over variables, and the assignments of these
-    variables.
+    """Rewrite an expression that contains only constants so that it reads variables. Return the new
+    expression and the assignments to these variables.
 
-    Displays and constructed values among receiver and arguments become variables, with names that
-    do not give a parameter away. If there are none, the receiver or else the first argument becomes
-    one.
+    Of the receiver and the arguments, those that are lists, tuples, dictionaries, sets or calls
+    become variables. If none of them is, the receiver becomes a variable, or the first argument if
+    there is no receiver. The names of the variables do not give a parameter away.
     """
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken = names(ast.parse(found.source), ast.Load)

@@ -1,9 +1,10 @@
-"""How much documentation must a model have seen before documentation helps it? Adapters on the mini
-code models, trained on the same calls, a *share* of which stands below the documentation of its API
+"""Measures how much documentation a model must have seen before documentation helps it
 (data/documented/DESIGN.md).
 
-They are trained, asked and judged here. Weights and parts stay in the work folder; what is
-committed are the verdicts, which the notebook ``documented/documented_share`` reads.
+Adapters on the mini code models are trained on the same calls. In a *share* of the training texts,
+the call follows the documentation of its API. This module trains the adapters, gives them tasks and
+judges the answers. The weights stay in the work folder. The verdicts are committed, and the
+notebook ``documented/documented_share`` reads them.
 """
 
 import json
@@ -32,22 +33,24 @@ from recipes.mini.designs import untested
 from recipes.mini.finetuning import QuestionPair, finetuned
 
 FOLDER = paths.DATA / "documented"
-WORK = paths.RUNS / "documented"  # not in runs/train, where checkpoints are
-SHARES = ("0", "1", "1/2", "1/4", "1/8", "1/16")  # in the order in which they are made
+WORK = paths.RUNS / "documented"  # runs/train has the checkpoints instead
+SHARES = ("0", "1", "1/2", "1/4", "1/8", "1/16")  # in the order of training
 SEEDS = {"small": 3, "medium": 3, "large": 1}
 SHORT = tuple(design for design in DESIGNS if design != "full")
-# designs that are asked, by size; all are taught
+# size -> the designs of documentation in the tests; the training texts have all designs of SHORT
 ASKED = {"small": SHORT, "medium": SHORT[2:], "large": SHORT[2:]}
-TEXTS, TASKS, LONGEST = 480, 311, 128  # calls that are learned, tasks asked, tokens of an answer
+# number of training texts, number of tasks, and the most tokens of an answer
+TEXTS, TASKS, LONGEST = 480, 311, 128
 ABOUT = """An adapter on calls of real APIs that no task asks for, a share of which stands below the documentation of its API."""  # noqa: E501
 
 
 def pairs(share: str, seed: int) -> list[QuestionPair]:
-    """Return the TEXTS training texts of a share (a fraction as text) and a seed: one call each of
-    as many APIs.
+    """Return the TEXTS training texts for a share and a seed. ``share`` is a fraction as text, such
+    as "1/4". Each text calls another API.
 
-    The first line of the code is read and the rest is learned, so that the learned tokens of a seed
-    are the same at every share. A text that is documented at one share is so at every larger one.
+    The documentation and the first line of the code are read, and the rest is learned, so that the
+    learned tokens of a seed are the same at every share. A text that has documentation at one share
+    also has it at every larger share.
     """
     specs = untested(load_index())
     learned: list[QuestionPair] = []
@@ -65,8 +68,9 @@ def pairs(share: str, seed: int) -> list[QuestionPair]:
 
 
 def misleading(tasks: list[ApiTask]) -> Documents:
-    """Return a wrong document for each task: another operation of its client (if it has no other,
-    of its provider), the first by a hash of the task.
+    """Return a wrong document for each task: that of another operation of the task's client, or of
+    its provider if the client has no other operation. A hash of the task and the operation chooses
+    it.
     """
     index = load_index()
     shown = {}
@@ -80,8 +84,9 @@ def misleading(tasks: list[ApiTask]) -> Documents:
 
 
 def asked(model: str | Path, designs: tuple[str, ...]) -> pd.DataFrame:
-    """Return one row per task: its id; 1 or 0 for a valid call under each condition; and
-    ``copied``, whether the wrong document's API is called below it.
+    """Let a model answer the tasks, and return a frame with one row per task. It has the task's
+    ``id``; for each condition a column with 1 for a valid call and 0 for an invalid one; and
+    ``copied``, which is 1 if the model calls the wrong document's API when it reads this document.
     """
     loaded = load(str(model))
     tasks = load_tasks(limit=TASKS)
@@ -100,8 +105,8 @@ def asked(model: str | Path, designs: tuple[str, ...]) -> pd.DataFrame:
 
 
 def make(size: str, share: str, seed: int, work: Path) -> None:
-    """Train one adapter, ask it and write its verdicts, ``SIZE-SHARE-SEED.csv`` beside its folder,
-    unless they exist.
+    """Train one adapter, let it answer the tasks, and write the verdicts to SIZE-SHARE-SEED.csv
+    beside its folder. If this file exists, do nothing.
     """
     name = f"{size}-{share.replace('/', '_')}-{seed}"
     file = work / f"{name}.csv"
@@ -117,13 +122,15 @@ def make(size: str, share: str, seed: int, work: Path) -> None:
 
 
 def place(file: Path) -> tuple[int, int, Fraction]:
-    """Return a sort key of a file of ``make``: size, seed, share."""
+    """Return a sort key for a file of verdicts that ``make`` wrote: (size, seed, share)."""
     size, share, seed = file.stem.split("-")
     return [*SEEDS].index(size), int(seed), Fraction(share.replace("_", "/"))
 
 
 def facts(file: Path) -> dict[str, Any]:
-    """Return what is told of an adapter: how it was trained, and its weights' hash."""
+    """Return the row of adapters.csv for the adapter with a file of verdicts: how it was trained,
+    and the sha256 of its weights.
+    """
     folder = file.with_suffix("")
     card = json.loads((folder / "card.json").read_text("utf-8"))
     size, share, seed = folder.name.split("-")
@@ -141,8 +148,9 @@ def facts(file: Path) -> dict[str, Any]:
 
 
 def gathered(work: Path, out: Path) -> None:
-    """Write the verdicts of all adapters in the work folder, and those of their base models, to
-    ``rows.csv.gz``, and what is told of the adapters to ``adapters.csv``.
+    """Write two files to ``out``. ``rows.csv.gz`` has the verdicts of all adapters in the work
+    folder and of their base models, which answer the tasks now. ``adapters.csv`` has the ``facts``
+    about each adapter.
     """
     files = sorted(work.glob("*-*-*.csv"), key=place)
     parts = [pd.read_csv(file, dtype=str) for file in files]
@@ -166,10 +174,10 @@ def main(
     work: Path = WORK,
     out: Path = FOLDER,
 ) -> None:
-    """Train adapters at six shares of documented texts, ask and judge them, and write the verdicts.
+    """Train adapters at six shares of documented texts, judge their answers, and write verdicts.
 
-    An adapter whose verdicts are in the work folder is skipped; if a run is killed, repeat the
-    command to resume it. The verdicts of all adapters there are written at the end.
+    An adapter whose verdicts are in the work folder is skipped. If a run is killed, repeat the
+    command to resume it. At the end, the verdicts of all adapters in the work folder are written.
 
     \b
     Examples:

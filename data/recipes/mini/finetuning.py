@@ -15,8 +15,8 @@ SETTINGS = tables("mini/finetuning.yaml")
 
 
 class QuestionPair(Pair):
-    """A question (``docstring``) for a decoder and its reply (``body``), both used without a
-    template.
+    """A question (``docstring``) for a decoder, and the reply (``body``). The prompt is the
+    question itself, without a template.
     """
 
     def prompt(self, kind: str) -> str:  # noqa: ARG002 (as a Pair has it)
@@ -33,11 +33,11 @@ def finetuned(
     marked: bool = False,
     **changes: Any,
 ) -> Path:
-    """Return ``target``, the folder of ``base`` fine-tuned on these pairs. It is trained unless it
-    exists.
+    """Fine-tune the model ``base`` on pairs, write it to the folder ``target``, and return this
+    folder. If the folder exists, nothing is trained.
 
-    The settings are those in the file for a task and a model (a size or a family), with
-    ``changes``.
+    The settings are those of ``finetuning.yaml`` for the task and the model (a size or a family),
+    with ``changes``. Raises UserError if the file has no settings for the model.
     """
     check_choice(f"model for {task}", model, SETTINGS[task])
     settings: dict[str, Any] = SETTINGS[task][model] | changes

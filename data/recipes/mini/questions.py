@@ -1,10 +1,10 @@
-"""Mini models that answer data-science questions: the mini code models, fine-tuned on problems
-about *open* objects.
+"""Trains the mini models that answer data-science questions. They are the mini code models,
+fine-tuned on problems about *open* objects.
 
-An object is open if no problem of test and development is about it. No answer calls an object that
-is not open. The problems are made like those of the benchmark (``mini.problems``). Prompts show
-zero to three retrieved snippets, found by the same ranker and under the same leave-one-out rule as
-in the test.
+An object is open if no problem of test or development is about it. No answer calls an object that
+is not open. The problems are made like those of the benchmark (``mini.problems``). Each prompt
+shows zero to three retrieved snippets. The ranker and the rule that leaves out snippets with the
+answer are the same as in the test.
 """
 
 from itertools import chain
@@ -24,13 +24,13 @@ from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 from recipes.mini.problems import DEVELOPMENT_PROBLEMS, PROBLEMS, called, examined
 
 QUESTION_MODELS = paths.MINI / "questions"
-# number of the 7,551 open examples that are run, the first by a hash of their names; takes a
-# quarter of an hour
+# of the 7,551 open examples, the number that are run: the first by a hash of their ids. Running
+# them takes a quarter of an hour.
 EXAMPLES = 4000
-PER_EXAMPLE = 3  # most problems per docstring example: the original and perturbations
-RANKER = "ensemble-0.4"  # as in the test
-MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
-END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
+PER_EXAMPLE = 3  # at most this many problems per docstring example: the original and perturbations
+RANKER = "ensemble-0.4"  # the same as in the test
+MOST_SHOWN = 3  # prompts show 0, 1, 2 or 3 snippets before the problem, equally often
+END = "\n</code>\n"  # ends an answer, as in DS-1000's prompts
 ABOUT_QUESTION_MODELS = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
 `python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
@@ -38,11 +38,12 @@ one of its references."""  # noqa: E501  # the committed cards have these lines
 
 
 def pairs() -> list[QuestionPair]:
-    """Return the training pairs: for each open example its problem and a few perturbations, after
-    the snippets that the ensemble finds for them, with the best one last.
+    """Return the training pairs (prompt, answer). Each open example gives its problem and up to two
+    perturbations. A prompt has the snippets that the ensemble finds for the problem, best last, and
+    then the problem.
 
-    Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out.
-    The result is the same for the same versions of the libraries. It takes a quarter of an hour.
+    A problem is left out if its answer is a reference of the benchmark or calls a held-out name.
+    The same versions of the libraries give the same pairs. The function takes a quarter of an hour.
     """
     held_out = chain(*map(ds1000.load_problems, (PROBLEMS, DEVELOPMENT_PROBLEMS)))
     references = {problem.reference.strip() for problem in held_out}

@@ -1,5 +1,5 @@
-"""The committed record (``data/mini/record``), written from the stores of a cold run.
-``lookuplab.models.record`` reads it.
+"""Writes the committed record (``data/mini/record``) from the stores of a cold run.
+``lookuplab.models.record`` reads the record.
 """
 
 import json
@@ -23,14 +23,17 @@ GROUP_ROWS = 20_000  # rows per row group of the Parquet files
 
 
 def write(stores: Path) -> None:
-    """Write the record from the stores in a folder, which a complete cold run of all papers, or of
-    some, has filled.
+    """Write the record from the stores in a folder, which a complete cold run of all or some papers
+    has filled.
 
-    A kind of rows (a model's completions, a kind of judgement) from a run of all papers replaces
-    that kind in the record. After a run of some papers, each row replaces only the row with its
-    key, because other papers may have prompts for the same model. Other rows stay, with the runs
-    from which they come in ``about.json``. Raises UserError under another Python and for the stores
-    of an incomplete run.
+    The rows of a kind are the completions of a model, or the judgements of a type (``kind_of``). If
+    the run was of all papers, its rows of a kind replace all rows of that kind in the record. If it
+    was of some papers, each of its rows replaces only the row with the same key, because other
+    papers may have prompts for the same model. All other rows stay, and ``about.json`` keeps the
+    runs that they come from.
+
+    Raises UserError under another version of Python than the record's, and if the run that filled
+    the stores is incomplete.
     """
     if elsewhere():
         raise UserError(
@@ -45,7 +48,7 @@ def write(stores: Path) -> None:
     counts = {}
     made = set()
     replaced = set()
-    # removed first, because it describes the old files
+    # the manifest is removed first, because it describes the old files
     (record.folder() / record.MANIFEST).unlink(missing_ok=True)
     for kind in audit.STORES:
         file = stores / kind.default_path().name
@@ -78,7 +81,8 @@ def write_manifest() -> None:
 
 
 def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
-    """Write the record of the stores called ``name``. The same answers give the same bytes.
+    """Write the answers of the store ``name`` ("completions", for example) to a Parquet file. The
+    same answers give the same bytes.
 
     Answers made under other conditions than the record's (``store.elsewhere``) are left out. Raises
     UserError for an answer that would not be read back exactly.
@@ -95,9 +99,9 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
             "key": keys,
         }
         table = pyarrow.table(columns)
-    # floats compress a third better with their bytes apart
+    # floats become a third smaller if their first bytes, second bytes, ... are stored together
     floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
-    # a dictionary of keys, each of which occurs once, only adds to them
+    # each key occurs once, so that a dictionary of keys would only make the file larger
     unique = {} if name == "completions" else {"key"}
     with paths.replacing(target) as part:
         parquet.write_table(
@@ -127,7 +131,8 @@ def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
         "finish_reason": text,
         "prompt_tokens": small,
         "prompt_dropped": small,
-        "margin": pyarrow.float64(),  # a difference of probabilities if answers are sampled
+        # for sampled answers, the margin is a difference of probabilities
+        "margin": pyarrow.float64(),
         "token_ids": lists(pyarrow.uint32()),
         "token_lengths": lists(small),
         "token_logprobs": lists(pyarrow.float32()),
@@ -150,8 +155,8 @@ def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
 
 
 def kind_of(name: str, key: str, answer: Any) -> str:
-    """Return the kind of a row, of which audits take a share: the model of a completion, the kind
-    of a judgement.
+    """Return the kind of a row: for a completion its model, for a judgement the first word of its
+    key. Audits sample the same share of every kind.
     """
     return answer["model"] if name == "completions" else key.partition(" ")[0]
 

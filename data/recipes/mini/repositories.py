@@ -1,8 +1,9 @@
-"""ToolGen on more held-out repositories (data/repositories/DESIGN.md): functions of packages that
-no mini model of ToolGen was trained on, generated, judged and written as numbers.
+"""Tests ToolGen on more held-out repositories (data/repositories/DESIGN.md).
 
-The packages are pinned beside the design. Answers and judgements stay in the stores of ``runs``, so
-that a run that is killed goes on where it was.
+ToolGen's mini models generate functions of packages that none of them was trained on. The functions
+are judged, and the numbers are written to a file. The packages are pinned beside the design.
+Answers and judgements are kept in the stores of ``runs``, so that a killed run resumes where it
+stopped.
 """
 
 import re
@@ -35,12 +36,14 @@ PINS = FOLDER / "sources.txt"
 MODELS = tuple(
     f"mini-{family}-{kind}" for family in ("gpt", "t5", "llama") for kind in ("base", "toolgen")
 )
-EACH, LEAST = 14, 20  # functions taken of a repository; a smaller one is left out
+# number of functions taken from each repository; a repository with fewer than LEAST is left out
+EACH, LEAST = 14, 20
 WINDOW = 10  # words
-COPIED = 0.5  # share of its windows from which a function is a copy
-COPIES = 0.1  # share of its functions from which a repository is left out
+COPIED = 0.5  # a function is a copy if more than this share of its windows is known
+COPIES = 0.1  # a repository is left out if more than this share of its functions are copies
 FIRST_PACKAGE = rules_of("package-2023", every_error=False)
-# what claims read of the package of 2024 (data/mini/DESIGN.md, 2026-11-29)
+# the numbers that claims take from the rules of the replication package of 2024
+# (data/mini/DESIGN.md, 2026-11-29)
 LATER = ["passed", "failures", "errors", "lost", "edit_similarity", "exact_match"]
 NUMBERS = [
     "passed",
@@ -56,15 +59,18 @@ NUMBERS = [
 
 
 def windows(text: str) -> set[int]:
-    """Return the hashes of all WINDOW consecutive words or signs of a text; few for a short one."""
+    """Return the hashes of all runs of WINDOW consecutive words or signs in a text. A shorter text
+    gives an empty set.
+    """
     words = re.findall(r"\w+|[^\w\s]", text)
     return {hash(tuple(words[at : at + WINDOW])) for at in range(len(words) - WINDOW + 1)}
 
 
 @cache
 def known() -> tuple[set[bytes], set[int]]:
-    """Return the hashes (``code_hash``) and the ``windows`` of every function that any training of
-    ToolGen's mini models could read, and of the six repositories held out before.
+    """Return two sets, the hashes (``code_hash``) and the ``windows`` of known functions. Known are
+    all functions that any training of ToolGen's mini models could read, and those of the six
+    repositories that were held out from the start.
     """
     found = functions()
     for name in HELD_OUT_PACKAGES:
@@ -78,8 +84,8 @@ def known() -> tuple[set[bytes], set[int]]:
 
 
 def is_copy(function: Function) -> bool:
-    """Return whether the code of a function, but for white space, or more than COPIED of its
-    windows are known.
+    """Return whether a function is a copy of a known one: its code is known except for white space,
+    or more than the share COPIED of its windows is.
     """
     codes, seen = known()
     own = windows(function.code)
@@ -87,8 +93,11 @@ def is_copy(function: Function) -> bool:
 
 
 def usable() -> tuple[dict[str, list[Function]], pd.DataFrame]:
-    """Return {repository: its functions that are no copies}, and one row about each repository: its
-    package, version and licence, its usable functions, and how many are copies.
+    """Return {repository: its functions that are not copies}, and a frame with one row per
+    repository: its name, the number of its functions, and how many of them are copies.
+
+    The dictionary lacks repositories with too many copies or too few other functions. Both results
+    lack repositories with too many files (``Filters.max_files``).
     """
     sources = python_sources.get(PINS)
     count = token_counter(MODELS[1])
@@ -107,7 +116,7 @@ def usable() -> tuple[dict[str, list[Function]], pd.DataFrame]:
 
 
 def chosen(found: dict[str, list[Function]], each: int = EACH) -> list[Function]:
-    """Return the first ``each`` functions of every repository in the order of a hash."""
+    """Return ``each`` functions of every repository: the first in the order of a hash."""
     return [
         one for part in found.values() for one in sorted(part, key=lambda one: order(one.id))[:each]
     ]
@@ -116,8 +125,8 @@ def chosen(found: dict[str, list[Function]], each: int = EACH) -> list[Function]
 def frames(
     tasks: list[Function], models: tuple[str, ...]
 ) -> dict[tuple[str, str, str], pd.DataFrame]:
-    """Return {(scoring, model, condition): the judged functions}; the scorings are ``printed``, as
-    the claims about Tables II and III are judged, and ``own``, the kit's.
+    """Return {(scoring, model, condition): frame of judged functions}. The scoring "printed" is the
+    one by which the claims about Tables II and III are judged; "own" is the kit's.
     """
     tool = JediTool()
     made: dict[tuple[str, str], Generations] = {}
@@ -143,8 +152,8 @@ def frames(
 
 
 def counted(frame: pd.DataFrame, split: Any, rules: Rules) -> pd.DataFrame:
-    """Return the numbers of judged functions, with the counts of BLEU-4 and CodeBLEU instead of
-    texts (``Corpus.words`` and ``Corpus.code``).
+    """Return a frame with the numbers of judged functions. In place of the functions' texts, it has
+    the counts from which BLEU-4 (``Corpus.words``) and CodeBLEU (``Corpus.code``) are computed.
     """
     corpus = Corpus(frame, split, rules)
     counts = {
@@ -159,8 +168,8 @@ def counted(frame: pd.DataFrame, split: Any, rules: Rules) -> pd.DataFrame:
 def main(*, model: tuple[str, ...] = (), out: Path = FOLDER) -> None:
     """Generate and judge the functions of the further repositories, and write the numbers.
 
-    What the stores in runs/ have is not made again: if a run is killed, repeat the command to
-    resume it.
+    Answers and judgements that are in the stores in runs/ are not made again. If a run is killed,
+    repeat the command to resume it.
 
     \b
     Examples:
@@ -168,8 +177,9 @@ def main(*, model: tuple[str, ...] = (), out: Path = FOLDER) -> None:
       python -m recipes.mini.repositories --model mini-gpt-base --model mini-gpt-toolgen
 
     Args:
-        model: Which of the six models; a comparison needs both of a family [default: all].
-        out: Folder of rows.csv.gz and repositories.csv.
+        model: Which of the six models to use; a comparison needs both models of a family
+            [default: all].
+        out: Folder to write rows.csv.gz and repositories.csv to.
     """
     for name in model:
         check_choice("model", name, MODELS)

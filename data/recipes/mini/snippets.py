@@ -1,19 +1,20 @@
-"""The mini corpus of snippets, from the descriptions and examples in the docstrings of four
-installed libraries; and its rankers.
+"""Builds the mini corpus of snippets from the descriptions and examples in the docstrings of four
+installed libraries, and trains its rankers.
 
 The rules of held-out data are:
 
-- An object is held out if any of its names is (``packages.example_split``); the mini models never
-  saw its examples.
-- Its examples become the problems of the mini benchmark. They are in the corpus, as answers to
-  questions are on Stack Overflow, but no prompt shows a snippet that contains the problem's
+- An object is held out if any of its names is (``packages.example_split``). The mini models never
+  saw the examples of a held-out object.
+- These examples become the problems of the mini benchmark. They are also in the corpus, as answers
+  to questions are on Stack Overflow, but no prompt shows a snippet that contains the problem's
   expression (``asking.without_answers``).
-- A query is another sentence of the same docstring (the second of the summary, else one of Returns
-  or Notes), never the text that describes the snippet. A sentence that names the object as code is
-  not used.
-- The objects for development give validation queries in the same way. Neither their docstrings nor
-  those of held-out objects train the sentence encoder, but 6% of its pairs have a sentence that one
-  of these shares. The word vectors learn from the corpus that is searched, as in nokia/codesearch.
+- The query for an object's snippets is another sentence of the same docstring (the second of the
+  summary, else one of Returns or Notes). It is never the text that describes the snippet, nor a
+  sentence that names the object as code.
+- The objects for development give validation queries in the same way. The sentence encoder is not
+  trained on docstrings of objects for development or of held-out objects, but 6% of its pairs have
+  a sentence that also occurs in one of these docstrings. The word vectors learn from the corpus
+  that is searched, as in nokia/codesearch.
 """
 
 import ast
@@ -44,11 +45,11 @@ from recipes.mini.docstrings import Documented, documented, sections, sessions
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 from recipes.prose import opening_sentence, prose_sentences
 
-MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
+MAX_CODE = 1200  # characters; longer examples are whole sessions rather than snippets
 MAX_OBJECTS = 3  # a sentence shared by more objects describes none of them in particular
 VOCABULARY, DIMENSIONS = 6000, 160  # of the sentence encoder
-MAX_PHRASINGS = 4  # per docstring, because long notes would crowd out the others
-BOILERPLATE = re.compile(  # sentences about the documentation, not the object
+MAX_PHRASINGS = 4  # sentences per docstring, so that long notes do not outweigh other docstrings
+BOILERPLATE = re.compile(  # matches sentences about the documentation instead of the object
     r"User Guide|deprecated|alias|version|docstring|Array API|rv_continuous|rv_discrete|sphx_glr|"
     r"compatib|^(Refer|See) ",
     re.I,
@@ -63,19 +64,21 @@ one of these shares. To train it again:
 
 
 def split_of(item: Documented) -> str:
-    """Return the split of an object: "test" if any of its names is in it, else "development" if any
-    is, else "training".
+    """Return the split of an object: "test" if any of its names is in that split, else
+    "development" if any name is in that split, else "training".
     """
     splits = [*map(example_split, item.names), "training"]
     return next(split for split in ("test", "development", "training") if split in splits)
 
 
 def phrasings(item: Documented) -> list[str]:
-    """Return other sentences that say what an object does, best first: the rest of the summary,
-    Returns, Notes.
+    """Return the sentences, apart from the first, that say what an object does, best first: from
+    the summary, then from Returns, then from Notes.
+
+    Sentences that name the object as code or are about the documentation are left out.
     """
     parts = sections(item.text)
-    # without the lines `name : type`
+    # the lines ``name : type`` of Returns are dropped, and their descriptions stay
     returned = re.sub(r"^\S.*\n", "", parts.get("returns", ""), flags=re.M)
     texts = parts[""], textwrap.dedent(returned), parts.get("notes", "")
     naming = {name.rpartition(".")[2] for name in item.names}
@@ -92,7 +95,9 @@ def phrasings(item: Documented) -> list[str]:
 
 
 def build() -> dict[str, list[dict[str, Any]]]:
-    """Return {file: records}. The same versions of the libraries give the same records."""
+    """Return {name of a file: its records} for the snippets, the validation queries and the test
+    queries. The same versions of the libraries give the same records.
+    """
     made: dict[str, list[Snippet]] = defaultdict(list)
     requests = defaultdict(list)
     for name, package in EXAMPLE_PACKAGES.items():
@@ -108,7 +113,7 @@ def build() -> dict[str, list[dict[str, Any]]]:
         *made["test"],
         *sorted(made["training"] + made["development"], key=attrgetter("id")),
     ]:
-        # if several objects share a snippet, it has the name of the held-out one
+        # if several objects share a snippet, it gets the id of a held-out object, if there is one
         by_code.setdefault(_key(snippet.code), snippet)
     kept = set(by_code.values())
     return {
@@ -132,8 +137,8 @@ def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
 
 
 def _key(code: str) -> str:
-    """Return code without its imports and white space, so that the same example under another name
-    counts as the same.
+    """Return code without its imports and white space. Two snippets with the same key count as one,
+    for example if they differ only in how they import a function.
     """
     return re.sub(r"(?m)^\s*(import|from)\s.*|\s", "", code)
 
@@ -141,8 +146,10 @@ def _key(code: str) -> str:
 def _queries(
     asked: list[tuple[str, list[Snippet]]], kept: set[Snippet]
 ) -> Iterator[dict[str, Any]]:
-    """Yield ``{query, relevant_ids}`` for the sentences that few objects share and that have
-    snippets in the corpus.
+    """Yield ``{query, relevant_ids}`` for each sentence whose objects have snippets in the corpus.
+    Sentences that more than MAX_OBJECTS objects share are left out.
+
+    ``asked`` are pairs (sentence, snippets of its object), and ``kept`` is the corpus.
     """
     by_text = defaultdict(list)
     for text, snippets in asked:
@@ -155,11 +162,11 @@ def _queries(
 
 def pairs() -> list[tuple[str, str]]:
     """Return the training pairs of the sentence encoder: pairs of sentences about the same object,
-    each once, from all listed packages.
+    each pair once, from all listed packages.
 
-    Heyman and Van Cutsem learn from titles of duplicate questions. Here, two sentences of one
-    docstring replace those: both say what an object does, in different words. No pair contains the
-    text of a query.
+    Heyman and Van Cutsem learn from pairs of titles of duplicate questions. In place of two titles,
+    a pair here has two sentences of one docstring, which say in different words what an object
+    does. No pair contains the text of a query.
     """
     asked = {query.text for split in ("valid", "test") for query in queries("mini", split)}
     found = chain(*map(pairs_of, watched(_items(), "reading docstrings")))
@@ -167,10 +174,10 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def pairs_of(item: Documented) -> list[tuple[str, str]]:
-    """Return the summary paired with each other sentence and with each sentence that leads to an
-    example.
+    """Return pairs of an object's first sentence with other sentences of its docstring: with up to
+    MAX_PHRASINGS ``phrasings``, and with as many of the sentences that introduce examples.
 
-    There are none for an object that is held out or has queries.
+    The list is empty for an object that is for testing or development.
     """
     first = opening_sentence(sections(item.text)[""])
     if split_of(item) != "training" or len(first.split()) < 2:
@@ -178,14 +185,14 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
     others = phrasings(item)[:MAX_PHRASINGS]
     leads = [lead for lead, _ in sessions(sections(item.text).get("examples", "")) if lead]
     found = [(first, other) for other in [*others, *leads[:MAX_PHRASINGS]]]
-    if leads and others:  # as snippets are described
+    if leads and others:  # one more pair has the form of a snippet's description
         found.append((f"{first.rstrip('.')}. {leads[0]}", others[0]))
     return found
 
 
 def _items() -> Iterator[Documented]:
-    """Yield the objects of the four libraries as imported, and the documented objects in the other
-    packages' files.
+    """Yield the documented objects of the four libraries, which are imported, and of the other
+    packages, whose source files are parsed.
     """
     yield from chain(*map(documented, EXAMPLE_PACKAGES.values()))
     definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -197,13 +204,13 @@ def _items() -> Iterator[Documented]:
 
 
 def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3) -> Any:
-    """Return a sentence encoder, the mean of one vector per subword. It is trained on pairs of
-    texts with sentence-transformers' ranking loss, where the other texts of a batch are the
-    negatives. The subwords are learned from the same texts, lower-cased.
+    """Return a sentence encoder, trained on pairs of texts. It encodes a text as the mean of one
+    vector per subword. The subwords are learned from the same texts in lower case.
 
-    On the 264 validation queries of the first mini world this gave an MRR of .396 after three
-    epochs; the source's loss (binary cross-entropy on the cosine with five negatives) gave .368
-    from six times the rows.
+    The loss is sentence-transformers' ranking loss, for which the other texts of a batch are the
+    negatives. On the 264 validation queries of the first mini world, this loss gave an MRR of .396
+    after three epochs. The loss of the paper's source (binary cross-entropy on the cosine, with
+    five negatives) gave .368 from six times as many rows.
     """
     import torch
 
@@ -219,7 +226,8 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
         from datasets import Dataset
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-    tokenizer = Tokenizer(models.BPE())  # WordPiece's trainer gives different subwords each time
+    # BPE, because the trainer of WordPiece gives different subwords each time
+    tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.NFKD(), normalizers.Lowercase(), normalizers.StripAccents()]
     )
@@ -245,7 +253,7 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
     )
     orders = (random.Random(f"0 {n}").sample(found, len(found)) for n in range(epochs))
     rows = [{"anchor": one, "positive": other} for order in orders for one, other in order]
-    data = Dataset.from_list(rows).to_iterable_dataset()  # read in this order
+    data = Dataset.from_list(rows).to_iterable_dataset()  # the trainer does not shuffle such data
     loss = MultipleNegativesRankingLoss(model)
     SentenceTransformerTrainer(model, settings, train_dataset=data, loss=loss).train()
     return model

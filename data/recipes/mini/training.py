@@ -1,13 +1,14 @@
-"""Pre-training of every mini model: the code models and ToolGen's three families.
+"""Pre-trains every mini model: the code models and ToolGen's three families.
 
-One loop serves all: whole epochs, seeded, on a CPU or through accelerate on GPUs; a killed run
-resumes from its last checkpoint. A training example is (read, written): token ids, of which only
-the second part is learned.
+One training loop serves all of them. It runs whole epochs from a seed, on a CPU or through
+accelerate on GPUs, and a killed run resumes from its last checkpoint. A training example is a pair
+(read, written) of token ids, of which only the written part is learned.
 
-Fine-tuning has another loop (``lookuplab.models.training``, Transformers' Trainer). This loop
-differs: batches have the same number of tokens, not of rows; documents are packed; the matrices are
-trained with Muon beside AdamW under one schedule; and gradients are clipped after autocast. The
-Trainer has none of these, so the committed models could not be trained again with it.
+Fine-tuning has another loop (``lookuplab.models.training``, Transformers' Trainer). The loop here
+differs in four ways. Batches have about the same number of tokens, instead of rows. Documents are
+packed. Muon trains the matrices and AdamW the other weights, under one schedule. Gradients are
+clipped after autocast. The Trainer does none of this, so it could not train the committed models
+again.
 """
 
 import hashlib
@@ -44,13 +45,13 @@ from recipes import tables
 ARCHITECTURES = tables("mini/architectures.yaml")
 VOCABULARY = 4096
 EOS, PAD, IGNORED = 0, 1, -100
-SHORT, LONG = 512, 2048  # tokens of a packed row
-# at least this share of an epoch's tokens is in long rows, so that late positions are trained
+SHORT, LONG = 512, 2048  # tokens in a packed row of either kind
+# at least this share of an epoch's tokens is in long rows, so that late positions are trained, too
 LONG_SHARE = 0.08
 LOG_EVERY = 20  # steps
 PIECES = (
     r"[\r\n]+[ \t]*"  # line breaks with the indentation that follows
-    r"|[ _]?\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+"  # word, _word, Word, _Word, with its space
+    r"|[ _]?\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+"  # word, _word, Word, _Word, with a space before it
     r"|[ _]?\p{Lu}+(?!\p{Ll})"  # ACRONYM
     r"|[ _]?\p{Lu}"
     r"|\p{N}"  # digits one by one
@@ -80,10 +81,11 @@ TrainingExample = tuple[Sequence[int], Sequence[int]]
 
 @dataclass(frozen=True)
 class PretrainingRecipe:
-    """Everything that determines the weights, besides examples and tokenizer.
+    """Everything that determines the trained weights, besides the examples and the tokenizer.
 
-    Muon trains the matrices between embedding and head, AdamW the rest. ``packed``: several
-    documents share a row. ``attention_rate`` is a factor on the rate of T5's queries and keys.
+    Muon, with ``muon_rate``, trains the matrices between embedding and head. AdamW, with
+    ``adam_rate``, trains the rest. If ``packed``, several documents share a row.
+    ``attention_rate`` multiplies the learning rate of the query and key matrices of T5.
     """
 
     model: str
@@ -101,11 +103,12 @@ class PretrainingRecipe:
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Return a byte-level BPE tokenizer whose pieces are the parts of identifiers;
-    ``decode(encode(text)) == text`` for every text.
+    """Return a byte-level BPE tokenizer whose tokens never cross the parts of an identifier. For
+    every text, ``decode(encode(text)) == text``.
 
-    Names are cut at underscores and changes of case, digits stand alone: a small model that copies
-    ``IdentityPoolId`` out of documentation then handles few, frequent and meaningful pieces.
+    Names are cut at underscores and at changes of case, and each digit is one token. A small model
+    that copies ``IdentityPoolId`` from documentation then handles few tokens, which are frequent
+    and meaningful.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -135,13 +138,14 @@ def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
 
 def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
-    """Return a freshly initialised model of ``architectures.yaml``, fp32."""
+    """Return a model of ``architectures.yaml`` in fp32, with random initial weights."""
     torch.manual_seed(seed)
     ids = {"bos_token_id": EOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
     config = AutoConfig.for_model(**ARCHITECTURES[name] | ids, tie_word_embeddings=True)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = kind.from_config(config)
-    with torch.no_grad():  # Llama's residual branches start small: deeper stacks train faster
+    # Llama's residual branches start small, because deeper models then train faster
+    with torch.no_grad():
         for name, weight in model.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
                 weight.mul_((2 * config.num_hidden_layers) ** -0.5)
@@ -149,11 +153,14 @@ def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
 
 
 def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimizer]:
-    """Return Muon and AdamW. The schedule scales each group's ``rate``."""
+    """Return the two optimizers of a model, Muon and AdamW. Each group of parameters has a
+    ``rate``, which the training loop multiplies by the factor of the schedule.
+    """
     inner = []
     others = []
     for name, weight in model.named_parameters():
-        if weight.ndim != 2 or weight is model.get_input_embeddings().weight:  # the head is tied
+        # the embedding is also the weight of the head
+        if weight.ndim != 2 or weight is model.get_input_embeddings().weight:
             others.append(weight)
         else:
             slow = name.endswith(("Attention.q.weight", "Attention.k.weight"))
@@ -165,15 +172,19 @@ def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimi
 
 
 def rate(step: int, steps: int, recipe: PretrainingRecipe) -> float:
-    """Return the factor on the learning rates: warm-up, constant, linear cool-down to zero."""
+    """Return the factor on the learning rates at a step, 0 to 1. It rises linearly during warm-up,
+    stays at 1, and falls linearly to zero during cool-down.
+    """
     up, down = max(1, recipe.warmup * steps), max(1, recipe.cooldown * steps)
     return min(1.0, (step + 1) / up, (steps - step) / down)
 
 
 def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]]]:
-    """Return every step's batch: rows of indices of examples, with each example once per epoch.
+    """Return the batch of every step as [step][row][indices of the row's examples]. Each example
+    occurs once per epoch.
 
-    Rows of similar length come together, with ``batch_tokens`` tokens at most, including padding.
+    A batch has rows of similar length, and at most ``batch_tokens`` tokens including padding.
+    ``sizes`` are the numbers of tokens of the examples.
     """
     plan = []
     for epoch in range(recipe.epochs):
@@ -192,8 +203,9 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
 
 
 def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
-    """Return documents packed into rows of SHORT tokens; long documents and some others are packed
-    into rows of LONG.
+    """Return rows of documents' indices. Most documents are packed into rows of at most SHORT
+    tokens. Documents longer than SHORT, and as many others as LONG_SHARE needs, are packed into
+    rows of at most LONG tokens.
 
     No document is cut, so that documentation and the call below it stay in one context.
     """
@@ -205,8 +217,8 @@ def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
 
 
 def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[list[int]]:
-    """Return the ``numbers`` packed into rows whose ``sizes`` sum to ``capacity`` at most (best-fit
-    decreasing).
+    """Return rows of the documents ``numbers`` (indices into ``sizes``). The sizes in a row sum to
+    at most ``capacity``. The method is best-fit decreasing.
     """
     rows: list[list[int]] = []
     room: list[tuple[int, int]] = []  # (free tokens, row), sorted
@@ -224,7 +236,9 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
 def tensors(
     rows: Sequence[Sequence[TrainingExample]], encoder_decoder: bool
 ) -> dict[str, torch.Tensor]:
-    """Return a batch in the form of Transformers' models, padded on the right."""
+    """Return a batch as the tensors that Transformers' models take, padded on the right. Labels of
+    tokens that are only read are IGNORED.
+    """
     inputs = []
     labels = []
     for row in rows:
@@ -248,11 +262,11 @@ def pretrain(
     about: str,
     save_every: int = 100,
 ) -> dict[str, Any]:
-    """Train to the end, write ``out``, a plain fp16 folder with its card, and return the card's
-    facts.
+    """Train a model to the end, write it in fp16 with its card to the folder ``out``, and return
+    the facts on the card.
 
-    ``work`` contains the checkpoint, saved every ``save_every`` steps, and log.csv, with the mean
-    loss of LOG_EVERY steps in nats per token.
+    The folder ``work`` contains the checkpoint, which is saved every ``save_every`` steps, and
+    log.csv, which has the mean loss of every LOG_EVERY steps in nats per token.
     """
     accelerator = Accelerator(mixed_precision="bf16")
     is_main = accelerator.is_main_process
@@ -314,7 +328,7 @@ def pretrain(
     }
     if is_main:
         part = out.with_name(f".{out.name}.partial")
-        shutil.rmtree(part, ignore_errors=True)  # left by a run that was killed here
+        shutil.rmtree(part, ignore_errors=True)  # an earlier run may have been killed here
         model.to("cpu", torch.float16).save_pretrained(part)  # type: ignore[arg-type]
         tokenizer.save_pretrained(part)
         shutil.copyfile(work / "log.csv", part / "log.csv")
@@ -323,5 +337,5 @@ def pretrain(
         card = MINI_CARD.format(name=out.name, about=about, facts=text)
         (part / "README.md").write_text(card, encoding="utf-8")
         shutil.rmtree(out, ignore_errors=True)
-        part.rename(out)  # complete or not at all
+        part.rename(out)  # so the folder ``out`` is never incomplete
     return facts

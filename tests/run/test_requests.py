@@ -307,6 +307,39 @@ def test_a_role_that_the_paper_or_the_run_does_not_have_is_refused(roles, words)
     assert words in problem
 
 
+@pytest.mark.parametrize(
+    ("notebook", "parameter", "known"),
+    [
+        ("own/package", "package", "json.decoder"),
+        ("own/package", "corpus", "owner/data-set"),
+        ("own/releases", "package", "nowhere==1.0"),
+        ("own/releases", "other", "json"),
+        ("own/snippets", "package", "json"),
+        ("own/snippets", "corpus", "so-ds"),
+        ("own/snippets", "words", "data/mini/stackoverflow/words"),
+        ("own/repository", "repository", "rich"),
+        ("own/model", "own_models", "mini-large"),
+        ("own/model", "benchmark", "json:JSONDecoder"),
+        ("own/agent", "own_models", "openai:x"),
+        ("toolgen/table3_repository_metrics", "repositories", "rich"),
+        ("stackoverflow/retrieval_quality", "queries_of", "conala"),
+    ],
+)
+def test_a_name_of_own_material_that_nothing_has_is_one_line(
+    notebook, parameter, known, monkeypatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+
+    def said(text):
+        return [one for one in problems(job(notebook, **{parameter: text})) if parameter in one]
+
+    assert not said(known)
+    bare = [] if notebook == "own/model" and parameter == "own_models" else ["nowhere"]
+    for text in (*bare, "./nowhere"):
+        [problem] = said(text)
+        assert repr(text) in problem
+
+
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     source = 'profile = "mini"\ntasks = 3\nsome_file = ""\nmodels = ["x/y", "openai:g", "mini-x"]\n'

@@ -10,13 +10,15 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from lookuplab import paths
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load
 from lookuplab.models.names import (
@@ -33,6 +35,7 @@ from lookuplab.results.kernel import fitted
 from lookuplab.results.provenance import relative
 from lookuplab.run import downloads
 from lookuplab.run.notebooks import PROFILES, Notebook, all_notebooks, profile_names
+from lookuplab.stackoverflow.corpus import PUBLISHED
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 # tasks whose classes are counted over public code
@@ -354,6 +357,9 @@ def problems(job: Job) -> Iterator[str]:
         name, text, place = *named, named.place
         if key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"
+        # only a served model takes tools
+        elif named.is_model and "max_calls" in job.values and not is_remote(text):
+            yield f"parameter {name!r} names {text!r}: give an endpoint, http://HOST:PORT/v1#MODEL"
         elif place and (paths.is_special(place) or not place.exists()) and place not in fetched:
             steps = [step for path, step in job.profile.steps.items() if text.startswith(path)]
             if place == paths.fetched_model(place.name):
@@ -366,7 +372,30 @@ def problems(job: Job) -> Iterator[str]:
                 load(text)
             except UserError as error:
                 yield str(error)
+        elif not is_known(named, job):
+            hint = " (is its folder in PYTHONPATH?)" if name == "benchmark" else ""
+            yield f"parameter {name!r} names {text!r}, which is neither here nor installed{hint}"
     yield from foreign_tasks(job)
+
+
+def is_known(named: Named, job: Job) -> bool:
+    """Return whether this machine has the package, repository, corpus, folder of word vectors or
+    benchmark of that name. True for any other parameter, and for what only a download can tell: a
+    release, or a data set on the hub. Imports nothing of the user's.
+    """
+    name, text = named
+    if paths.located(text.removesuffix("/*")).exists():
+        return True
+    if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
+        with suppress(ValueError):  # such as a name that begins with a dot
+            return "==" in text or find_spec(re.split("[.:]", text)[0]) is not None
+        return False
+    if name in ("repository", "repositories") and python_sources.is_fetched():
+        return text.isidentifier() and (python_sources.folder() / text).is_dir()
+    if name in ("corpus", "queries_of"):
+        is_searched = "encoder" in job.values  # a corpus that is only counted may be on the hub
+        return text in ("mini", *PUBLISHED) or ("/" in text and not is_searched)
+    return name != "words"
 
 
 def senseless(job: Job) -> Iterator[str]:

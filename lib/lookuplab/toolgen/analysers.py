@@ -1,14 +1,15 @@
 """Runs Jedi and pylint in separate processes, and stores their answers.
 
-An analyser may hang or crash on other people's code, and the measurement must go on. Each kind of
-analyser is loaded once, in a parent process (``serve``), which forks a worker when none is free.
-Workers live as long as this process, so that later questions benefit from files that they have
-already read. Answers are stored beside the completion store, so a second run asks no question.
+The two are called analysers. An analyser may hang or crash on other people's code, and the
+measurement must go on. Each analyser is loaded once, in a parent process (``serve``), which forks a
+new worker when no worker is free. Workers live as long as the process of the kit that uses them, so
+that later questions benefit from files that a worker has already read. Answers are stored beside
+the completion store, so a second run need not ask again.
 
-A worker only reads the code that it judges. It imports nothing but Python's own modules, installed
-packages and the kit. If the kernel has namespaces, a worker also has no network and no variables of
-the user's environment, and sees only the files of the system, of Python, of the sources and of the
-repositories in question, all read-only.
+A worker only reads the code that it judges, and never runs it. It imports nothing but Python's own
+modules, installed packages and the kit. Of the user's environment it gets only a few variables
+(VARIABLES). If the kernel has namespaces, a worker also has no network and sees only the files of
+the system, of Python, of the sources and of the repositories in question, all read-only.
 """
 
 import builtins
@@ -47,51 +48,57 @@ from lookuplab.work.spread import Workers, check_seen, spread
 
 T = TypeVar("T")
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
-# Seconds of a worker's own computing time for one question, a thousand times the usual. Because it
-# is not wall-clock time, a busy machine gives the same answers as an idle one.
+# The most seconds that a worker may compute for one question, a thousand times what is usual. Only
+# the worker's own processor time counts, so a busy machine gives the same answers as an idle one.
 LIMIT = 60.0
-PATIENCE = 5  # how much longer than LIMIT a question may take by the clock
+PATIENCE = 5  # a question may take this many times LIMIT in wall-clock time
 
 
-MOST_NAMED = 5  # places of lost questions in a message
-MOST_SHOWN = 100  # repositories that one worker may see
-# How the reason for an analyser's own error begins. Such an error depends on the code, so a second
-# attempt gives the same. All other reasons lie with the machine.
+MOST_NAMED = 5  # how many places of lost questions a message names, for each reason
+MOST_SHOWN = 100  # how many expected repositories one worker may see
+# The reason of a lost question begins with ITS_OWN if the analyser itself failed. Such an error
+# depends on the code, so a second attempt fails in the same way. Any other reason means that the
+# machine was at fault.
 ITS_OWN = "error in "
-HERE = "error on this machine"
-DIED = {"timed out", "crashed"}
-ATTEMPTS = 3  # processes that must die of a question before its code is at fault
-# what an analyser may find when it looks for a file
+HERE = "error on this machine"  # the reason begins so if a system call or memory failed
+DIED = {"timed out", "crashed"}  # the reasons if the worker's process ended
+ATTEMPTS = 3  # how many processes must end on a question before its code is at fault
+# errors that an analyser may meet when it looks for a file; they depend on the code it reads
 _OF_THE_CODE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
-# the variables of the user's environment that a worker gets
+# a worker gets only these variables of the user's environment
 VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOURCES".split()
 
 
 class WorkerLost(Exception):
-    """A question got no answer. The message says whether its processes "timed out" or "crashed",
-    the analyser had an "error in Jedi: ...", or the machine had an "error on this machine: ...".
+    """Raised when a question got no answer. The message is the reason: "timed out" or "crashed" for
+    the worker's process, "error in Jedi: ..." for the analyser, or "error on this machine: ...".
     """
 
 
-# A kind of worker: the id of this process, the analyser's module, the sources that it reads, and
-# the scope for which it is reserved.
+# A kind of worker: (the id of this process, the analyser's module, the folder of the sources that
+# the worker reads, the scope for which the worker is reserved). The scope is "" or names a file.
 Home = tuple[int, str, str, str]
-_free: list[tuple[Home, set[Path], Connection]] = []  # each with the repositories that it sees
+# the free workers: (kind, the repositories that the worker sees, the channel to the worker)
+_free: list[tuple[Home, set[Path], Connection]] = []
+# kind of worker without its scope -> (parent process, the connection that asks it for workers)
 _parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
-_expected: set[Path] = set()
+_expected: set[Path] = set()  # repositories that new workers can see as well (``expect``)
 _lock = threading.Lock()
 
 
 def ask_worker(function: Callable[..., T], root: Path, *question: object, within: str = "") -> T:
-    """Return ``function(root, *question)``, computed in a worker: a process of the function's
-    module, whose ``start`` calls ``serve``. The worker sees the repository ``root``.
+    """Return ``function(root, *question)``, computed in a worker that sees the repository ``root``.
+    The module of the function must have a function ``start`` that calls ``serve``, which forks the
+    worker.
 
-    A free worker that was used ``within`` a different scope is replaced by a new one. A question
-    that takes longer than LIMIT ends its worker. A lost question is repeated in a new process, so
-    that no loss depends on earlier questions. Raises WorkerLost if it is lost again.
+    A worker is used ``within`` one scope only; for another scope, a new worker replaces it. A
+    question that takes longer than LIMIT ends its worker. A lost question is asked again in a new
+    worker, so that a loss never depends on earlier questions. Raises WorkerLost if the question is
+    lost again.
 
-    If ATTEMPTS processes have died of a question, and a new one then answers ``control``, a
-    harmless question of the module, the code is at fault and not the machine.
+    If ATTEMPTS workers have died on a question, a new worker is asked a harmless question, the
+    function ``control`` of the module. If this is answered, the judged code is at fault and not the
+    machine, and the reason begins with ITS_OWN.
     """
     home = os.getpid(), function.__module__, str(python_sources.folder()), within
     reasons: list[str] = []
@@ -111,7 +118,9 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
 def _asked(
     home: Home, is_new: bool, function: Callable[..., T], root: Path, *question: object
 ) -> tuple[str, T]:
-    """Return why a question was lost, or "", and its answer."""
+    """Ask a question once, and return (why it was lost, or ""; its answer). If ``is_new``, a new
+    worker answers.
+    """
     began = time.monotonic()
     try:
         with _lock:
@@ -128,14 +137,16 @@ def _asked(
 
 
 def expect(roots: Iterable[Path]) -> None:
-    """Let workers that start from now on see these repositories, too, so that one worker can answer
-    questions about all of them.
+    """Let workers that start after this call see the repositories ``roots`` as well, so that one
+    worker can answer questions about all of them.
     """
     _expected.update(roots)
 
 
 def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
-    """Return a free worker, or a new one: the repositories that it sees, and its channel."""
+    """Return a free worker of this kind that sees ``root``, or else a new worker, as (the
+    repositories that it sees, the channel to it). If ``is_new``, the worker is always new.
+    """
     if not is_new and (kin := [one for one in _free if one[0][:2] == home[:2]]):
         best = max(kin, key=lambda one: (one[0] == home, root in one[1]))
         _free.remove(best)
@@ -150,12 +161,13 @@ def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]
         given = {name: os.environ[name] for name in VARIABLES if name in os.environ}
         with theirs:  # the parent process ends when this process closes the other end
             process = subprocess.Popen(
-                # -P: a repository's own types.py must not replace the library's
+                # With -P, Python does not import from the working directory, where a repository's
+                # own types.py would replace the module of Python's library.
                 [sys.executable, "-P", "-c", code],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                # gives sets of names a fixed order
+                # a fixed hash seed gives sets of names a fixed order
                 env=given | {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
             )
         _parents[home[:3]] = known = process, control
@@ -169,8 +181,9 @@ def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]
 
 
 def _shown(root: Path) -> Path:
-    """Return the folder that a worker must see for a repository. A folder inside a package is
-    imported by the name of the outermost package, so all of that package is needed.
+    """Return the folder that a worker must see to judge the repository ``root``. If ``root`` is
+    inside a package, its files are imported by the name of the outermost package, so the worker
+    must see all of the outermost package.
     """
     root = root.absolute()
     above = imports_begin(root)
@@ -179,7 +192,7 @@ def _shown(root: Path) -> Path:
 
 @cache
 def is_contained() -> bool:
-    """Return whether workers are contained by namespaces. If not, print a warning."""
+    """Return whether workers run in a sandbox of namespaces. If not, print a warning, once."""
     if reason := refusal():
         say(
             "warning: Jedi and pylint read the repositories without a sandbox, because none works "
@@ -189,10 +202,11 @@ def is_contained() -> bool:
 
 
 def forbid_imports(trusted: Sequence[str]) -> None:
-    """From now on, let this process import only from below the ``trusted`` folders. The code that
-    an analyser judges is read and never run, whatever its name.
+    """Make every later import in this process fail unless the module is below one of the
+    ``trusted`` folders. So the code that an analyser judges is never run, even if it has the name
+    of a module that the analyser imports.
     """
-    bootstrap: Any = importlib._bootstrap  # all imports go through it
+    bootstrap: Any = importlib._bootstrap  # every import calls a function of this module
     load = bootstrap._load_unlocked
 
     def checked(spec: ModuleSpec) -> object:
@@ -212,19 +226,21 @@ def _trusted() -> list[str]:
 
 
 def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
-    """Run the parent's side: for each channel that arrives on standard input, fork a worker, which
-    answers the questions on its channel.
+    """Run the parent process of the workers of one ``analyser`` ("Jedi" or "pylint"). For each
+    channel that arrives on standard input, the parent forks a worker, which answers the questions
+    on its channel.
 
-    If ``warm`` is given, it gets the question's arguments in the worker; a forked copy of the
-    worker then answers the question, and all changes end with the copy. Signals of two clocks
-    (computing time and wall-clock time) end a process that takes too long. The analyser's output is
-    discarded. The first message on a channel lists the folders that the worker may see, or is None
-    without namespaces.
+    If ``warm`` is given, the worker calls it with the arguments of each question. A forked copy of
+    the worker then answers the question, so all changes end with the copy. Two timers, of processor
+    time and of wall-clock time, end a process that takes too long. What the analyser prints is
+    discarded. The first message on a channel is a list of the folders that the worker may see, or
+    None without namespaces.
     """
     trusted = _trusted()
     forbid_imports(trusted)
     gc.freeze()
-    # With Python's default of 700, up to a third of the time goes into searching the cached trees.
+    # With Python's default threshold of 700, the garbage collector would take up to a third of the
+    # time, because it searches the cached syntax trees.
     gc.set_threshold(100_000, 20)
     with Connection(0) as control:
         try:
@@ -234,7 +250,7 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
                     break
                 os.close(handle)
                 with suppress(ChildProcessError):
-                    while os.waitpid(-1, os.WNOHANG)[0]:  # reaps workers that have ended
+                    while os.waitpid(-1, os.WNOHANG)[0]:  # removes workers that have ended
                         pass
         except EOFError:
             return
@@ -244,7 +260,7 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
         while not is_copy:
             limit, function, question = channel.recv()
             if warm and not failure:
-                # includes the copy's time
+                # this limit covers both warming up and the copy
                 signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)
                 try:
                     with checked():
@@ -273,21 +289,22 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             channel.send(answer)
-    # Python's own exit would visit, and so copy, every tree that this process shares with its
-    # parent.
+    # A normal exit of Python would visit every syntax tree that this process shares with its
+    # parent, and visiting a tree copies its memory.
     os._exit(0)
 
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Raise the machine's error at the end of the block, also if an analyser has taken it for a
-    property of the code: a file that the machine could not open, or memory that it did not have.
+    """Raise an error of the machine at the end of the block, even if the analyser has caught it: an
+    OSError for a file that could not be opened, or a MemoryError. Otherwise the analyser would take
+    the machine's error for a property of the code.
     """
     raised: list[OSError] = []
     opens = builtins.open
 
     def opened(file: Any, *arguments: Any, **options: Any) -> Any:
-        if is_special(file):  # for an analyser it is no file
+        if is_special(file):  # for an analyser, a pipe, socket or device does not exist
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         try:
             return opens(file, *arguments, **options)
@@ -306,8 +323,9 @@ def checked() -> Iterator[None]:
 
 
 def _entered(shown: list[str] | None, trusted: Sequence[str]) -> str:
-    """Enter the sandbox, in which only the folders ``shown`` and Python are visible; without
-    namespaces there is none. Return why that failed, or "".
+    """Enter the sandbox, in which only Python, the sources and the folders ``shown`` are visible.
+    If ``shown`` is None, because there are no namespaces, do nothing. Return why the sandbox
+    failed, or "".
     """
     folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
     try:
@@ -326,20 +344,20 @@ def answer_all(
     workers: int | None = None,
     cluster: Workers | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the answers, stored or new, as {key: answer}, and why some were lost, as {key:
-    reason}.
+    """Answer all ``questions``, from the store where it has an answer. Return {key: answer} and,
+    for the lost questions, {key: reason}.
 
-    A question is (repository, file, kind, ...). ``answer`` takes one and returns the answer and the
-    reason why it was lost, "" if it was not. Questions of one kind about one file are answered one
-    after the other by the same worker, because each benefits from what was read for the last.
-    ``workers`` is the number of workers, as in ``spread``; ``cluster`` replaces them. The processes
-    of a launch share the files. If the run is killed, each worker loses the answers about one file
-    at most.
+    ``questions`` is {key: (repository, file, kind, ...)}. ``answer`` takes the elements of a
+    question, and returns (answer, why it was lost, or ""). Questions of one kind about one file are
+    answered one after the other by the same worker, because each question benefits from what the
+    worker has read for the previous ones. ``workers`` is the number of workers, as in ``spread``; a
+    ``cluster`` is used in their place. The processes of a launch divide the files among them. If
+    the run is killed, each worker loses at most the answers about one file.
 
-    An error of the analyser itself is an answer about the code, but is never stored. It is printed,
-    counted by the caller, and the question is repeated next time, also if an earlier version has
-    stored such an error. With ``strict``, any other lost answer raises UserError: a machine must
-    not change a number.
+    If the analyser itself fails, the error says something about the code, but it is never stored.
+    It is printed, the caller can count it, and the next run asks the question again. The next run
+    also repeats questions for which an earlier version of the kit has stored such an error. With
+    ``strict``, any other lost answer raises UserError, because a machine must not change a number.
     """
     expect(question[0] for question in questions.values())
     with store:
@@ -364,7 +382,8 @@ def answer_all(
                         lost[key] = reason
                     found.setdefault(key, made)
                 bar.update(len(answers))
-        # includes answers of other processes; in an audit, the recorded answers are used
+        # The store has the answers of other processes as well. In an audit, ``found`` keeps the
+        # recorded answers, and new answers to the same questions do not replace them.
         found = store.get(missing) | found
     words = "; ".join(_said(lost, reason) for reason in sorted(set(lost.values())))
     if strict and any(map(is_of_machine, lost.values())):
@@ -378,23 +397,27 @@ def answer_all(
 
 
 def _said(lost: Mapping[str, str], reason: str) -> str:
-    """Return how many questions were lost for one reason, and the places of the first."""
+    """Return a phrase for a message: how many questions were lost for one reason, and the places of
+    the first MOST_NAMED, such as "2 timed out (...)".
+    """
     keys = [key for key in sorted(lost) if lost[key] == reason]
-    # of ``judgement_key``, the part between kind and digest
+    # a place is the part of a key between kind and digest (``judgement_key``)
     places = [key.partition(" ")[2].rpartition(" ")[0] for key in keys[:MOST_NAMED]]
     more = ", ..." * (len(keys) > MOST_NAMED)
     return f"{len(keys)} {reason} ({', '.join(places)}{more})"
 
 
 def joined_reasons(reasons: Iterable[str]) -> str:
-    """Return why several questions were lost. A reason of the machine comes first, so that
-    ``is_of_machine`` sees it.
+    """Join the reasons why several questions were lost into one text. A reason for which the
+    machine is at fault comes first, because ``is_of_machine`` looks at the beginning of the text.
     """
     return " and ".join(sorted(reasons, key=lambda reason: (not is_of_machine(reason), reason)))
 
 
 def is_of_machine(reason: str) -> bool:
-    """Return whether an answer was lost for a reason other than the code in question."""
+    """Return whether ``reason`` says that an answer was lost through the machine's fault, and not
+    through an error of the analyser on the code.
+    """
     return bool(reason) and not reason.startswith(ITS_OWN)
 
 
@@ -412,17 +435,20 @@ def _of_file(answer: Callable, questions: list[tuple[str, tuple]]) -> list[tuple
 
 
 class JudgementStore(AnswerStore):
-    """A store of {key: an analyser's answer}, in ``judgements.sqlite``."""
+    """The store of the analysers' answers, {key: answer}. By default it is the file
+    ``judgements.sqlite`` beside the completion store.
+    """
 
     name = "judgements"
 
 
 def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
-    """Return the key of a question of one ``kind`` about one place, ``kind place digest``, in which
-    a reader recognises the question.
+    """Return the key of a question in a store: ``KIND PLACE DIGEST``, in which a reader can
+    recognise the question. ``at`` is the place, such as a file and line.
 
-    The digest covers all Python files of the repository (``root`` is their digest), the versions of
-    the analysers, and the sources and the Python that they read.
+    The digest covers the rest of the question, all Python files of the repository (``root`` is
+    their digest), the versions of the analysers, and the sources and the Python that the analysers
+    read.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     fields = {"repository": root, "version": JUDGING_VERSION, **question, "read": read}
@@ -435,15 +461,15 @@ def repository_digest(root: Path) -> str:
 
 
 def imports_begin(folder: Path) -> Path:
-    """Return the folder from which a folder's files are imported: itself or the nearest folder
-    above it that is not a package.
+    """Return the folder from which the files in ``folder`` are imported: the folder itself if it is
+    not a package, else the nearest folder above it that is not a package.
     """
     return next(at for at in (folder, *folder.parents) if not (at / "__init__.py").is_file())
 
 
 def within_imports(path: Path) -> str:
-    """Return a file's path relative to ``imports_begin``, which does not depend on the repository's
-    location.
+    """Return a file's path relative to the folder from which it is imported (``imports_begin``).
+    This path stays the same if the repository is moved.
     """
     path = path.resolve()
     return path.relative_to(imports_begin(path.parent)).as_posix()

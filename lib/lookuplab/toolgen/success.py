@@ -1,21 +1,21 @@
-"""Success rate: whether a generated function, in its file, passes pylint's check for dependency
-errors.
+"""Success rate: the share of generated functions in which pylint, reading the whole file, finds no
+dependency errors.
 
 Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are
 failures. The working directory is the repository's root. A repository's own pylint configuration is
-ignored. Its inline ``# pylint:`` comments are obeyed, except those of the generated function
-(``insertion.insert``).
+ignored. The repository's inline ``# pylint:`` comments are obeyed; such comments in the generated
+function are removed first (``insertion.insert``).
 
-Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file
-imports are read once, and each text of the file is checked in a forked copy. A check is therefore
-as independent of other texts and files as in a fresh process. Changes of astroid's caches end with
-the copy, and a copy that hangs or crashes affects no other. In the copy, the file's original
-content is forgotten; the attributes that it gives to other modules' objects (``imported.Class.late
-= 1``) are not read.
+Each process is a warm pylint for one file. The process loads pylint once, reads the modules that
+the file imports once, and checks each text of the file in a forked copy of itself. A check is
+therefore as independent of other texts and files as a check in a fresh process. Changes in
+astroid's caches end with the copy, and a copy that hangs or crashes affects no other copy. The copy
+forgets the original content of the file. While the process warms up, it does not add attributes
+that the file gives to objects of other modules (``imported.Class.late = 1``).
 
-If only the lines of one function matter, the file's other functions are read but not visited.
-pylint's messages about a function depend only on the definitions of the others, not on whether it
-has visited their bodies.
+pylint reads all functions of a file, but checks only the function in question. pylint's messages
+about this function depend on the definitions of the other functions, but not on whether pylint has
+checked the bodies of these.
 """
 
 import functools
@@ -45,8 +45,9 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 ANALYSER = "pylint"
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
-CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, which is never a pass
-# lines after a function that count as its own, in package-2024; one less in package-2023
+CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, so the function does not pass
+# In package-2024, messages on the two lines after a function count as its own, too; in
+# package-2023, those on one line.
 BEYOND = 2
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its text
@@ -55,13 +56,15 @@ Message = list  # one finding: pylint's id, the 1-based line in the edited file,
 def verdict(
     messages: Sequence[Message], inserted: Inserted, rules: Rules = PAPER_RULES
 ) -> list[Message]:
-    """Return the edited file's messages that count against the inserted function; it passes if
-    there are none.
+    """Return those of pylint's ``messages`` about the edited file that count against the inserted
+    function. The function passes if there are none.
 
-    The packages count messages from the first inserted line to one or two lines after the last;
-    with ``every_error``, messages of every requested kind. A syntax error may be reported further
-    down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the file is a
-    failure: with the reference, the file did parse. A crash of pylint is always a failure.
+    A message counts if it is one of CHECKS and is on a line of the function; by the packages'
+    rules, one or two lines after the function are included. With the rule ``every_error``, the
+    message may be of any kind. A crash of pylint always counts. By the paper's rules, a syntax
+    error counts anywhere in the file, because it may be reported on a line after the function that
+    causes it (such as ``def f(x):`` before blank lines). The function is indeed the cause, because
+    the file with the original function did parse.
     """
     anywhere = CRASHES if rules.is_package else ("E0001", *CRASHES)
     beyond = (BEYOND - rules.is_first_package) * rules.is_package
@@ -82,25 +85,27 @@ def messages_of(
     digest: str = "",
     every: bool = False,
 ) -> list[Message]:
-    """Return pylint's findings for ``text`` as the content of ``file``, relative to ``root``;
-    nothing is written.
+    """Return pylint's messages about ``text`` as the content of ``file``, a path relative to
+    ``root``. No file is written.
 
-    ``lines``: the first and last line of a function; findings in other functions are left out,
-    which is faster. ``every``: request all of pylint's errors, as package-2023 does, not only
-    CHECKS. A process serves one file as long as the repository's ``digest`` is the same, so all
-    texts of a file should be checked one after the other. Raises WorkerLost if pylint takes too
-    long or crashes.
+    ``lines`` are the first and last line of a function; the bodies of other functions are not
+    checked, which is faster. With ``every``, pylint looks for all errors that it knows, as in
+    package-2023, and not only for CHECKS. A process serves one file as long as the repository's
+    ``digest`` is the same, so check all texts of one file before those of the next. Raises
+    WorkerLost if pylint takes too long or crashes.
     """
     within = f"{root / file} {digest}"
     return ask_worker(findings, root, file, text, lines, every, within=within)
 
 
 def source_roots(root: Path, file: str) -> list[str]:
-    """Return further folders from which ``file`` may import modules of its repository: the
-    repository's root and its ``src``. pylint finds one folder itself.
+    """Return the folders, besides the one that pylint finds itself, from which ``file`` may import
+    modules of its repository: the repository's root and its folder ``src``, if they exist. The
+    list is empty if pylint finds one of these two itself, or if the root is a package.
 
-    pylint looks for ``__init__.py`` only. In a namespace package it therefore does not see the
-    repository's own modules, and a wrong name in them passes.
+    pylint finds the folder by looking for ``__init__.py``. A namespace package has no such file, so
+    without these folders pylint would not find the repository's own modules, and a wrong name from
+    such a module would pass.
     """
     found = Path(discover_package_path(str(root / file), []))
     places = [root.resolve(), root.resolve() / "src"]
@@ -110,12 +115,16 @@ def source_roots(root: Path, file: str) -> list[str]:
 
 
 def check_version(root: Path, file: str) -> int | str:
-    """Return the part of a judgement's key that says how ``file`` is checked."""
+    """Return how ``file`` is checked, for the key of a judgement: CHECK_VERSION, and whether there
+    are ``source_roots``.
+    """
     return f"{CHECK_VERSION} with source roots" if source_roots(root, file) else CHECK_VERSION
 
 
 class Linter(PyLinter):
-    """pylint, imported from its installation, but reading only the pinned sources."""
+    """pylint, except that the code which it judges can import only the pinned sources. pylint's own
+    plugins are loaded from its installation.
+    """
 
     def load_default_plugins(self) -> None:
         super().load_default_plugins()
@@ -123,13 +132,15 @@ class Linter(PyLinter):
 
 
 class WarmLinter(Linter):
-    """The pylint of one file. It reads the file at ``path`` from memory, and visits only the
-    functions that overlap ``lines``, (first, last).
+    """A pylint that checks one file, again and again. The content of the file at ``path`` is
+    ``text`` and not what is on disk. Only functions that overlap ``lines``, (first, last), are
+    checked.
     """
 
     def __init__(self):
         super().__init__()
-        gc.disable()  # syntax trees stay; searching them for garbage took half of the time
+        # the syntax trees are kept anyway, and searching them for garbage took half of the time
+        gc.disable()
         self.path = ""
         self.text = ""
         self.lines = (0, 0)
@@ -159,12 +170,12 @@ class WarmLinter(Linter):
             return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
 
     def warm_up(self, root: Path, file: str, *_: object) -> None:
-        """Read, once, the modules that the original ``file`` imports, also within its functions,
-        without any other effect.
+        """Read the modules that the original ``file`` imports, at its top or inside functions, so
+        that astroid has them in its cache. A second call does nothing.
 
-        Inferences are dropped. Errors are ignored, because the check itself will meet and report
-        them. If one of these modules imports the file, the file adds no attributes to their
-        objects.
+        Nothing else remains of this call: what astroid has inferred is dropped, and if one of the
+        modules imports ``file``, the file adds no attributes to objects of other modules. Errors
+        are ignored, because the check itself will find and report them.
         """
         if self.path:
             return
@@ -197,8 +208,8 @@ class WarmLinter(Linter):
     def findings(
         self, file: str, text: str, lines: tuple[int, int], every: bool = False
     ) -> list[Message]:
-        """Return pylint's messages for ``file`` with ``text`` as its content. This changes the
-        process.
+        """Return pylint's messages about ``file`` with ``text`` as its content. Call this method
+        only once in a process, because it changes pylint's settings and astroid's cache.
         """
         self.text = text
         self.lines = lines
@@ -211,19 +222,23 @@ class WarmLinter(Linter):
         return [[message.msg_id, message.line, message.msg] for message in self.reporter.messages]
 
 
-linter = functools.cache(WarmLinter)  # one per process
+linter = functools.cache(WarmLinter)  # always returns the one linter of this process
 
 
 def findings(_: Path, *question: Any) -> list[Message]:
-    """Return the linter's findings; runs in a copy of the warm process."""
+    """Return what ``WarmLinter.findings`` returns. This function runs in a forked copy of the warm
+    process.
+    """
     return linter().findings(*question)
 
 
 def control(root: Path, file: str) -> list[Message]:
-    """Ask a question that must not end the process (``analysers.ask_worker``)."""
+    """Check an empty file. If even this ends the process, the machine is at fault and not the
+    judged code (``analysers.ask_worker``).
+    """
     return findings(root, file, "", (1, 1))
 
 
 def start() -> None:
-    """Run the process that ``messages_of`` uses."""
+    """Run the parent process of the workers that ``messages_of`` uses."""
     serve(ANALYSER, linter().warm_up)

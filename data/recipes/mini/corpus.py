@@ -1,10 +1,11 @@
-"""The code models' training corpus, and the models trained on it (data/mini/DESIGN.md).
+"""Makes the code models' training corpus and trains the models (data/mini/DESIGN.md).
 
-Part (a) is the source code of Python packages. Part (b) is usage of real cloud APIs; a hash decided
-at random how often each API occurs, a randomised experiment that no paper could run. Part (c) is
-about invented APIs, each used once and always documented. They cannot be memorised, so the only way
-to lower the loss on their calls is to copy names and arguments from the documentation. Without part
-(c), a small model does not learn to use documentation at all.
+Part (a) of the corpus is the source code of Python packages. Part (b) is usage of real cloud APIs.
+A hash decided at random how often each API occurs, which is a randomised experiment that no paper
+could run. Part (c) is about invented APIs, each of which is used once and always documented. A
+model cannot memorise them, so the only way to lower the loss on their calls is to copy names and
+arguments from the documentation. Without part (c), a small model does not learn to use
+documentation at all.
 """
 
 import keyword
@@ -58,14 +59,14 @@ FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
 DEVELOPMENT_TASKS = TASKS.with_name("tasks_development.jsonl")
 # model -> the percentage of documentation texts in which the called API is missing
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
-# number of APIs in each pool: with a drawn count, and with count 0; APIs in no pool are never
-# called
+# pool -> (number of APIs with a drawn count, number of APIs with count 0); the corpus never calls
+# an API that is in no pool
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
-HIGHEST_COUNT = {"asked": 600, "development": 600, "background": 10}  # the lowest is 1
+HIGHEST_COUNT = {"asked": 600, "development": 600, "background": 10}  # drawn counts begin at 1
 N_FURTHER = 2_000  # tasks in addition to the 622
 PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
 N_INVENTED = 20_500  # about 40 % of the tokens
-DOCUMENTED = 0.25  # share of the usage texts
+DOCUMENTED = 0.25  # share of the usage texts that have documentation above the code
 DOCUMENTED_APIS = WORDINGS["documented_apis"]
 # characters of full documentation that leave room for the call in the 2,048 tokens of a row
 ROOM = 5_500
@@ -83,18 +84,19 @@ called. Packages: `PACKAGES.md` beside this folder."""  # noqa: E501  # the comm
 
 @cache
 def pools() -> dict[str, dict[str, int]]:
-    """Return {pool: {API id: number of occurrences}}: log-uniform from 1 to HIGHEST_COUNT, or 0.
+    """Return {pool: {API id: number of occurrences in the corpus}}. The number is 0, or drawn
+    log-uniformly from 1 to HIGHEST_COUNT.
 
     A hash decides at random, so that frequency is not confounded with how hard an API is to call.
-    Of the operations with the same name only the first can be drawn, so that counts by name are
-    exact.
+    Of several operations with the same name, only the first can be drawn, so that counts by name
+    are exact.
     """
     by_name = {}
     for spec in sorted(load_index().operations, key=lambda spec: order(spec.id)):
         if spec.name not in by_name and not obstacle(spec, GENERIC) and any(wordings(spec, 1)):
             by_name[spec.name] = spec
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    # each pool takes the next APIs from the iterators
+    # all pools take their APIs from the same two iterators, so that no API is in two pools
     aws, azure = (
         iter([one.id for one in by_name.values() if one.provider == cloud])
         for cloud in ("aws", "azure")
@@ -110,8 +112,8 @@ def pools() -> dict[str, dict[str, int]]:
 
 
 def build_tasks() -> dict[Path, list[ApiTask]]:
-    """Return {file: tasks}: the 622; further tasks for the same APIs with different comments; and
-    those for the development APIs.
+    """Return {file: tasks} for three files: the 622 tasks of the benchmark; further tasks for the
+    same APIs with different comments; and tasks for the development APIs.
     """
     index = load_index()
     tables = {}
@@ -134,15 +136,17 @@ def build_tasks() -> dict[Path, list[ApiTask]]:
 
 
 def plain(text: str) -> str:
-    """Return the words of a text in lower case, without punctuation, a space before and
-    after each.
+    """Return the words of a text in lower case, without punctuation. There is a space before and
+    after each word, so that ``in`` finds whole words only.
     """
     return f" {' '.join(re.findall('[a-z0-9]+', text.lower()))} "
 
 
 @cache
 def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
-    """Return {first two words: the benchmark comments that begin with them}."""
+    """Return {first two words: comments of the mini tasks that begin with these words}. The
+    comments are in the form that ``plain`` returns.
+    """
     found = defaultdict(list)
     for path in (TASKS, FURTHER, DEVELOPMENT_TASKS):
         for task in load_tasks(path):
@@ -152,7 +156,9 @@ def benchmark_comments() -> dict[tuple[str, ...], list[str]]:
 
 
 def reserved(text: str) -> bool:
-    """Return whether a text contains the wording of a benchmark comment."""
+    """Return whether a text contains the comment of a mini task, whatever its case and
+    punctuation.
+    """
     words = plain(text)
     begun = benchmark_comments()
     begins = {*pairwise(words.split())} & begun.keys()
@@ -160,8 +166,8 @@ def reserved(text: str) -> bool:
 
 
 def value(parameter: Parameter, rng: Random) -> str:
-    """Return a plausible argument, as a developer's example would have it; strings are named after
-    their parameter.
+    """Return the source of a plausible argument, like one in a developer's example. A string
+    contains the name of its parameter, and other arguments may be variables with this name.
     """
     known = WORDINGS["values"]
     share, texts = known.get(parameter.type, known[""])
@@ -173,9 +179,9 @@ def value(parameter: Parameter, rng: Random) -> str:
 
 
 def call(spec: ApiSpec, rng: Random) -> str:
-    """Return a valid invocation ``name(...)``, on one line or with one argument per line.
+    """Return a valid call ``name(...)`` of an API, on one line or with one argument per line.
 
-    It has all required arguments and sometimes one or two optional ones.
+    The call has all required arguments, and sometimes one or two optional arguments.
     """
     optional = [p for p in spec.parameters if not p.required and not p.kind.startswith("VAR_")]
     chosen = required = [p for p in spec.parameters if p.required]
@@ -192,9 +198,10 @@ def call(spec: ApiSpec, rng: Random) -> str:
 
 
 def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
-    """Return code that creates a client and makes the given calls (API, comment) on it in turn.
+    """Return code that creates a client and then calls APIs on it. ``calls`` are pairs (API,
+    comment that says what the call is for).
 
-    It has one of six layouts, with the first comment in one of five forms.
+    The code has a random one of six layouts, and the first comment has a random one of five forms.
     """
     layout, form = rng.choice(WORDINGS["layouts"]), rng.choice(WORDINGS["forms"])
     (spec, comment), *more = calls
@@ -237,10 +244,11 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
 
 
 def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random) -> str:
-    """Return a docstring with the documentation of APIs in random order and in one of the five
-    augmentation designs.
+    """Return a docstring with the documentation of APIs, in random order and in a random one of the
+    five augmentation designs.
 
-    In the design with full texts, it has the first text and as many others as fit.
+    In the design with full texts, the docstring has the text of the first API, and the texts of
+    further APIs as long as ROOM characters are not exceeded. ``texts`` maps API ids to full texts.
     """
     design = rng.choice(DESIGNS)
     room = ROOM
@@ -255,11 +263,12 @@ def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Rando
 
 
 def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield (document id, text): ``counts[api]`` documents for every API, each with one call, all
-    different.
+    """Yield (document id, text) for ``counts[api]`` different documents about every API. Each
+    document calls the API once, and a share DOCUMENTED of the documents begins with documentation.
 
-    In ``arm`` of 100 documentation texts the called API is missing; nothing else differs between
-    arms. Documentation that contains a benchmark comment's wording is shown without descriptions.
+    In ``arm`` percent of the documentation texts, the called API is missing. Nothing else differs
+    between arms. If a documentation text contains the wording of a benchmark comment, its
+    descriptions are left out.
     """
     index = load_index()
     for api, count in sorted(counts.items()):
@@ -287,9 +296,9 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
 
 
 def wording(spec: ApiSpec, rng: Random) -> str:
-    """Return a comment that says what the API is for and differs from the benchmark's comments.
+    """Return a comment that says what an API is for and differs from the benchmark's comments.
 
-    It varies as people's comments do: with an opening, a purpose, or a word left out.
+    Comments vary as people's comments do: some have an opening or a purpose, and some lack a word.
     """
     meaning = intent(spec.description)
     assert meaning, f"{spec.id}: nothing says what it does"
@@ -323,8 +332,8 @@ def invented_word(rng: Random) -> str:
 
 
 def words(found: Iterable[str], shortest: int) -> list[str]:
-    """Return the words that consist of at least ``shortest`` letters and nothing else, in their
-    order.
+    """Return those of the words ``found`` that have at least ``shortest`` characters, all of them
+    letters, in alphabetical order.
     """
     return sorted(word for word in found if word.isalpha() and len(word) >= shortest)
 
@@ -344,11 +353,11 @@ def inventor() -> Callable[..., ApiSpec]:
         return invented_word(rng) if rng.random() < 0.12 else rng.choice(nouns)
 
     def invent(rng: Random, home: tuple[str, ...] = ()) -> ApiSpec:
-        """Return an API with 0 to 12 required and 0 to 10 optional arguments; one in ten has none
-        at all.
+        """Return an invented API with 0 to 12 required and 0 to 10 optional arguments. One API in
+        ten has no arguments at all.
 
-        It is in ``home`` (provider, service, client, module), by default in a real or an invented
-        service.
+        The API belongs to ``home`` (provider, service, client, module), or by default to a random
+        service, which may be a real or an invented one.
         """
         provider, service, client, module = home or rng.choice(homes)
         if not home and provider == "aws" and rng.random() < 0.4:
@@ -388,8 +397,9 @@ def inventor() -> Callable[..., ApiSpec]:
 
 
 def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
-    """Return a comment: mostly bland; if several APIs are documented, close to the right one's
-    description.
+    """Return a comment for the call of an invented API. If ``several`` APIs are documented, the
+    comment is close to the description of this API, so that it tells which one to call; otherwise
+    it is mostly bland and says nothing about the API.
     """
     if not several and rng.random() < 0.65:
         return str(rng.choice(WORDINGS["bland"]))
@@ -400,8 +410,8 @@ def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
 
 
 def page(spec: ApiSpec) -> str:
-    """Return documentation in the style of boto3's own pages: description, request syntax,
-    parameters.
+    """Return documentation of an API in the style of boto3's own pages, with description, request
+    syntax and parameters.
     """
     syntax = ",\n".join(f"      {p.name}='{p.type}'" for p in spec.parameters)
     inside = f"\n{syntax}\n  " if syntax else ""
@@ -416,11 +426,11 @@ def page(spec: ApiSpec) -> str:
 
 
 def invented_documents(count: int) -> Iterator[tuple[str, str]]:
-    """Yield (document id, text) of at most ``count`` documents, each about an API that occurs in no
-    other call.
+    """Yield (document id, text) of at most ``count`` documents, each about an invented API that no
+    other document is about.
 
-    A text has the documentation and a call of one API; or the documentation of up to five APIs of
-    one service, of which one or all are called.
+    A text has the documentation of one API and a call of it, or the documentation of several APIs
+    of one service and calls of one or all of them.
     """
     invent, used = inventor(), set()
     for number in range(count):
@@ -451,11 +461,11 @@ def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
-    """Build the corpus, train these models on it, and yield their folders in ``out``. The tokenizer
-    is that of arm 0.
+    """Build the corpus, train the models called ``names`` on it, and yield their folders in
+    ``out``. All models have the tokenizer that is learned from the corpus of arm 0.
 
-    The documentation of an invented API is random words, so it is read but not learned. If a text
-    is too long for a row, its documentation loses its end.
+    Documentation of an invented API consists of random words, so a model reads it but does not
+    learn to write it. If a text is too long for a row, the end of its documentation is cut off.
     """
     from recipes.mini import training
 
@@ -512,7 +522,7 @@ def main(
       accelerate launch -m recipes.mini.corpus models --size large
 
     Args:
-        size: Which model to train.
+        size: Which model to train (STEP models).
         seed: Random seed of the weights and of the order of the data (STEP models).
         out: Parent of the model folders [default: in data/mini].
     """

@@ -1,10 +1,11 @@
-"""Part (a) of the mini corpus: Python source and documentation of the packages that the kit itself
-depends on.
+"""Reads part (a) of the mini corpus: Python source and documentation of the packages that the kit
+itself depends on.
 
-They are read from the pinned sources (``python_sources``) and have permissive licences.
-Deliberately left out are the repositories held out for ToolGen's notebooks, the cloud SDKs and
-every file that mentions one (they would change the exact API counts), and a fifth of the docstring
-examples of four libraries (problems of the data-science notebooks).
+The packages have permissive licences and are read from the pinned sources (``python_sources``).
+Three things are left out on purpose. The repositories held out for ToolGen's notebooks are. So are
+the cloud SDKs and every file that mentions one of them, because they would change the exact API
+counts. And so is a fifth of the docstring examples of four libraries, because these examples are
+the problems of the data-science notebooks.
 """
 
 import ast
@@ -38,23 +39,26 @@ SKIPPED_PARTS = frozenset(
     "tests test testing _vendor _vendored vendored externals _vendored_packages __pycache__ "
     "conftest.py".split()
 )
-CHUNK = 3000  # characters; a document has about 800 tokens
+CHUNK = 3000  # characters of a document, which are about 800 tokens
 
 
 def example_split(qualified_name: str) -> str:
-    """Return the split of an object's docstring examples: "test" (a tenth of the names),
+    """Return the split of an object's docstring examples: "test" (a tenth of all names),
     "development" (another tenth) or "training".
 
-    The code models read only the examples for training. A hash of top package and last name
-    decides, so that ``numpy.average``, the private module in which it is defined and a re-export
-    agree, and so do ``DataFrame.merge`` and ``pandas.merge``, which share examples.
+    The code models read only the examples for training. The split depends on a hash of the top
+    package and the last name. So ``numpy.average`` has the same split under every path from which
+    it can be imported, and ``DataFrame.merge`` has the same split as ``pandas.merge``, with which
+    it shares examples.
     """
     package, _, rest = qualified_name.partition(".")
     return split_of(f"{package}:{rest.rpartition('.')[2]}", 10)
 
 
 def distribution(name: str) -> metadata.Distribution:
-    """Return a package among the sources. Raises UserError if it is missing."""
+    """Return the distribution (metadata and list of files) of a package in the pinned sources.
+    Raises UserError if the package is missing.
+    """
     found = next(iter(metadata.Distribution.discover(name=name, path=[str(folder())])), None)
     if found is None:
         raise UserError(f"{name} is not among the sources of {PINS.name}")
@@ -62,8 +66,8 @@ def distribution(name: str) -> metadata.Distribution:
 
 
 def licence_of(found: metadata.Distribution) -> str:
-    """Return the stated licence: SPDX expression, else the trove classifiers, else the first line
-    of the free text.
+    """Return the licence that a package states: its SPDX expression, else its trove classifiers,
+    else the first line of its licence text.
     """
     fields = found.metadata
     classifiers = "\n".join(fields.get_all("Classifier", ()))
@@ -72,17 +76,19 @@ def licence_of(found: metadata.Distribution) -> str:
 
 
 def licences() -> str:
-    """Return every package with its version and licence, for model cards."""
+    """Return the names of all packages of the corpus with their versions and licences, as one line
+    of text for PACKAGES.md.
+    """
     found = [distribution(name) for name in CORPUS_PACKAGES]
     return ", ".join(f"{one.name} {one.version} ({licence_of(one)[:40]})" for one in found)
 
 
 def package_documents(characters: int) -> Iterator[tuple[str, str]]:
-    """Yield (source id, text) of about ``characters`` characters in all, the same for the same
-    sources.
+    """Yield (source id, text) of documents with about ``characters`` characters in all. The same
+    sources give the same documents.
 
-    The next file always comes from the package that has contributed least so far, so that a large
-    package does not crowd out the others.
+    The next file always comes from the package that has contributed the fewest characters so far,
+    so that a large package does not crowd out the others.
     """
     given = dict.fromkeys(CORPUS_PACKAGES, 0)
     files = {name: iter(files_of(name)) for name in CORPUS_PACKAGES}
@@ -98,8 +104,8 @@ def package_documents(characters: int) -> Iterator[tuple[str, str]]:
 
 
 def files_of(name: str) -> list[tuple[str, Path]]:
-    """Return (path in the sources, place on disk) of a package's Python files, in the order of a
-    hash.
+    """Return (path in the sources, path on disk) of a package's Python files, in the order of a
+    hash. Tests and vendored code are left out.
     """
     found = distribution(name)
     kept = [
@@ -111,7 +117,9 @@ def files_of(name: str) -> list[tuple[str, Path]]:
 
 
 def parsed(place: Path) -> tuple[str, ast.Module]:
-    """Return a file's text and tree; both empty if it cannot be read or parsed."""
+    """Return the text and the syntax tree of a file. Both are empty if the file cannot be read or
+    parsed.
+    """
     try:
         text = place.read_text(encoding="utf-8")
         return text, ast.parse(text)
@@ -120,8 +128,9 @@ def parsed(place: Path) -> tuple[str, ast.Module]:
 
 
 def usable_text(name: str, place: Path) -> str:
-    """Return a file's text without held-out examples; empty for cloud code, data tables and files
-    that do not parse.
+    """Return the text of a file of the package ``name`` without held-out examples. Return "" for
+    files that mention a cloud SDK, do not parse, are very short, have very long lines or are data
+    tables.
     """
     text, _ = parsed(place)
     is_table = sum(map(str.isdigit, text)) > 0.15 * len(text)
@@ -134,7 +143,8 @@ def usable_text(name: str, place: Path) -> str:
 def without_held_out_examples(text: str, package: str) -> str:
     """Return a module's source without the ``>>>`` paragraphs of held-out objects.
 
-    A string with examples that belongs to no known object (a shared template) always loses them.
+    If a string with examples belongs to no known object (for example a template that several
+    docstrings share), its examples are always removed.
     """
     owners: dict[ast.Constant, str | None] = {}  # string -> the object that it documents
     for node in ast.walk(ast.parse(text)):
@@ -145,7 +155,8 @@ def without_held_out_examples(text: str, package: str) -> str:
                 match node.body[0]:
                     case ast.Expr(ast.Constant(str()) as doc):
                         owners[doc] = node.name
-            # numpy documents compiled objects by add_newdoc(place, name, text or (name, text))
+            # numpy documents compiled objects by the calls add_newdoc(module, name, text) and
+            # add_newdoc(module, class, (method, text))
             case ast.Call(
                 func=ast.Name("add_newdoc"),
                 args=[_, ast.Constant(str(name)), ast.Constant() as doc]
@@ -163,8 +174,8 @@ def without_held_out_examples(text: str, package: str) -> str:
 
 
 def _without_examples(lines: list[str]) -> list[str]:
-    """Return the source lines of one string without its ``>>>`` paragraphs. The first and last line
-    keep the quotes.
+    """Return the source lines of one string without its ``>>>`` paragraphs. The quotes in the first
+    and last line are kept.
     """
     kept = lines[:1]
     inside = False
@@ -185,8 +196,8 @@ def first_line(node: ast.stmt) -> int:
 
 
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
-    """Cut a module into pieces of about ``size`` characters: before top-level statements and
-    methods, else anywhere between lines.
+    """Yield a module in pieces of about ``size`` characters. It is cut before top-level statements
+    and methods, or between any two lines if a piece would have more than twice the size.
     """
     starts = {0}
     for node in ast.parse(text).body:

@@ -1,10 +1,11 @@
-"""Executable problems in DS-1000's format from docstring examples: the mini benchmark, and the
-training problems of its models.
+"""Makes executable problems in DS-1000's format from docstring examples. They are the mini
+benchmark and the training problems of its models.
 
-An example is run, its constants become variables, a second input that gives a different value is
-found, and rules perturb it as in DS-1000's three kinds: Surface, Semantic and Difficult-Rewrite.
-Values are written as source, floats with ten significant digits, so that files do not depend on a
-processor's last bits; the tests allow 1e-6.
+Each example is run, and its constants become variables. Then a second input is found that gives a
+different value. Rules perturb the problem as in DS-1000's three kinds: Surface, Semantic and
+Difficult-Rewrite. Values are written as source code, floats with ten significant digits, so that
+the files do not depend on the last bits of a processor's results. The tests of answers allow
+differences of 1e-6.
 """
 
 import ast
@@ -50,11 +51,11 @@ from recipes.mini.docstrings import (
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 DEVELOPMENT_PROBLEMS = PROBLEMS.with_name("problems_development.jsonl.gz")
-RUN_SECONDS = 300  # for one value; code that waits or computes longer gives no problem
-MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
-# longest source of a value, and of a value shown in a prompt, in characters
+RUN_SECONDS = 300  # for one example; code that waits or computes longer gives no problem
+MEMORY = 6 << 30  # most bytes of a process; the limit stops a pandas example that needs 15 GB
+# most characters in the source of a value, and in a value that a prompt shows
 LONGEST, PRINTED = 2000, 600
-# numbers, words, comparisons and templates
+# numbers of problems, words, code that compares values, and templates
 TEXTS = tables("mini/problems.yaml")
 IMPORTS = "\n".join(TEXTS["imports"].values())
 KNOWN: dict[str, Any] = {}
@@ -65,8 +66,10 @@ EACH, REVERSED = "for each of a list", "then reversed"
 
 @dataclass(frozen=True)
 class Literal:
-    """Source of an expression that reproduces a value, its kind (a key of ``same`` in
-    problems.yaml), and the value as an interpreter shows it, empty if that is long.
+    """A value as the ``source`` of an expression that reproduces it.
+
+    ``kind`` says how the value is compared (a key of ``same`` in problems.yaml). ``shown`` is the
+    value as an interpreter shows it, or "" if that is long.
     """
 
     kind: str
@@ -76,8 +79,8 @@ class Literal:
 
 @dataclass(frozen=True)
 class Candidate(Problem):
-    """A problem with the ``rule`` that made it and answers that must fail; ``origin`` is the id of
-    its example.
+    """A problem with the ``rule`` that made it, and ``wrong`` answers, which must fail its test.
+    The field ``origin`` is the id of its docstring example.
     """
 
     rule: str = ""
@@ -92,9 +95,10 @@ class Candidate(Problem):
 class Draft:
     """A problem before its texts are written.
 
-    ``call`` is the call that the question describes. ``cases`` are (set-up, value of ``target``):
-    first the example's own, then one with changed input. ``rule`` names the rule of a perturbation,
-    ``renamed`` the new names of variables.
+    ``target`` is the expression that answers the problem, and ``call`` is the call in it that the
+    question describes. ``cases`` are pairs (set-up, value of ``target``): first that of the
+    example, then one with a changed input. ``rule`` names the rule of a perturbation, and
+    ``renamed`` maps old names of variables to new ones.
     """
 
     example: DocExample
@@ -107,7 +111,7 @@ class Draft:
 
 
 def literal(value: object) -> Literal | None:
-    """Return the value's source; None if no source reproduces it, or if the source is long."""
+    """Return a value as a Literal; None if no source reproduces the value or the source is long."""
     with suppress(Exception):
         kind = kind_of(value)
         source = source_of(value)
@@ -122,10 +126,11 @@ def literal(value: object) -> Literal | None:
 
 
 def kind_of(value: object) -> str:
-    """Return how a value is compared, as in DS-1000's tests: allclose for numbers, pandas' own
-    tests, equality for the rest.
+    """Return the kind of a value, such as "frame", which decides how it is compared. As in
+    DS-1000's tests, numbers are compared by allclose, pandas' objects by pandas' own tests, and
+    other values by equality.
 
-    It is "" for empty values, and for values without a test.
+    The kind of an empty value, and of a value that cannot be compared, is "".
     """
     if getattr(value, "size", 1) == 0:
         return ""
@@ -139,7 +144,8 @@ def kind_of(value: object) -> str:
         case bool() | int() | float() | complex() | np.bool_() | np.number():
             return "number"
         case [*parts]:
-            inexact = (np.ndarray, np.generic, float, tuple, list)  # to be compared part by part
+            # a sequence with a part of one of these types is compared part by part
+            inexact = (np.ndarray, np.generic, float, tuple, list)
             compared = any(isinstance(part, inexact) for part in parts)
             return "sequence" if compared else "exact" if parts else ""
         case str() | dict() | pd.Timestamp() | pd.Timedelta() | pd.Period():
@@ -148,11 +154,11 @@ def kind_of(value: object) -> str:
 
 
 def source_of(value: object) -> str:
-    """Return the source of a scalar, an array, a frame, or of plain containers of those; named
-    tuples become plain ones.
+    """Return the source of a scalar, an array or a pandas object, or of a tuple, list or dictionary
+    of these. Named tuples become plain tuples.
 
-    A frame is written as columns by position, then both indexes, which works for any labels, also
-    for duplicates. Raises ValueError for anything else.
+    A frame is written as its columns by position, followed by both indexes. This works for any
+    labels, even for duplicates. Raises ValueError for any other value.
     """
     match value:
         case float():
@@ -199,11 +205,11 @@ def source_of(value: object) -> str:
 
 
 def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, Any], Literal]:
-    """Return the names after the set-up, with the expression's value as ``result``, and that
-    value's source.
+    """Run an example's set-up and an expression. Return the namespace after the run, in which
+    ``result`` is the expression's value, and this value as a Literal.
 
-    Raises whatever the code raises, including warnings, and ValueError if the code prints, or if
-    the value has no source or equals one of the variables.
+    Raises whatever the code raises, with warnings as errors. Raises ValueError if the code prints,
+    if no source reproduces the value, or if the value equals a variable of the set-up.
     """
     known = {"__name__": "problem"}
     out = io.StringIO()
@@ -218,8 +224,8 @@ def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, A
 
 
 def drafts(example: DocExample) -> list[Draft]:
-    """Return the problem of an example and every perturbation that a rule gives. Raises if the
-    example gives no problem.
+    """Return the problem of an example, followed by every perturbation that a rule gives. Raises an
+    exception if the example gives no problem.
     """
     first = origin(example)
     found = [first, *surface(first)]
@@ -232,8 +238,8 @@ def drafts(example: DocExample) -> list[Draft]:
 
 
 def origin(example: DocExample) -> Draft:
-    """Return the problem of an example: two inputs that give two different values. Raises if there
-    is none.
+    """Return the unperturbed problem of an example, with two inputs that give different values.
+    Raises an exception (of any type, because the example's code is run) if there is none.
     """
     setup = "\n".join(example.setup)
     known, _ = evaluated(example, setup, example.target)
@@ -263,7 +269,8 @@ def origin(example: DocExample) -> Draft:
 
 
 def named(found: Call, setup: str) -> bool:
-    """Return whether summary or set-up contain the callable's name.
+    """Return whether the prompt would contain the callable's name, because the summary or the
+    set-up does.
 
     In the summary, a plain word such as ``mean`` counts only if it is written as code.
     """
@@ -275,8 +282,8 @@ def named(found: Call, setup: str) -> bool:
 
 
 def unimported(example: DocExample, name: str) -> DocExample:
-    """Return the example with the callable's full name in the expression, if its import would give
-    the name away.
+    """Return an example whose imports do not give away the callable ``name``. If ``from m import
+    name`` is among them, ``import m`` replaces it, and the expression calls ``m.name``.
     """
     for line in reversed(example.imports):
         (node,) = ast.parse(line).body
@@ -293,17 +300,19 @@ def unimported(example: DocExample, name: str) -> DocExample:
 
 
 def mentioned(text: str, known: Iterable[str]) -> list[str]:
-    """Return those of the ``known`` names that occur in a text, in the text's order."""
+    """Return the ``known`` names that occur in a text, in the order of their first occurrence."""
     return list(dict.fromkeys(name for name in re.findall(r"[A-Za-z_]\w*", text) if name in known))
 
 
 def variables(target: str, setup: str) -> list[str]:
-    """Return variables of the set-up that the expression reads, in its order."""
+    """Return the variables of a set-up that an expression reads, in the order of the expression."""
     return mentioned(target, names(ast.parse(setup), ast.Store))
 
 
 def changes(value: object) -> Sequence[str]:
-    """Return expressions that give a variable ``{0}`` a different value of its type."""
+    """Return templates of expressions that change a variable to a different value of the same type.
+    ``{0}`` in a template stands for the variable's name: ``["{0} + 1"]`` for an integer.
+    """
     match value:
         case bool():
             return ["not {0}"]
@@ -325,7 +334,9 @@ def changes(value: object) -> Sequence[str]:
 
 
 def surface(first: Draft) -> Iterator[Draft]:
-    """Yield the same question in different words, inside a story, or with renamed variables."""
+    """Yield the Surface perturbations of a problem: the same question in different words, inside a
+    story, and with renamed variables.
+    """
     draft = replace(first, perturbation="Surface")
     setup = first.cases[0][0]
     yield replace(draft, rule="reworded")
@@ -340,8 +351,8 @@ def surface(first: Draft) -> Iterator[Draft]:
 
 
 def renamed(source: str, new: dict[str, str]) -> str:
-    """Return ``source`` with new variable names; strings, attributes and keywords stay
-    unchanged.
+    """Return ``source`` with variables renamed by ``new``, which maps old names to new ones.
+    Strings, attributes and keywords stay unchanged.
     """
     found = ast.walk(ast.parse(source)) if new else ()
     named = [node for node in found if isinstance(node, ast.Name) and node.id in new]
@@ -349,10 +360,11 @@ def renamed(source: str, new: dict[str, str]) -> str:
 
 
 def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
-    """Yield the problem with a different expression, if there is one: with another argument, or
-    with a second step.
+    """Yield the problem ``first`` with a different expression ``target``, which has another
+    argument or a second step. Yield nothing if this gives no problem.
 
-    Both values are computed again. They must differ from the first ones and from each other.
+    The values of both cases are computed again. They must differ from the old values and from each
+    other.
     """
     (setup, old), (second, last) = first.cases
     with suppress(Exception):
@@ -365,7 +377,9 @@ def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[D
 
 
 def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
-    """Yield (rule, expression) for each argument that can be changed or added, in a fixed order."""
+    """Yield (rule, new expression) for each change or addition of one argument, in a fixed order.
+    An example of a rule is "number changed: axis".
+    """
     for number, (name, node) in enumerate(found.arguments, 1):
         try:
             value = ast.literal_eval(node)
@@ -402,8 +416,8 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
 
 
 def for_each(first: Draft) -> Iterator[Draft]:
-    """Yield the problem with the call applied to each of two inputs in a list; in the second case
-    the list is reversed.
+    """Yield the problem in which the call is applied to each of the two inputs in a list. In the
+    second case, the list is reversed.
     """
     (setup, expected), (second, other) = first.cases
     changed, _, change = second.removeprefix(f"{setup}\n").partition(" = ")
@@ -419,10 +433,11 @@ def for_each(first: Draft) -> Iterator[Draft]:
 
 
 def prompt(draft: Draft) -> str:
-    """Return the question with the example's set-up; the answer begins on the next line.
+    """Return the prompt of a problem: the question and the code of the set-up. The answer begins on
+    the line after it.
 
-    It says what is given, what is wanted for which values, and the result for the example. Neither
-    the callable nor a parameter is named.
+    The question says which variables are given, what to compute with which values, and the result
+    in the first case. It names neither the callable nor a parameter.
     """
     asked = draft.call
     (setup, expected) = draft.cases[0]
@@ -454,14 +469,14 @@ def prompt(draft: Draft) -> str:
 
 
 def listed(codes: Iterable[str]) -> str:
-    """Return words as a list in a sentence: `One`, `two` and `three`."""
+    """Return pieces of code as a list in a sentence, such as "`a`, `b` and `c`"."""
     *others, last = [f"`{code}`" for code in codes] or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def context(draft: Draft) -> str:
-    """Return the program that tests an answer: both inputs, their values, and the comparison that
-    fits.
+    """Return the program that tests an answer (DS-1000's ``code_context``). It contains the set-ups
+    of both cases, their expected values, and the comparison for values of this kind.
     """
     several, _, part = draft.cases[0][1].kind.rpartition(" ")
     sources = [expected.source for _, expected in draft.cases]
@@ -486,8 +501,10 @@ def context(draft: Draft) -> str:
 
 
 def written(example: DocExample) -> list[Candidate]:
-    """Return the problems of an example, or [] if it gives none. The answers that must fail are an
-    empty one, None, the first case's value as a constant, and each variable.
+    """Return the problems of an example, or [] if it gives none.
+
+    The answers that must fail are an empty one, None, the value of the first case as a constant,
+    and each variable that the expression reads.
     """
     signal.setitimer(signal.ITIMER_REAL, RUN_SECONDS, RUN_SECONDS)
     found = []
@@ -505,7 +522,8 @@ def written(example: DocExample) -> list[Candidate]:
                     perturbation=draft.perturbation,
                     origin=example.id,
                     object=example.object,
-                    # the draft's own example may have other imports, and thus another target
+                    # ``example.target`` may differ from ``draft.example.target``, in which
+                    # ``unimported`` may have replaced the callable's name
                     expressions=(draft.target, draft.call.source, example.target),
                     rule=draft.rule,
                     wrong=("pass", *(f"{IMPORTS}\nresult = {value}" for value in values)),
@@ -517,10 +535,11 @@ def written(example: DocExample) -> list[Candidate]:
 
 
 def examined(tried: Sequence[DocExample]) -> Iterator[list[Candidate]]:
-    """Yield ``written`` for every example, in their order, each in a new process.
+    """Yield the list of problems (``written``) of every example, in the order of the examples. Each
+    example runs in a new process.
 
-    An example that writes a file, opens a connection, takes too long or too much memory, or kills
-    its process gives no problem.
+    The list is empty for an example that writes a file, opens a connection, takes too long or too
+    much memory, or kills its process.
     """
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     fork = multiprocessing.get_context("forkserver")
@@ -549,12 +568,12 @@ def _confine() -> None:
 
 
 def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the records of a benchmark from the examples of one split (``packages.example_split``),
-    as in problems.jsonl.gz.
+    """Yield the records of a benchmark, as they are written to problems.jsonl.gz, from the examples
+    of one split (``packages.example_split``).
 
-    ``numbers``: kind of perturbation -> problems, divided among the libraries by
-    ``by_library``. One example of each object comes before the second of any. The same
-    versions of the libraries give the same records.
+    ``numbers`` maps a kind of perturbation to its number of problems. ``by_library`` in
+    problems.yaml divides these numbers among the libraries. No object gives a second example before
+    all objects have given their first. The same versions of the libraries give the same records.
     """
     ids = count()
     given = 0.0
@@ -589,18 +608,19 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
 
 
 def calls(name: str, source: str) -> bool:
-    """Return whether the call ``source`` is a call of the object ``name`` or of one of its methods.
+    """Return whether the outermost call in ``source`` is a call of the object ``name``. If the
+    object is a class, any call counts, because it may call a method.
 
-    An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` is not about
-    ``kappa4``.
+    In some examples, the documented object is only used inside another call:
+    ``np.allclose(..., kappa4.cdf(...))`` is not a call of ``kappa4``.
     """
     is_named = name.rpartition(".")[2] in called(source).split(".")
     return is_named or isinstance(pydoc.locate(name), type)
 
 
 def called(source: str) -> str:
-    """Return the source of the callable in the outermost call of an expression; the expression
-    itself if it is not a call.
+    """Return the source of the callable in the outermost call of an expression: ``np.mean`` for
+    ``np.mean(x)``. If the expression is not a call, return the expression.
     """
     node = ast.parse(source, mode="eval").body
     return ast.unparse(getattr(node, "func", node))
@@ -609,11 +629,12 @@ def called(source: str) -> str:
 def chosen(
     families: Sequence[list[Candidate]], numbers: Mapping[str, int]
 ) -> list[list[Candidate]]:
-    """Return families (an origin, then its perturbations) of problems that pass the checks of
-    ``holding``, until there are ``numbers`` of each kind.
+    """Return families of problems: each is an origin (the unperturbed problem) followed by its
+    perturbations. All problems pass the checks of ``holding``. The families have at most
+    ``numbers[kind]`` problems of each kind, and fewer only if there are not enough.
 
-    Each kind goes through the origins in its own order, and gives an origin a second perturbation
-    only when all have had their first; the rules take turns.
+    Each kind of perturbation goes through the origins in its own order. An origin gets a second
+    perturbation of a kind only when all origins have had their first. The rules take turns.
     """
     unlike = {(family[0].prompt, family[0].reference): family for family in families}
     known = {family[0].origin: family for family in unlike.values()}
@@ -637,8 +658,8 @@ def chosen(
 
 
 def holding(offered: list[list[Candidate]], number: int) -> list[Candidate]:
-    """Return ``number`` problems whose reference passes and whose wrong answers fail. The first of
-    each list is taken before the second of any.
+    """Return up to ``number`` problems whose reference passes the test and whose wrong answers all
+    fail it. The first problem of each list is tried before the second problem of any list.
     """
     grader = Grader(own=True, store=False)
     kept: list[Candidate] = []

@@ -1,10 +1,10 @@
-"""The ToolGen mini models from start to end: functions, tokenizer, pre-training, marking,
-fine-tuning.
+"""Makes the ToolGen mini models from start to end: reads functions, learns a tokenizer, pre-trains,
+marks functions and fine-tunes.
 
-CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small
-scale. No training uses the code of a held-out repository, or of the classes and functions that are
-held out from every other one (``split_of``). Existing files in the folders TOOLGEN_WORK and
-TOOLGEN_MODELS are kept, and their steps are skipped.
+CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet, and this module does the same
+on a small scale. No training uses the code of a held-out repository. From every other repository,
+some classes and functions are held out, too (``split_of``). Existing files in the folders
+TOOLGEN_WORK and TOOLGEN_MODELS are kept, and the steps that make them are skipped.
 """
 
 import ast
@@ -46,15 +46,19 @@ from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first
 
 TOOLGEN_WORK = paths.RUNS / "train" / "toolgen"
 TOOLGEN_MODELS = paths.MINI / "toolgen"
-MAX_TOKENS = 256  # of prompt and answer in pre-training, of signature and body in fine-tuning
-# for functions to fine-tune on; functions to generate pass the replication package's filters
+# most tokens of a function: of prompt and answer in pre-training, of signature and body in
+# fine-tuning
+MAX_TOKENS = 256
+# filters for the functions to fine-tune on; the functions that models generate in the tests pass
+# the filters of the replication package instead
 LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
 COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not used for training
-UNMARKED = ("accelerate", "transformers")  # Jedi needs a minute for ten of their functions
-PER_REPOSITORY = 400  # functions per package, so that no package outweighs the others
-# one in so many classes and functions is held out for tests, and one for development
+# not used for fine-tuning, because Jedi needs a minute for ten functions of these packages
+UNMARKED = ("accelerate", "transformers")
+PER_REPOSITORY = 400  # most functions per package, so that no package outweighs the others
+# of this many classes and functions, one is held out for tests and another one for development
 HELD_OUT_ONE_IN = 20
-# numbers of held-out functions in seen repositories
+# numbers of functions held out from repositories whose other functions are used for training
 HELD_OUT = {"test": 150, "development": 100}
 ABOUT_TOOLGEN_MODELS = (
     "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held "
@@ -64,21 +68,25 @@ ABOUT_TOOLGEN_MODELS = (
 
 
 def split_of(id: str) -> str:
-    """Return the split of a function: "test", "development" or "training".
+    """Return the split of the function with an id: "test", "development" or "training".
 
-    All parts of a top-level class or function have the same split.
+    All functions inside the same top-level class or function have the same split.
     """
     return mini.split_of(re.sub(r"(:[^.#]*).*", r"\1", id, count=1, flags=re.S), HELD_OUT_ONE_IN)
 
 
 def packages() -> list[str]:
-    """Return the import names of all packages among the sources that may be used for training."""
+    """Return the import names of all packages in the pinned sources that may be used for training:
+    neither held out nor under a copyleft licence.
+    """
     names = {one.name for one in python_sources.folder().iterdir() if one.is_dir()}
     return sorted(filter(str.isidentifier, names - {*HELD_OUT_PACKAGES, *COPYLEFT}))
 
 
 def files_of(name: str) -> list[Path]:
-    """Return a package's files, without tests, vendored code and files that mention a cloud SDK."""
+    """Return the Python files of a package, without tests, vendored code and files that mention a
+    cloud SDK.
+    """
     root = locate(name)
     return [
         file
@@ -90,8 +98,8 @@ def files_of(name: str) -> list[Path]:
 
 @cache
 def functions() -> list[Pair]:
-    """Return every function of the packages, held out or not, with the files in the order of a
-    hash.
+    """Return every function of the packages for training, including those that are held out. The
+    files are in the order of a hash.
     """
     place = python_sources.folder().resolve()
     found = chain(*map(files_of, packages()))
@@ -102,7 +110,7 @@ def functions() -> list[Pair]:
 
 @cache
 def held_out_codes() -> set[bytes]:
-    """Return hashes of the code of every function that no training may use."""
+    """Return the hashes of the code of all functions that no training may use."""
     found = [pair for pair in functions() if split_of(pair.id) != "training"]
     for name in HELD_OUT_PACKAGES:
         for file in locate(name).rglob("*.py"):
@@ -111,7 +119,9 @@ def held_out_codes() -> set[bytes]:
 
 
 def training_functions() -> list[Pair]:
-    """Return the functions that are not held out; equal code counts once."""
+    """Return the functions that are not held out. Of several functions with the same code, only the
+    first is returned.
+    """
     held_out = held_out_codes()
     codes: dict[bytes, Pair] = {}
     for pair in functions():
@@ -120,8 +130,8 @@ def training_functions() -> list[Pair]:
 
 
 def file_functions(name: str, place: Path) -> Iterator[Pair]:
-    """Yield the functions of one file, with docstring "" if they have none; nothing if the file
-    cannot be parsed.
+    """Yield the functions of the file at ``place``, whose path in their ids is ``name``. A function
+    without a docstring has the docstring "". A file that cannot be parsed gives no functions.
     """
     text, tree = parsed(place)
     lines = lines_of(text)
@@ -133,9 +143,10 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
             continue
         begin = first_line(first) if docstring is None else end_of(first, lines)[0] + 1
         signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
-        if signature.rstrip().endswith(":"):  # else a comment follows the colon
-            # without a comment on the last line, as in ``functions.extract``, because hashes are
-            # compared
+        # a signature with a comment after its colon is left out
+        if signature.rstrip().endswith(":"):
+            # A comment on the last line is cut off, as in ``functions.extract``, so that the same
+            # function has the same hash.
             end, column = end_of(node, lines)
             code = "".join([*lines[begin - 1 : end - 1], lines[end - 1][:column]])
             whole = textwrap.dedent(signature + code)
@@ -152,8 +163,8 @@ def code_hash(one: Pair | Function) -> bytes:
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Return the tokenizer of all three families, trained on every third function and kept in
-    TOOLGEN_WORK.
+    """Return the tokenizer of all three families. It is trained on every third training function
+    and kept in TOOLGEN_WORK.
     """
     if not (place := TOOLGEN_WORK / "tokenizer").exists():
         learned = training_functions()[::3]
@@ -163,15 +174,18 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def pretrained(family: str) -> Path:
-    """Return the folder of the pre-trained model of one family.
+    """Return the folder of the pre-trained model of a family, "gpt", "t5" or "llama". The model is
+    trained if the folder does not exist.
 
-    The Llama-type model is in TOOLGEN_MODELS, because its fine-tuned models are adapters on it.
+    The Llama-type model is kept in TOOLGEN_MODELS, because its fine-tuned models are adapters and
+    need it.
     """
     target = (TOOLGEN_MODELS if family == "llama" else TOOLGEN_WORK / "pretrained") / family
     if not target.exists():
         spelled = tokenizer()
         kind: ModelKind = "encoder-decoder" if family == "t5" else "decoder"
-        examples = [  # a decoder also learns the prompt, which is code like the answer
+        # a decoder learns to write the prompt, too, because it is code like the answer
+        examples = [
             ((), one.prompt + one.answer) if kind == "decoder" else (one.prompt, one.answer)
             for one in encode(spelled, training_functions(), kind)
             if len(one.prompt) + len(one.answer) <= MAX_TOKENS
@@ -185,8 +199,8 @@ def pretrained(family: str) -> Path:
 
 @cache
 def usable_functions(filters: Filters) -> list[Function]:
-    """Return the functions with a docstring for which Jedi answers in a reasonable time, held out
-    or not.
+    """Return the functions that have a docstring and pass the filters, including those that are
+    held out. Packages for which Jedi takes too long (UNMARKED) are left out.
     """
     spelled = tokenizer()
     found = []
@@ -200,8 +214,8 @@ def usable_functions(filters: Filters) -> list[Function]:
 
 
 def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
-    """Yield at most ``most`` functions of each package, in the order of a hash, so that the first n
-    are a sample.
+    """Yield at most ``most`` functions of each package, in the order of a hash. Any number of first
+    functions is therefore a random sample.
     """
     numbers: dict[str, Iterator[int]] = defaultdict(count)
     for one in sorted(found, key=lambda one: order(one.id)):
@@ -210,7 +224,7 @@ def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
 
 
 def learned_functions() -> list[Function]:
-    """Return the functions that the models are fine-tuned on, in the order of ids."""
+    """Return the functions that the models are fine-tuned on, in the order of their ids."""
     held_out = held_out_codes()
     fresh = (
         function
@@ -221,14 +235,16 @@ def learned_functions() -> list[Function]:
 
 
 def held_out_functions(split: str) -> list[Function]:
-    """Return functions of seen repositories that no training uses, in the order of a hash."""
+    """Return the functions of a split ("test" or "development"), in the order of a hash. No
+    training uses them, but it uses other functions of their repositories.
+    """
     found = (function for function in usable_functions(Filters()) if split_of(function.id) == split)
     return list(islice(chosen(found, PER_REPOSITORY // HELD_OUT_ONE_IN), HELD_OUT[split]))
 
 
 def write_held_out() -> None:
-    """Write the ids of the held-out functions, one per line, to TOOLGEN_MODELS/seen_SPLIT.txt,
-    unless these files exist.
+    """Write the ids of each split's held-out functions, one per line, to the file
+    TOOLGEN_MODELS/seen_SPLIT.txt. A file that exists is kept.
     """
     for split in HELD_OUT:
         if not (file := TOOLGEN_MODELS / f"seen_{split}.txt").exists():
@@ -236,8 +252,9 @@ def write_held_out() -> None:
 
 
 def marked_pairs() -> list[Pair]:
-    """Return the pairs of ``learned_functions`` with the marks in TOOLGEN_MODELS/marks.jsonl.gz,
-    which is written if it does not exist.
+    """Return the ``learned_functions`` as pairs with marks. The marks are read from
+    TOOLGEN_MODELS/marks.jsonl.gz; if this file does not exist, the functions are marked and it is
+    written. Raises UserError if the file lacks some of the functions.
     """
     functions = learned_functions()
     kept = TOOLGEN_MODELS / "marks.jsonl.gz"

@@ -1,5 +1,5 @@
-"""A table or figure as files: its numbers (CSV), their provenance (JSON), and the picture, drawn
-from the CSV alone.
+"""Saves a table or figure as files: its numbers (CSV), their provenance (JSON), and a picture that
+is drawn from the CSV alone.
 
 Equal numbers give byte-identical CSVs and pictures. Only the JSON differs from run to run.
 """
@@ -41,16 +41,17 @@ class Artifact:
     name: str
     profile: str = "mini"
     begun: float = field(default_factory=time.monotonic)
-    # the quoted numbers, each as text with its n; ``tell`` adds the n of those in its sentence
+    # (quoted number as text, its n); ``tell`` appends the n of every number that its sentence quotes
     quoted: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        of_kernel()  # raises for a wrong parameter, before the work begins
+        of_kernel()  # raises UserError for a wrong parameter before any work is done
 
     @cached_property
     def place(self) -> Path:
-        """``<profile>/<paper>/<name>`` below ``$LOOKUPLAB_FIGURES``, which the runner sets. Without
-        it, as in JupyterLab, below ``runs``, because only the runner replaces committed figures.
+        """The path of the artifact's files without suffix: ``<profile>/<paper>/<name>`` below
+        ``$LOOKUPLAB_FIGURES``, a variable that the runner sets. If it is not set, as in JupyterLab,
+        the files go below ``runs``, because only the runner may replace committed figures.
         """
         return figures_of(f"{self.paper}/{self.name}") / self.profile / self.paper / self.name
 
@@ -64,14 +65,14 @@ class Artifact:
         parameters: Mapping[str, Any] | None = None,
         timed: bool = False,
     ) -> pd.DataFrame:
-        """Write ``<name>.csv`` and ``.json``, and return the rows as written. Print where the files
-        are, and how many of this kernel's answers are empty or cut off.
+        """Write ``<name>.csv`` and ``.json``, and return the rows as written. Print the path of the
+        CSV, and how many answers of this kernel's models are empty or cut off.
 
         ``frame`` has one row per number: model, condition, metric, value and, if they exist,
         ci_low, ci_high, n, clusters (the number of independent observations among the n) and
-        paper_value. The columns paper and artifact are added. ``models`` and ``data`` are those of
-        ``provenance.describe``; ``parameters`` are added to the notebook's own. ``timed`` says that
-        the numbers are times or speeds, which vary from run to run.
+        paper_value. The columns paper and artifact are added. ``models`` and ``data`` are passed to
+        ``provenance.describe``. ``parameters`` are recorded together with the notebook's own.
+        ``timed`` says that the numbers are times or speeds, which vary from run to run.
 
         Raises UserError for an unknown or missing column, a duplicate row, or an interval whose
         ends are swapped.
@@ -93,7 +94,7 @@ class Artifact:
         paths.write_lines(self.place.with_suffix(".csv"), [to_csv(table).removesuffix("\n")])
         text = json.dumps(record, indent=1, sort_keys=True)
         paths.write_lines(self.place.with_suffix(".json"), [text])
-        # `lookuplab` prints paths relative to the checkout; other commands may run anywhere
+        # `lookuplab` prints paths relative to the checkout; elsewhere the full path is clearer
         is_run = "LOOKUPLAB_FIGURES" in os.environ
         print(f"written: {provenance.relative(self.place) if is_run else self.place}.csv")
         for line in unfinished():
@@ -105,8 +106,9 @@ class Artifact:
         return read_csv(self.place.with_suffix(".csv"))
 
     def draw(self, figure: "Figure") -> "Figure":
-        """Write ``<name>.svg`` and ``.png`` without date, library name, random ids or paths of this
-        machine, so that equal pictures are equal files.
+        """Write the figure to ``<name>.svg`` and ``.png``, and return it. The files contain no
+        date, library name, random id or path of this machine, so that equal pictures are equal
+        files.
         """
         import matplotlib
         from matplotlib.text import Text
@@ -135,8 +137,9 @@ class Artifact:
 
         ``model`` is given as in a parameter: by folder, name on the hub or address. Without it, the
         last model that has the number is quoted; if none has it, the text is "not measured". Raises
-        UserError for a condition or metric that neither this table nor a committed one of this
-        artifact has. Numbers within a name (``gate_0.8``) are ignored in that check.
+        UserError for a condition or metric that occurs neither in this table nor in a committed
+        table of the same artifact. This check ignores numbers within a name (the 0.8 of
+        ``gate_0.8``), because parameters may change them.
         """
         saved = self.read()
         matches = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -159,8 +162,8 @@ class Artifact:
         return text
 
     def tell(self, text: str) -> "Markdown":
-        """Write the result in words to ``<name>.txt`` (for RESULTS.md), followed by the n of the
-        quoted numbers, and show it.
+        """Write ``text``, the result in words, to ``<name>.txt`` (for RESULTS.md), followed by the
+        n of the quoted numbers. Return it as Markdown, which a notebook shows.
 
         Addresses of models and paths of this machine are shortened, as in pictures.
         """
@@ -173,8 +176,8 @@ class Artifact:
         return Markdown(text)
 
     def _public(self, text: str) -> str:
-        """Return a text with the models of the parameters named as in tables, and other paths as in
-        the provenance.
+        """Return a text in which models from the notebook's parameters are named as in tables, and
+        the parameters' paths are shortened as in the provenance (``provenance.public``).
         """
         given = of_kernel() or read_record(self.place)["parameters"]
         names = {}
@@ -188,7 +191,7 @@ class Artifact:
         return text
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        required = REQUIRED if len(frame) else set()  # a frame without rows has no columns
+        required = REQUIRED if len(frame) else set()  # an empty frame has no columns
         for name in {*frame}.difference(ARTIFACT_COLUMNS) | required.difference(frame):
             raise UserError(
                 f"{self.paper}/{self.name}: columns {', '.join(ARTIFACT_COLUMNS)}; "
@@ -212,8 +215,8 @@ def _form(name: str) -> str:
 
 
 def to_csv(table: pd.DataFrame) -> str:
-    """Return the table as CSV. Numbers have six significant digits: finer than the noise of any
-    rate, coarser than that of float32.
+    """Return the table as CSV. Numbers have six significant digits, which is finer than the
+    sampling noise of any rate and coarser than the rounding noise of float32.
 
     ``n`` is a whole number. Missing numbers are empty.
     """
@@ -226,8 +229,8 @@ def to_csv(table: pd.DataFrame) -> str:
 
 
 def read_csv(file: Path) -> pd.DataFrame:
-    """Return an artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it
-    breaks the schema.
+    """Return an artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if the
+    file cannot be read or lacks a column.
     """
     try:
         return _frame(file.read_bytes()).copy()

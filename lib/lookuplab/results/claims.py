@@ -1,40 +1,43 @@
 """The papers' claims (``data/paper/claims.yaml``), checked against the artifacts of one run. There
 are two separate questions.
 
-*Direction*: is the effect there, as claimed? Each claim becomes comparisons: is one of our numbers,
-or the difference of two, on the claimed side of a bound? The verdicts are
+*Direction*: is the effect there, as claimed? Each claim is turned into comparisons. A comparison
+asks whether one of our numbers, or the difference of two, is on the claimed side of a bound. The
+verdicts are
 
 - *holds*: the whole 95% interval is on the claimed side;
 - *fails*: the whole interval is on the opposite side;
 - *not decided*: the interval contains the bound, or one of the artifact's rows is missing;
 - *not testable: floor*: the models are so weak at everything that they cannot show the effect
   (``Floor``);
-- *not testable: margin*: the claim tolerates a loss that is as large as the number itself may be
-  (the lower end of its interval), so that even losing all of it would pass. If other models pass
-  this check, only they decide;
+- *not testable: margin*: the claim tolerates a loss that is at least as large as the lower end of
+  the interval of the number that may be lost, so that even a loss of everything could pass. Such
+  comparisons count only if the claim has no others;
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures disagrees with its calibration on real answers
   (``Claim.instrument``);
 - *not run*: the artifact is missing.
 
-Two numbers are compared through the interval of their difference. If the artifact has the paired
-difference, it is used: metric ``valid_change_points``, or ``bleu4_change`` if the metric is not a
-percentage; condition ``dag/low`` for the change from the base model, as in the subscripts of Table
-3, or ``dag_plus_plus/low - dag/low``; model ``mini-large - mini-small`` for two models under the
-same condition. Otherwise the interval is that of two independent estimates
-(``scoring.rates.difference``), which is wider. A number without an interval (a count) is exact.
+Two numbers are compared through the interval of their difference. If the artifact has a row with
+the paired difference, that row's interval is used. The metric of such a row is
+``valid_change_points``, or ``bleu4_change`` if the compared metric is not a percentage. Its
+condition is ``dag/low`` for the change from the base model (as in the subscripts of Table 3), or
+``dag_plus_plus/low - dag/low`` for the change between two conditions. For two models under the same
+condition, its model is ``mini-large - mini-small``. Without such a row, the two numbers are taken
+as independent estimates (``scoring.rates.difference``), which gives a wider interval. A number
+without an interval (a count) is exact.
 
-A claim holds if all its comparisons hold. It fails if one comparison fails; but among k
-comparisons, one p value below 2.5% occurs by chance k times as often, so the smallest p value is
-multiplied by k (Holm's first step).
+A claim holds if all its comparisons hold. It fails if one comparison fails. Among k comparisons, a
+p value below 2.5% occurs by chance up to k times as often as in one comparison, so the smallest p
+value is multiplied by k (Holm's first step).
 
 *Size*: does our interval cover the number that the paper prints? The verdicts are *covers*,
-*smaller*, *larger* and *no printed value*, and *too imprecise to say* if it does cover that number
-but its half-width is not below it.
+*smaller*, *larger*, *no printed value*, and *too imprecise to say*. The last one is given if the
+interval covers the printed number, but its half-width is not smaller than that number.
 
-No fact is counted twice: a claim with the same numbers as an earlier one, or one that follows from
-claims that hold, is shown but not counted. This module only judges; ``run.report`` renders the
-pages.
+No fact is counted twice: a claim with the same numbers as an earlier claim, or a claim that follows
+from other claims that hold, is shown but not counted. This module only judges; ``run.report``
+renders the pages.
 """
 
 import math
@@ -73,14 +76,14 @@ DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, UNSIZED, UNCALIBRATED
 )
 SIZES = COVERS, SMALLER, LARGER, IMPRECISE = "covers", "smaller", "larger", "too imprecise to say"
 UNPRINTED = "no printed value"
-REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of an interval, in standard errors
+REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of a 95% interval in standard errors
 ROUNDING = 1e-9  # tolerance, so that an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")
-# the claims of the one are also judged on each share of documented training in the other
+# claims about the artifact DESIGNS are also judged on each documented share of training in SHARES
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
-# the size in a model's name; Granite's names end in the context length, -2k to -8k
+# finds the size in a model's name, and the context length that ends Granite's names (-2k to -8k)
 _SIZE = re.compile(
     rf"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b|\b({'|'.join(MODEL_SIZES)})\b|-\d+k\b", re.IGNORECASE
 )
@@ -88,12 +91,12 @@ _SIZE = re.compile(
 
 @dataclass(frozen=True)
 class Floor:
-    """The floor of a paper: which models are too weak for its claims about validity. In the rows of
-    ``artifact``, the interval of their ``metric`` begins ``below`` a bound under all of
-    the ``conditions``.
+    """The rule by which models are too weak for a paper's claims about validity: in the rows of
+    ``artifact``, the interval of the model's ``metric`` begins below the number ``below`` under all
+    of the ``conditions``.
 
-    Such models say nothing about the metrics in ``concerns``. Claims whose role is ``check`` are
-    not affected.
+    Results of such models say nothing about the metrics in ``concerns``. Claims whose role is
+    ``check`` are not affected.
     """
 
     artifact: str
@@ -117,8 +120,9 @@ class Claim:
     has a ``metric``, optionally the number that the paper ``printed`` outside its tables and
     figures, and one of:
 
-    - ``descending``: conditions, each of them greater than the next + ``by`` (default 0; negative:
-      a tolerated deficit); a list in the place of a condition means each of its members;
+    - ``descending``: conditions, each of whose numbers is greater than the next number + ``by``
+      (default 0; a negative ``by`` tolerates a deficit). A list in the place of a condition means
+      each of its members;
     - ``sizes``: a condition under which the numbers of each family's models have a ``direction``
       (increasing or decreasing) from the smallest to the largest; ``across_families: true`` also
       compares models of different families;
@@ -128,9 +132,9 @@ class Claim:
     ``published`` replaces ``artifact``, ``test`` and ``why`` if the claim is also judged on answers
     of real models that others published: profile ``published``, with artifacts in the folder
     ``published``. Without it, no published answer says anything about the claim. ``instrument``
-    names the calibration of the rule that measures: the row (``artifact``, ``condition``,
+    names the calibration of the rule that measures: a row (``artifact``, ``condition``,
     ``metric``) of figures/published, and the value that it must reach, ``least``. ``floor`` belongs
-    to the paper; it is an entry of its own above the claims.
+    to the paper; in the YAML file it is a separate entry above the paper's claims.
     """
 
     id: str
@@ -158,8 +162,8 @@ class Claim:
 
     @cached_property
     def is_calibrated(self) -> bool:
-        """Whether the instrument reaches the agreement that it needs. True for a claim without an
-        instrument, and if the calibration has not been run: nothing is then known against it.
+        """Whether the claim's instrument reaches the agreement that it needs. Also True if the
+        claim has no instrument, or if the calibration has not been run.
         """
         asked = self.instrument
         file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{asked.get('artifact')}.csv"
@@ -195,15 +199,16 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison: whether the number of ``first``, or its difference from that of ``second``,
-    lies between ``least`` and ``most``. The result is NaN before the comparison, and if a row is
-    missing.
+    """One comparison of a claim's test: whether the number in the cell ``first``, or its difference
+    from the number in ``second``, is between ``least`` and ``most``. ``value`` is NaN before the
+    comparison is made, and if a row is missing.
 
-    Bounds of a difference are open, those of a single number closed. ``subject`` is the model, or
-    the family of sizes, concerned. ``n`` is ``205 (124 clusters) + 267 (151 clusters)`` for two
+    The bounds of a difference are exclusive, those of a single number inclusive. ``subject`` is the
+    compared model or family of sizes. ``n`` is ``205 (124 clusters) + 267 (151 clusters)`` for two
     independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``p_if_false`` is
-    the p value under the hypothesis that the claim is false, ``p_if_true`` that under the
-    hypothesis that it is true. Both are one-sided, from the interval's half-width on that side.
+    the p value under the hypothesis that the claim is false, and ``p_if_true`` is the p value under
+    the hypothesis that it is true. Both are one-sided and follow from the interval's half-width on
+    that side.
     """
 
     subject: str
@@ -267,9 +272,9 @@ class JudgedClaim:
 
     ``at_floor``: all models are too weak for the claim. ``is_run``: the artifact exists.
     ``counted_as``: the id of the claim that has the same numbers, or the ids of claims that hold
-    and imply this one. ``arms``: the same test on each model of ``mini/arms.csv``, trained with and
-    without wrong documentation, or, for Figure 6, at each share of ``SHARES``, as far as it was run
-    there.
+    and imply this claim. ``arms``: the verdicts of the same test on other models, as far as it was
+    run on them: the models of ``mini/arms.csv``, trained with and without wrong documentation, or,
+    for Figure 6, the models of each share in ``SHARES``.
     """
 
     claim: Claim
@@ -335,8 +340,8 @@ def _direction(p_if_false: float, p_if_true: float) -> str:
 
 
 def load(file: Path = FILE) -> list[Claim]:
-    """Return the claims in a YAML file. Raises UserError with the file, the claim's position and
-    its entry if one is malformed.
+    """Return the claims in a YAML file. Raises UserError if an entry is malformed; the message
+    names the file and the entry's position, and quotes the entry.
     """
     try:
         return [*_loaded(file, file.read_bytes())]
@@ -344,7 +349,7 @@ def load(file: Path = FILE) -> list[Claim]:
         raise UserError(f"cannot read {file}: {error}") from error
 
 
-@cache  # a page loads them once for each profile
+@cache  # a page needs the claims again for each profile
 def _loaded(file: Path, content: bytes) -> list[Claim]:
     try:
         entries = paths.parsed(yaml.safe_load, content)
@@ -377,8 +382,8 @@ def on_published(claim: Claim) -> Claim | None:
 
 
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
-    """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); in the
-    profile ``published``, on the artifact named in ``Claim.published``.
+    """Judge every claim on ``folder/<paper>/<artifact>.csv``, where ``folder`` is ``figures/mini``,
+    say. In the profile ``published``, the artifact is the one named in ``Claim.published``.
     """
     rows = cache(lambda file: _rows(read_csv(file)))
     asked_arms, asked_shares = (
@@ -412,8 +417,9 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
 
 
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
-    """Return {``documented share 1/2``: the rows of SHARES at that share, with the conditions of
-    Figure 6}, of the models that were trained at a half, too: the others lack some shares.
+    """Return the rows of SHARES by share, as {``documented share 1/2``: rows}, with conditions
+    named as in Figure 6. Models that were not trained at a share of one half are left out, because
+    they lack other shares, too.
     """
     found: dict[str, list[_Row]] = {}
     whole = {row.model for row in rows if row.condition.startswith("share_0.5/")}
@@ -427,7 +433,7 @@ def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
 
 
 def weak_models(claim: Claim, folder: Path) -> set[str]:
-    """Return the models in ``folder`` that are too weak for this claim: those at its floor."""
+    """Return the models in ``folder`` that are too weak for this claim (see ``Floor``)."""
     floor = claim.floor
     if floor is None or claim.role == "check" or claim.test["metric"] not in floor.concerns:
         return set()
@@ -440,9 +446,10 @@ def weak_models(claim: Claim, folder: Path) -> set[str]:
 
 
 def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> JudgedClaim:
-    """Judge one claim on its artifact's rows. The paper's own values, without intervals, also work.
+    """Judge one claim on its artifact's rows, or on the paper's own values, which have no
+    intervals.
 
-    ``weak`` models, and pairs of them, are left out if there are any others.
+    Rows of ``weak`` models, and of pairs of weak models, are left out if there are any other rows.
     """
     return _judged(claim, _rows(frame), weak)
 
@@ -463,8 +470,9 @@ def number(value: float) -> str:
 
 
 def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
-    """Yield the comparisons of the claim's test, by model, or along the sizes if sizes are
-    compared.
+    """Yield the comparisons of the claim's test: some for each model or, in a test of ``sizes``,
+    one for each two neighbouring sizes of a family. Raises ValueError if the test has no known
+    form.
     """
     families = by_family(models)
     subjects = models
@@ -523,11 +531,12 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
 
 
 def _rows(frame: pd.DataFrame) -> list[_Row]:
-    """Return a frame's rows as tuples: they are compared many times, and pandas is slow row
+    """Return a frame's rows as tuples, because they are read many times, and pandas is slow row
     by row.
     """
     frame = frame.reindex(columns=list(_Row._fields))
-    # a count is exact; an estimate without an interval could have any value
+    # A number without clusters is a count, which is exact. An estimate that has clusters but no
+    # interval could have any value.
     is_exact = frame.clusters.isna()
     ends = {
         "ci_low": frame.value.where(is_exact, -inf),
@@ -572,8 +581,8 @@ def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
     """Return the paired changes of an artifact as {(new cell, old cell): change}, and reversed as
     {(old, new): -change}.
 
-    A row names two conditions of one model, or two models under one condition. A row that names one
-    of each is the change from the base.
+    A row names two conditions of one model, or two models under one condition. A row that names
+    only one model and one condition is the change from the condition ``base``.
     """
     changes: dict[tuple[Cell, ...], tuple[Rate, str]] = {}
     for row in rows:
@@ -629,10 +638,10 @@ def _compare(
 
 
 def _p_value(distance: float, side: float) -> float:
-    """Return the p value of a number that lies ``distance`` beyond a bound, if the true value is
-    not beyond it.
+    """Return the one-sided p value of a number that is ``distance`` beyond a bound, under the
+    hypothesis that the true value is not beyond the bound.
 
-    ``side`` is the half-width of its 95% interval towards the bound.
+    ``side`` is the half-width of the number's 95% interval towards the bound.
     """
     if side == 0 or math.isinf(distance):  # an exact number, or an open end
         return float(distance <= 0)

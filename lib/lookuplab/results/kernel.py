@@ -1,5 +1,5 @@
-"""The notebook that this kernel executes, whatever started it: its parameters and, if known, its
-file.
+"""Finds out which notebook this kernel executes, whatever started the kernel: the notebook's
+parameters and, if possible, its file.
 """
 
 import ast
@@ -24,10 +24,10 @@ def of_kernel() -> dict[str, Any]:
     checking those that papermill injected. Outside a kernel, and before the parameters cell has
     run, return {}.
 
-    Papermill puts its values into a cell after the notebook's own, and only warns of names that the
-    notebook lacks. If the notebook has a list, a single value becomes a list of one, in the
-    notebook, too. Raises UserError for a name that the notebook does not declare, and for a value
-    of another type.
+    Papermill puts its values into a cell after the notebook's parameters cell, and only warns of
+    names that the notebook does not declare. If the notebook declares a list, a single value
+    becomes a list with one item; the notebook's variable is changed, too. Raises UserError for a
+    name that the notebook does not declare, and for a value of another type.
     """
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None
@@ -41,7 +41,7 @@ def of_kernel() -> dict[str, Any]:
             for name, value in values.items():
                 check_choice("the notebook's parameter", name, declared)
                 found[name] = fitted(declared[name], value, f"parameter {name!r}")
-                # only if the notebook has not changed it since
+                # keep a value that the notebook has assigned to the name since
                 if shell.user_ns.get(name) == value:
                     shell.user_ns[name] = found[name]
         elif values and "profile" in values:
@@ -50,8 +50,8 @@ def of_kernel() -> dict[str, Any]:
 
 
 def assigned(source: str) -> dict[str, Any] | None:
-    """Return {name: value} of a cell that only assigns plain values to names; None for any other
-    cell.
+    """Return {name: value} for a cell that only assigns plain values to names, and None for any
+    other cell.
     """
     values = {}
     try:
@@ -67,9 +67,10 @@ def assigned(source: str) -> dict[str, Any] | None:
 
 
 def fitted(declared: Any, value: Any, what: str) -> Any:
-    """Return ``value`` with the type of the ``declared`` value. Where that is a list, a single
-    value is a list of one, and each item must fit the first declared one. A whole number, and a
-    text such as 1e-4, fit a float. None accepts anything. Raises UserError for another type.
+    """Return ``value`` with the type of the ``declared`` value. If ``declared`` is a list, a single
+    value becomes a list with one item, and each item must fit the first item of ``declared``. If it
+    is a float, a whole number and a text such as 1e-4 are converted. If it is None, any value fits.
+    Raises UserError, whose message begins with ``what``, for another type.
     """
     if isinstance(declared, list):
         items = value if isinstance(value, list | tuple) else [value]
@@ -86,9 +87,9 @@ def fitted(declared: Any, value: Any, what: str) -> Any:
 def figures_of(artifact: str) -> Path:
     """Return the folder below which this kernel writes an artifact, ``paper/name``.
 
-    It is the runner's ``$LOOKUPLAB_FIGURES``, else ``runs/figures``. For a copy of the notebook,
-    such as ``out.ipynb``, it is ``runs/copies/NAME``: then the command or session that started the
-    kernel names only other notebooks than the original.
+    It is ``$LOOKUPLAB_FIGURES`` if the runner has set this variable, else ``runs/figures``. For a
+    copy of the notebook, such as ``out.ipynb``, it is ``runs/copies/NAME``. The notebook is a copy
+    if the command or session that started the kernel names notebooks, but not the original.
     """
     if folder := os.environ.get("LOOKUPLAB_FIGURES"):
         return Path(folder)
@@ -104,15 +105,15 @@ def figures_of(artifact: str) -> Path:
 
 
 def saved_in(code: str) -> dict[str, str]:
-    """Return {id of an artifact: the statement that creates it} of a notebook's code, such as
+    """Return {id of an artifact: the statement that creates it} for a notebook's code, such as
     ``{"paper/name": 'artifact = Artifact("paper", "name", profile)'}``.
     """
     return {f"{found[1]}/{found[2]}": found[0] for found in _ARTIFACT.finditer(code)}
 
 
 def original(artifact: str, files: Collection[Path]) -> Path:
-    """Return the original among notebooks that save the same artifact. It lies in the kit's folder,
-    is tracked by git, is named after the artifact, or has the shortest name, in this order.
+    """Return the original among notebooks that save the same artifact. Files in the kit's folder
+    come first, then files tracked by git, then files named after the artifact, then short names.
     """
     known = provenance.git("ls-files", "--", "notebooks") if len(files) > 1 else ""
 
@@ -135,7 +136,7 @@ def _notebooks() -> list[Path]:
     try:
         starter = psutil.Process().parent()
         named, folder = (starter.cmdline(), starter.cwd()) if starter else ([], "")
-    except psutil.Error:  # it has ended, or belongs to another user
+    except psutil.Error:  # the starting process has ended, or belongs to another user
         named, folder = [], ""
     named.append(os.environ.get("JPY_SESSION_NAME", ""))
     files = (Path(folder, name) for name in named if name.endswith(".ipynb"))

@@ -1,8 +1,8 @@
-"""The numbers that the papers report: the CSVs of ``data/paper`` (its README says what is left
-out).
+"""Reads the numbers that the papers report from the CSVs of ``data/paper``, whose README says what
+is left out.
 
-Values are as printed (percent stays percent). A number that the paper shows only in a picture is
-left out, never guessed.
+Values are as printed; a percentage stays a percentage. A number that the paper shows only in a
+picture is left out, never guessed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,8 +19,8 @@ REPORTED_COLUMNS = [*ROW_KEY, "value", "n", "place", "note"]
 
 
 def titles() -> dict[str, str]:
-    """Return {paper's folder: title}, from the references of CITATION.cff; the folder is their
-    ``abbreviation`` in lower case.
+    """Return {paper's folder: title} from the references in CITATION.cff. The folder is a
+    reference's ``abbreviation`` in lower case.
     """
     cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text("utf-8"))["references"]
     return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
@@ -42,16 +42,16 @@ def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
 def attach(
     frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str
 ) -> pd.DataFrame:
-    """Return a copy of a frame with ``paper_value`` filled if the paper reports the same quantity,
-    else NaN.
+    """Return a copy of a frame of artifact rows with the column ``paper_value``: the paper's number
+    for the same quantity, or NaN if the paper does not report it.
 
     The columns ``paper`` and ``artifact`` are required; ``paper=..., artifact=...`` sets them in a
     frame that lacks them. ``roles`` maps our model names to the paper's ({"mini-small":
-    "StarCoder2-3B"}): models at the same place in a family of sizes are then compared, not equal
-    models. A model without a role is looked up under its own name. Raises UserError for a role that
-    the paper does not have.
+    "StarCoder2-3B"}). These are different models at the same place in their families of sizes. A
+    model without a role is looked up under its own name. Raises UserError if a role is not a model
+    of the paper.
     """
-    if frame.empty:  # a frame without rows has no columns
+    if frame.empty:  # an empty frame has no columns
         frame = frame.reindex(columns=list(ARTIFACT_COLUMNS))
     frame = frame.assign(**artifact)
     roles = dict(roles or {})
@@ -64,7 +64,7 @@ def attach(
 
 
 def unknown_roles(roles: Mapping[str, str], papers: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each role of ``attach`` that is not a model of these papers."""
+    """Yield an error message for each role (see ``attach``) that is not a model of these papers."""
     for ours, theirs in roles.items():
         models = set(_reported().loc[_reported().paper.isin(papers), "model"])
         if theirs not in models:

@@ -50,10 +50,11 @@ COLOURS = {
     "-large": "#2b0f4a",
 }
 OTHERS = ["#0b3c5d", "#c77700", "#0f8a6f", "#a3123a", "#3d8fd1", "#777777"]
-FEW = 8  # a line of so few points has an interval at each, which a band would hide
+FEW = 8  # lines of at most 8 points show an interval at each point, longer lines a band
 Style = dict[str, Any]  # options of a line, by matplotlib's names
 Mark = float | tuple[float, float]  # a place on the x axis, or a span
-Layer = tuple[so.Mark, Sequence[so.Move], dict[str, str | None]]  # None: not by this variable
+# a mark, its moves, and {variable: column}; None: the mark does not depend on this variable
+Layer = tuple[so.Mark, Sequence[so.Move], dict[str, str | None]]
 PAPER_STYLE: Style = {
     "marker": "D",
     "linestyle": "none",
@@ -138,7 +139,8 @@ def dots_with_intervals(
     panels: str | None = "model",
     **shown: Any,
 ) -> Figure:
-    """Draw policies from top to bottom, a dot with its interval per class, e.g. Tables 2 and 3.
+    """Draw policies from top to bottom, with a dot and its interval for each class, e.g. Tables 2
+    and 3.
 
     Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies and, as
     {policy: label}, also names them; ``classes`` selects and orders the classes; ``panels`` is a
@@ -229,7 +231,7 @@ def curves(
     beside = {name: (place - (len(kinds) - 1) / 2) * step for place, name in enumerate(kinds)}
     rows = rows.assign(
         x=back(there(rows["x"]) + rows["kind"].map(beside).astype(float)),
-        # more markers would hide the line
+        # only some points of a long line have a marker, because more markers would hide the line
         dot=rows.value.where(of_line.cumcount() % (sizes // 8).clip(lower=1) == 0),
     )
     layers: list[Layer] = [
@@ -315,8 +317,8 @@ def _drawn(
     scales: Mapping[str, so.Continuous] | None = None,
 ) -> Figure:
     """Return a figure of those layers that have a number to show. It has one panel per value of
-    ``panels``, at most three side by side; all share their axes. ``variables`` is the column of the
-    axis that all layers share, x or y.
+    ``panels``, with at most three side by side and the same axes for all. ``variables`` is {"x":
+    column} or {"y": column}, for the axis on which all layers have the same column.
     """
     count = rows[panels].nunique() if panels else 1
     lines = -(-count // 3)
@@ -355,8 +357,8 @@ def _drawn(
 
 
 def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the rows of a metric, with all NUMBERS; conditions ``<head>/<class>`` give the columns
-    ``head`` and ``class``.
+    """Return the rows of a metric with all columns of NUMBERS. A condition ``<head>/<class>`` is
+    split into the columns ``head`` and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
     """
@@ -374,7 +376,7 @@ def _draw_keys(
 ) -> None:
     """Draw the title and, below it, one legend of {label: style} for all panels.
 
-    The legend also explains intervals and the paper's mark, and tells an n that all rows share.
+    The legend also explains intervals and the paper's mark, and states n if all rows share it.
     """
     styles = dict(keys)
     if rows.ci_low.notna().any():
@@ -418,8 +420,8 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], **style: Any) -> dict[str, Style]:
-    """Return a legend, {label: style}. A label is the name and the n of its rows, unless all rows
-    share it.
+    """Return a legend, {label: style}. A label is a name from ``kinds``, followed by the n of its
+    rows unless all rows share the same n.
     """
     keys = {}
     for name, look in kinds.items():
@@ -431,10 +433,10 @@ def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], **style: Any) -> dict[
 
 
 def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:
-    """Return the ``wanted`` names that occur in the rows, in their order; by default all, in order
-    of appearance.
+    """Return the ``wanted`` names that occur in the rows, in the order of ``wanted``. If ``wanted``
+    is empty, return all names in order of appearance.
 
-    A small run may lack some of them. Raises UserError if it lacks all.
+    A small run may lack some of the names. Raises UserError if it lacks all of them.
     """
     names = list(rows.unique())
     present = [name for name in wanted or names if name in names]

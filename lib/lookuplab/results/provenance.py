@@ -1,4 +1,4 @@
-"""The provenance of a number: code, packages, models, data, machine."""
+"""Collects the provenance of a number: code, packages, models, data and machine."""
 
 import hashlib
 import importlib.metadata
@@ -24,7 +24,8 @@ pylint astroid tree-sitter tree-sitter-python rapidfuzz""".split()
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Return the provenance, except what concerns the run itself. ``models`` are objects with an
+    """Return the provenance of numbers that were computed here: versions, machine, ``models`` and
+    hashes of ``data``. The caller adds seeds, parameters and time. ``models`` are objects with an
     ``identity``, or identities; ``data`` are files or folders.
     """
     sources = paths.DATA / "python-sources.txt"
@@ -33,7 +34,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
     for path in data:
         name = public(path)
         found = content_hash(paths.located(path))
-        # another folder may have a file of the same name
+        # two files outside the checkout may have the same public name
         hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
     return {
         "git": {
@@ -68,8 +69,8 @@ def package_versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Return architecture, model and vector extension of the processor. Machines with equal texts
-    give equal numbers.
+    """Return the processor's architecture, model and vector extension as a text. Machines for which
+    this text is equal compute equal numbers.
     """
     # Linux reports the model and its flags, other systems at most the model
     info = Path("/proc/cpuinfo")
@@ -123,16 +124,16 @@ def library_hash() -> str:
 
 
 def relative(value: Any) -> Any:
-    """Return a value with paths inside the checkout made relative to it, also in lists and
-    mappings.
+    """Return a value in which paths inside the checkout are relative to it. The items of lists and
+    the values of mappings are changed, too.
     """
     return _each_text(value, lambda text: text.removeprefix(f"{paths.ROOT}{os.sep}"))
 
 
 def public(value: Any) -> Any:
-    """Return a value with its paths fit for publication. Paths inside the checkout become relative
-    to it. Of a path outside only the last part is left (two parts of ``FOLDER/*``), which reveals
-    nothing about this machine.
+    """Return a value whose paths can be published. A path inside the checkout becomes relative to
+    it. Of a path outside the checkout only the last part is kept (of ``FOLDER/*`` the last two),
+    which reveals nothing about this machine.
     """
     return _each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
 

@@ -26,9 +26,11 @@ from lookuplab.results.artifact import ROW_KEY
 from lookuplab.results.provenance import relative
 
 ANSWERS_FILE = "answers.csv.gz"  # the log of the answers behind the figures, in the figures' folder
-# CSVs have six digits, and noise reaches the fifth; one changed task in 10,000 has a larger effect
+# CSVs have six digits, and floating-point noise reaches the fifth; one changed task in 10,000 has a
+# larger effect than this
 RELATIVE = 1e-4
-# two confidences in another order move AUROC and ECE by less; one changed task in 10,000 by more
+# two confidences that swap their order change AUROC and ECE by less than this, one changed task in
+# 10,000 by more
 ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
@@ -59,8 +61,8 @@ class Differences:
         return sorted(old.keys() & new.keys())
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Return whether both records have the same processor and number of threads, on which sums
-        depend.
+        """Note the processors and numbers of threads of both records, and return whether they are
+        the same. The last bits of sums depend on them.
         """
         before, after = (
             f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)
@@ -73,9 +75,9 @@ class Differences:
     def compare_answers(self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool) -> set[str]:
         """Compare two logs of answers. Return the notebooks in which a near tie changed an answer.
 
-        Near ties explain the changes of a prompt if at least one question on both sides has a
-        changed answer, and all such answers were near ties. A question on one side only was derived
-        from one of these answers.
+        Near ties explain the changes of a prompt under two conditions: at least one question that
+        both sides have has a changed answer, and all such answers were near ties. Questions that
+        only one side has are not judged, because they were derived from one of these answers.
         """
         sides = pd.concat([old, new])
         on_one_side = sides.drop_duplicates([*_USE, "question", "answer"], keep=False)
@@ -83,7 +85,7 @@ class Differences:
         changed = set()
         for (notebook, model, prompt, sample), group in on_one_side.groupby(_USE):
             by_question = group.groupby("question").margin
-            margins = by_question.max()[by_question.size() == 2]  # the questions on both sides
+            margins = by_question.max()[by_question.size() == 2]  # of the questions on both sides
             line = f"{notebook} | {model} | {prompt} | sample {sample}: another answer"
             if is_exact or margins.empty or (margins == "").any():
                 self.differs(line)
@@ -97,8 +99,9 @@ class Differences:
     ) -> None:
         """Compare an artifact row by row.
 
-        ``is_exact`` means no tolerance; None is for a timed artifact, of which only the rows' names
-        are compared. ``is_explained`` says that a near tie changed an answer of its notebook.
+        If ``is_exact`` is True, there is no tolerance. It is None for a timed artifact, of which
+        only the rows' names are compared. ``is_explained`` says that a near tie changed an answer
+        of its notebook.
         """
         before, after = (_rows(name, side) for side in (old, new))
         differing = len(self.texts[DIFFERENT])
@@ -181,13 +184,12 @@ def compare(
     makers: Mapping[str, str],
     on_demand: Collection[str] | None = None,
 ) -> Differences:
-    """Compare all files of both sides. With ``on_demand`` None, only artifacts in ``makers`` and
-    the log of answers are compared.
+    """Compare all files of both sides. If ``on_demand`` is None, compare only the artifacts in
+    ``makers`` and the log of answers.
 
-    ``makers`` maps each artifact to its notebook. An artifact ``on_demand`` may still be the
-    committed one, because a run of everything does not rerun it. A paper without
-    committed files is taken to be the user's own and ignored. Raises UserError if nothing is left
-    to compare.
+    ``makers`` maps each artifact to its notebook. An artifact in ``on_demand`` may be identical to
+    the committed files, because a run of everything does not rerun it. A paper without committed
+    files is taken to be the user's own and ignored. Raises UserError if nothing is left to compare.
     """
     papers = {file.split("/")[0] for file in old}
 
@@ -206,7 +208,7 @@ def compare(
         if file.endswith(".json"):
             name = file.removesuffix(".json")
             records = [json.loads(side[file]) for side in (old, new)]
-            # equal even in the run's wall time, so it is the committed file
+            # if even the run's wall time is equal, this is the committed file and not a new one
             is_old = old[file] == new[file]
             if any(record.get("timed") for record in records):
                 result.texts[TIMED].append(name)
@@ -239,7 +241,7 @@ def compare(
 
 
 def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
-    """Return the rows of an artifact as text, by artifact, model, condition and metric."""
+    """Return an artifact's rows as texts, keyed by ``artifact | model | condition | metric``."""
     rows = csv.DictReader(io.StringIO(files[f"{name}.csv"].decode()))
     return {" | ".join([name, *(row[column] for column in ROW_KEY[2:])]): row for row in rows}
 

@@ -67,7 +67,7 @@ def expressions(text: str) -> list[Token]:
 
 
 def covered(dependencies: Sequence[str], prediction: str) -> int:
-    """Return how many different keys in ``dependencies`` occur in the predicted body, too."""
+    """Return how many of the ``dependencies`` (keys) the predicted body uses as well."""
     return len(set(dependencies) & {expression.text for expression in expressions(prediction)})
 
 

@@ -194,7 +194,8 @@ def inserted(
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    # the packages' models write without indentation
+    # The packages' models write code without the indentation of the file, so by the packages' rules
+    # the original's indentation is added to every line.
     shift = original.indent if rules.is_package else None
     return text, location, insert(text, location, prediction, shift)
 

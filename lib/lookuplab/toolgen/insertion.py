@@ -61,7 +61,7 @@ def read_source(path: Path) -> str:
         raise UserError(f"cannot read {path}: {error}") from None
 
 
-@lru_cache(maxsize=1024)  # predictions of all models are inserted at the same places
+@lru_cache(maxsize=1024)  # the predictions of all models are inserted at the same locations
 def location_of(text: str, line: int) -> Location:
     """Return the location of the function whose `def` is on ``line`` of a file's ``text``. Raises
     UserError if the text does not parse or no function begins on this line.

@@ -40,7 +40,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token
 from lookuplab.work.spread import Workers
 
-# names that Python adds to ``builtins`` for interactive use; they do not count as builtins here
+# names that Python adds to ``builtins`` for interactive use, which do not count as builtins here
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})

@@ -130,7 +130,8 @@ def brevity_penalty(counts: Array) -> Array:
         return np.exp(np.fmin(0, 1 - wanted / predicted))
 
 
-@np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
+# some sums are 0 for a missing data flow, and all of them for a corpus without functions
+@np.errstate(divide="ignore", invalid="ignore")
 def components(sums: Array) -> Array:
     """Return the four COMPONENTS of CodeBLEU: (..., component). ``sums`` are sums of
     ``code_bleu_counts`` over pairs: (..., count), with 24 counts. The component "dataflow" is NaN
@@ -151,8 +152,8 @@ def components(sums: Array) -> Array:
 # the sums are all 0 where the jackknife leaves out the only repository of a corpus
 @np.errstate(invalid="ignore")
 def code_bleu(sums: Array) -> Array:
-    """Return CodeBLEU, the mean of its ``components``: (...). ``sums`` are as in ``components``:
-    (..., count).
+    """Return CodeBLEU, the mean of its four ``components``. ``sums`` are as in ``components``:
+    (..., count). The result lacks the last axis of ``sums``.
 
     If the references have no data flow, the mean is that of the other three components; by the
     packages' rules, the component of the data flow is then 0. (The package ``codebleu`` on PyPI
@@ -217,8 +218,8 @@ def _weight(words: Counter, keywords: set[str]) -> float:
 
 @lru_cache(maxsize=2048)  # a reference is compared with the predictions of all models
 def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, Counter]:
-    """Return what CodeBLEU compares of a text: its number of words, its n-grams (see ``_grams``),
-    and its syntactic subtrees and data flows, each as a Counter. If ``commented``, comments and
+    """Analyse a text for CodeBLEU. Return its number of words, its n-grams (see ``_grams``), its
+    syntactic subtrees and its data flows, the last two as Counters. If ``commented``, comments and
     docstrings belong to the syntax.
     """
     text = indented(text, "").strip()

@@ -15,7 +15,7 @@ that the file gives to objects of other modules (``imported.Class.late = 1``).
 
 pylint reads all functions of a file, but checks only the function in question. pylint's messages
 about this function depend on the definitions of the other functions, but not on whether pylint has
-checked the bodies of these.
+checked the bodies of the other functions.
 """
 
 import functools
@@ -122,8 +122,8 @@ def check_version(root: Path, file: str) -> int | str:
 
 
 class Linter(PyLinter):
-    """pylint, except that the code which it judges can import only the pinned sources. pylint's own
-    plugins are loaded from its installation.
+    """pylint, except that it finds the modules which the judged code imports only in the pinned
+    sources. pylint itself and its plugins come from their installation.
     """
 
     def load_default_plugins(self) -> None:

@@ -118,8 +118,8 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
 def _asked(
     home: Home, is_new: bool, function: Callable[..., T], root: Path, *question: object
 ) -> tuple[str, T]:
-    """Ask a question once, and return (why it was lost, or ""; its answer). If ``is_new``, a new
-    worker answers.
+    """Ask a question once. Return (reason, answer); the reason is "" if the question was not lost.
+    If ``is_new``, a new worker answers.
     """
     began = time.monotonic()
     try:
@@ -344,8 +344,8 @@ def answer_all(
     workers: int | None = None,
     cluster: Workers | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Answer all ``questions``, from the store where it has an answer. Return {key: answer} and,
-    for the lost questions, {key: reason}.
+    """Answer all ``questions``. Answers that ``store`` has are taken from it; new answers are added
+    to it. Return {key: answer} and, for the lost questions, {key: reason}.
 
     ``questions`` is {key: (repository, file, kind, ...)}. ``answer`` takes the elements of a
     question, and returns (answer, why it was lost, or ""). Questions of one kind about one file are

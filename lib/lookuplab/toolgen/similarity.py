@@ -76,8 +76,8 @@ def package_text(location: Location, body: str, documented: bool) -> str:
     """Return the text that package-2024 compares: the signature of the function at ``location`` and
     the given body, with string literals replaced by ``''`` (``blanked``).
 
-    If ``documented``, the function's own docstring is put between signature and body. This is so
-    for models that continue a prompt, because the docstring is a part of their texts.
+    If ``documented``, the function's own docstring is put between signature and body. Set it for
+    models that continue a prompt, because the docstring is a part of their texts.
     """
     docstring = f"{location.body_indent}'''{package_docstring(location.docstring)}'''"
     parts = without_comments(location.signature), docstring if documented else "", body
@@ -172,7 +172,8 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     stay. The counts are, by index:
 
     - 0 to 7: the matching n-grams for n from 1 to 4, then all n-grams for n from 1 to 4.
-    - 8 to 15: the same, with words weighted by whether they are keywords.
+    - 8 to 15: the same for weighted n-grams. Keywords weigh more than other words (n = 1 only), and
+      the totals are those of the reference.
     - 16 to 18: the lengths of prediction and reference, and the length that the package uses for a
       weighted reference.
     - 19 and 20: the subtrees of the reference that the prediction has, and all of them.
@@ -290,7 +291,7 @@ def _flow(root: Node) -> Iterator[tuple]:
 
     The analysis is that of the package ``codebleu`` (MIT License, Microsoft and Konstantin
     Chernyshev) with two corrections. The package merges the sources of a variable in sets of
-    strings, so the numbers of its variables vary with Python's hash seed; here sources are ordered
+    strings, so its results vary with Python's hash seed; here sources are ordered
     by place. The package also cuts tokens out of the text by byte positions, which gives wrong
     tokens after non-ASCII characters.
     """

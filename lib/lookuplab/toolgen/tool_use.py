@@ -137,9 +137,9 @@ class Question:
     - ``begun``: the part of a name that the model had already written there.
     - ``offered``: the names that the tool suggested.
     - ``failure``: why the call failed, or "".
-    - ``choices``: for each token that was restricted to the offered names, (the ids that continue a
-      name, whether the name could end there). It is empty if no offered name begins with
-      ``begun`` and can be written in tokens.
+    - ``choices``: one pair for each token that was restricted to the offered names: the ids that
+      continue a name, and whether the name could end there. There are no pairs if no offered name
+      begins with ``begun`` and can be written in tokens.
     """
 
     step: int

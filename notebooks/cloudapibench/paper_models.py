@@ -1,5 +1,6 @@
-"""The paper's own models beside a user's model. They answered the authors' tasks, which are not
-public; the user's model answers the kit's. The notebook says so wherever it shows both.
+"""Shows the paper's own models beside a user's model. The paper's models answered the authors'
+tasks, which are not public, and the user's model answers the kit's tasks. A notebook says so
+wherever it shows both.
 """
 
 from collections.abc import Mapping
@@ -10,9 +11,11 @@ from lookuplab.results.paper import values
 
 
 def paper_rows(ours: DataFrame, roles: Mapping[str, str]) -> DataFrame:
-    """Return the valid calls of the models in ``roles``, as the paper's Table 1 prints them.
+    """Return the rows of the paper's Table 1 with the valid calls of its own models. ``roles`` maps
+    a model of ours to the paper's model whose role it has.
 
-    There are no rows if each model in ``ours`` has a role: its own diamond is then enough.
+    The frame is empty if each model in ``ours`` has a role, because the figure then shows the
+    paper's value as a diamond beside our model.
     """
     rows = values("cloudapibench", "table1_base_models").query("metric == 'valid_percent'")
     has_role = ours.model[ours.metric == "valid_percent"].isin([*roles]).all()

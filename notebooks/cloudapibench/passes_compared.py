@@ -1,5 +1,6 @@
-"""Numbers about passes, besides their validity, that several of these notebooks share: the tokens
-that passes cost, the difference between two models, and whether there is a confidence.
+"""Computes numbers about passes that several of these notebooks share, besides the passes'
+validity: the tokens that a pass costs, the difference between two models, and whether a model gives
+a confidence.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,9 @@ from lookuplab.cloudapi.policies import Hits, Numbers, Rows, class_rows, outcome
 
 
 def has_confidence(first: DataFrame) -> bool:
-    """Return whether a pass has log-probabilities. If not, print which numbers its model lacks."""
+    """Return whether a pass has log-probabilities. If it has none, print which numbers are left out
+    for its model.
+    """
     found = bool(first.minimum.notna().all())
     if not found:
         print(
@@ -27,9 +30,11 @@ def has_confidence(first: DataFrame) -> bool:
 
 
 def spent(passes: Passes, retrieve: ArrayLike, column: str, hits: Hits) -> np.ndarray:
-    """Return (tasks,) expected tokens of a ``column``: always those of the first pass, which the
-    query needs, plus those of the second pass if ``retrieve`` is true. Lookup and search cost no
-    tokens.
+    """Return each task's expected number of tokens, (tasks,). ``column`` says which tokens are
+    counted, for example "new_tokens".
+
+    The tokens of the first pass always count, because the query is made from its answer. Those of
+    the second pass are added where ``retrieve`` is true. Lookup and search cost no tokens.
     """
     second = outcome(passes, True, hits, itemgetter(column))
     first = passes.first[column].to_numpy(dtype=float)
@@ -37,8 +42,8 @@ def spent(passes: Passes, retrieve: ArrayLike, column: str, hits: Hits) -> np.nd
 
 
 def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:
-    """Return (tasks,) tokens that documentation added to the prompts, including those that did not
-    fit into the context.
+    """Return the number of tokens that documentation added to each prompt, (tasks,). Tokens that
+    did not fit into the context are included.
     """
     before, after = (frame.prompt_tokens + frame.prompt_dropped for frame in (first, documented))
     return np.asarray(after - before)
@@ -49,11 +54,13 @@ def between_models(
     metric: str = "valid_change_points",
     ways: Sequence[Numbers] | None = None,
 ) -> Rows:
-    """Return the paired difference of each pair of models, as rows of the model ``<new> - <old>``.
+    """Return the paired difference between the models of each pair, as rows of a model called
+    ``<new> - <old>``.
 
-    frames: each model's frame of ``evaluate``, over the same tasks in the same order. ways: for
-    each model, {name: (tasks,) values}, condition ``name/class``; by default the column ``valid``,
-    condition ``class``.
+    ``frames`` are the models' frames of ``evaluate``, over the same tasks in the same order. Raises
+    ValueError if the tasks differ. ``ways`` has for each model a dictionary {name: (tasks,)
+    values}, whose rows have the condition ``name/class``. By default, the values are the column
+    ``valid``, and the condition is ``class``.
     """
     rows = []
     named = ways or [{"": frame.valid} for frame in frames]
@@ -67,10 +74,10 @@ def between_models(
 
 
 def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, str]]) -> Rows:
-    """Return ``valid_change_points`` for pairs (new, old) of ways to answer the same tasks,
-    condition ``<new>/<class> - <old>/<class>``.
+    """Return rows of ``valid_change_points``, the paired change between two ways to answer the same
+    tasks. The condition of a row is ``<new>/<class> - <old>/<class>``.
 
-    ways: name -> (tasks,) outcomes; the change is paired.
+    ``ways`` maps a name to (tasks,) outcomes, and ``pairs`` are pairs (new, old) of these names.
     """
     rows = []
     for new, old in pairs:

@@ -1,5 +1,5 @@
-"""The effect of a retriever's precision (paper, Figures 1 and 7a): rows that only fig1_perplexity
-and fig7a_retriever_precision have.
+"""Computes the effect of a retriever's precision (paper, Figures 1 and 7a): the rows of the
+notebooks fig1_perplexity and fig7a_retriever_precision.
 """
 
 import math
@@ -23,13 +23,15 @@ from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 def perplexity_rows(
     first: DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
 ) -> Rows:
-    """Return Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
+    """Return the rows of Figure 1 (right): the ``perplexity`` of the correct names, with conditions
+    ``<way>/<class>``.
 
-    It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names.
-    scored: *base*, *hit* and *miss* -> each task's name as ``models.score`` gives it, in the order
-    of ``first``. *dag* is added: the mean is linear in the precision, so the mixture of hit and
-    miss is exact. ``log_perplexity_change`` is the logarithm minus the base model's on the same
-    names.
+    The perplexity is exp of the mean negative log-probability of the names' tokens, and ``n``
+    counts the names. ``scored`` maps the ways *base*, *hit* and *miss* to each task's name as
+    ``models.score`` returns it, in the order of ``first``. The way *dag* is added as a mixture of
+    hit and miss at the ``precision`` (percent). The mixture is exact, because the mean
+    log-probability is linear in the precision. ``log_perplexity_change`` is the logarithm of the
+    perplexity minus that of the base model on the same names.
     """
     surprise = {
         name: -np.array([math.fsum(one.token_logprobs or ()) for one in completions])
@@ -55,14 +57,15 @@ def perplexity_rows(
 
 
 def break_even_rows(passes: Passes) -> Rows:
-    """Return rows ``break_even/<class>``: the precision (%) from which retrieval is at least as
-    good as no retrieval.
+    """Return rows ``break_even/<class>``: the precision (percent) from which retrieval is at least
+    as good as no retrieval.
 
-    The expectation is a straight line from miss to hit, so its intersection with the base model is
-    exact, even outside 0 to 100: above 100 no retriever is good enough, below 0 any is. Values are
-    cut at -100 and 300. If the line does not rise, the value is -100 if hits are as good as the
-    base model, and 300 if they are not. The interval contains the precisions at which the interval
-    of the paired change from the base model contains 0.
+    The expected validity is a straight line over the precision, from miss at 0 to hit at 100. Its
+    intersection with the base model's validity is therefore exact, even outside 0 to 100. A value
+    above 100 means that no retriever is good enough; below 0, any retriever is. Values are cut at
+    -100 and 300. If the line does not rise, the value is -100 if hits are as good as the base
+    model, and 300 if they are worse. The interval contains the precisions at which the interval of
+    the paired change from the base model contains 0.
     """
     first = passes.first
     rows = {}
@@ -86,9 +89,9 @@ def break_even_rows(passes: Passes) -> Rows:
 
 
 def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
-    """Return Figure 7a: ``policy_rows`` if documentation is always retrieved,
-    ``precision_<x>/<class>`` at each precision in percent, and the paired change from the first
-    precision to the last.
+    """Return the rows of Figure 7a, for documentation that is always retrieved: ``policy_rows``
+    with the condition ``precision_<x>/<class>`` for each precision in percent, and the paired
+    change from the first precision to the last.
     """
     always = np.full(len(passes.first), True)
     ways = {}
@@ -103,11 +106,11 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
 
 
 def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Documents:
-    """Return k different APIs per task, drawn from the whole index, none acceptable: the control
-    that is always wrong.
+    """Return k different random APIs of the whole index for each task, none of which is an
+    acceptable answer. These documents are a control for retrieval, because they are always wrong.
 
-    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and
-    the documents for a smaller k are the first ones for a larger k.
+    Each task has its own seed, so a task's documents are the same in every subset of the tasks. The
+    documents for a smaller k are the first of those for a larger k.
     """
     ids = sorted(spec.id for spec in load_index().operations)
     shown = {}

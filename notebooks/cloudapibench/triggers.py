@@ -1,10 +1,11 @@
-"""How well the confidence of a first pass predicts which calls are valid, and how much a trigger
-gains (paper, Section 4.2): the rows of fig9_confidence and selective_retrieval.
+"""Computes how well the confidence of a first pass predicts which calls are valid, and how much a
+trigger gains (paper, Section 4.2): the rows of the notebooks fig9_confidence and
+selective_retrieval.
 
-A trigger is an order of the tasks, beginning with the one that needs documentation most, and a
-point at which to stop. Orders by confidence or API frequency can be compared with a random order
-and with the best one without choosing a threshold. ``held_out_rows`` measures the value of a
-threshold that was chosen on other APIs. Nothing here runs a model.
+A trigger is an order of the tasks, beginning with the task that needs documentation most, and a
+point in this order at which lookups stop. Orders by confidence or API frequency can be compared
+with a random order and with the best order without choosing a threshold. ``held_out_rows`` measures
+the value of a threshold that was chosen on other APIs. Nothing here runs a model.
 """
 
 import math
@@ -40,21 +41,25 @@ from lookuplab.scoring.rates import (
 )
 from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 
-BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
-# points; a threshold whose validity is at most this far below the best counts as equally good
+BINS = 5, 10, 15, 20  # the calibration error is computed with each of these numbers of bins
+# a threshold counts as good if its validity is at most this many points below the best
 TOLERATED = 1.0
 
 
 def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
-    """Return how well the confidence of the first pass separates valid from invalid invocations
-    (Figure 9a in numbers).
+    """Return rows that say how well the confidence of the first pass separates valid from invalid
+    calls (Figure 9a in numbers). ``counts``, (tasks,), say how often each task's API was seen.
 
-    For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer
-    kind, valid or invalid), ``mean_confidence`` and, for *all* only, ``brier`` and ``ece`` (10
-    equal-mass bins). Further conditions: *bins_5* and so on: ``ece`` with so many bins; *minimum,
-    mean, product, last*: ``auroc`` of each aggregate; *minimum - mean* and so on:
-    ``auroc_change_points``, their paired difference (0 to 1, like an AUROC); *frequency*: ``auroc``
-    of how often the API was seen, (tasks,) ``counts``.
+    The conditions are:
+
+    - each frequency class and *all*: ``auroc``; ``auroc_rests_on_tasks``, the number of valid or of
+      invalid calls, whichever is smaller; ``mean_confidence``; and only for *all*, ``brier`` and
+      ``ece`` (10 equal-mass bins).
+    - *bins_5* and so on: ``ece`` with this number of bins.
+    - *minimum*, *mean*, *product*, *last*: ``auroc`` of each aggregate of the tokens' confidence.
+    - *minimum - mean* and so on: ``auroc_change_points``, the paired difference between the
+      aggregates' AUROCs, as a fraction of 1 and not in percent.
+    - *frequency*: ``auroc`` of ``counts``.
     """
     valid = first.valid.to_numpy(dtype=bool)
     sure = first["minimum"]
@@ -81,43 +86,44 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
 def curve(
     passes: Passes, thresholds: ArrayLike, hits: Hits, policy: str = "dag_confidence"
 ) -> np.ndarray:
-    """Return (tasks, thresholds) probabilities of a valid invocation if documentation is retrieved
-    below each threshold of a policy.
+    """Return the probability of a valid call for each task and threshold of a policy, (tasks,
+    thresholds). Documentation is retrieved where the policy's score is below the threshold.
     """
     return outcome(passes, triggered(passes.first, policy, thresholds), hits)
 
 
 def best(means: np.ndarray) -> np.ndarray:
-    """Return the index of the best of the ascending thresholds (the last axis of ``means``); ties
-    go to the fewest lookups.
+    """Return the index of the best threshold. ``means``, (..., thresholds), are the mean validities
+    at ascending thresholds. Of equally good thresholds, the lowest wins, because it has the fewest
+    lookups.
     """
     return np.asarray((means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1))
 
 
 def _range_around(at: int, near: np.ndarray) -> list[int]:
-    """Return the first and last index of the run of True around ``at``. The entry ``at`` itself
-    counts as True.
+    """Return the first and the last index of the run of True values in ``near``, (n,), that
+    contains the index ``at``. The entry ``at`` itself counts as True.
     """
     far = np.flatnonzero(~near)
     return [max(far[far < at], default=-1) + 1, min(far[far > at], default=len(near)) - 1]
 
 
 def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
-    """Return the best threshold over all tasks, and how much is lost by a higher one.
+    """Return rows with the best threshold over all tasks, and with the loss from a higher one.
 
-    *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains
+    *optimal* (metric ``threshold``) is the smallest of the best thresholds. Its interval contains
     every threshold that is not significantly worse in the paired comparison.
 
-    *optimal_range_low*, *optimal_range_high*: the ends of the range of thresholds around it that
-    lose at most one point. Each end has an interval. Its inner bound is the end of the range in
-    which even the upper bound of the loss is at most one point. Its outer bound is the end of the
-    range in which the lower bound of the loss is at most one point. (In samples drawn from the APIs
-    of the mini tasks with replacement, these intervals covered 94 to 99% of the ends; percentiles
-    of a bootstrap covered as few as 85%.)
+    *optimal_range_low* and *optimal_range_high* are the ends of the range of thresholds around
+    *optimal* that lose at most one point. Each end has an interval. Its inner bound is the end of
+    the range in which even the upper bound of the loss is at most one point. Its outer bound is the
+    end of the range in which the lower bound of the loss is at most one point. (In samples drawn
+    from the APIs of the mini tasks with replacement, these intervals covered 94 to 99% of the ends;
+    percentiles of a bootstrap covered as few as 85%.)
 
-    ``largest_fall_points`` of each class: the largest fall in validity from a threshold to any
-    higher one, 0 if it never falls; ``ci_high`` bounds the falls from the best threshold so far to
-    every later one.
+    ``largest_fall_points`` of each class is the largest fall in validity from a threshold to any
+    higher threshold, or 0 if validity never falls. Its ``ci_high`` is the highest upper bound of
+    the falls from the best threshold so far to each later threshold.
     """
     first = passes.first
     values = curve(passes, thresholds, hits)
@@ -143,11 +149,11 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
 
 
 def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
-    """Return (n, shares) probability that each task is among the lowest share of ``score``, (n,),
-    if ties are broken at random.
+    """Return the probability that each task is among the tasks with the lowest scores, (tasks,
+    shares), if ties are broken at random. ``score`` is (tasks,).
 
-    A constant score gives a random order: every task has the probability ``share``. Columns sum to
-    n times the share.
+    With a constant score, the order is random and every task has the probability ``share``. Each
+    column sums to the share times the number of tasks.
     """
     _, member, size = np.unique(score, return_inverse=True, return_counts=True)
     before = (np.cumsum(size) - size)[member]
@@ -158,12 +164,13 @@ def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
 def looked_up(
     p: Passes, counts: Sequence[int], shares: ArrayLike, hits: Hits
 ) -> dict[str, np.ndarray]:
-    """Return {order: (tasks, shares) probabilities of a valid call} if the tasks that come first in
-    an order are looked up.
+    """Return {order: (tasks, shares) probabilities of a valid call}, if documentation is looked up
+    for each share of the tasks, namely for those that come first in an order.
 
-    The orders are *confidence* of the first pass; *frequency*, how often the API was seen
-    (``counts``, which only a controlled world knows exactly); *random*; *oracle*, by the gain from
-    this retriever; and *asked*, by the probability of the mark, of models that learned it.
+    The orders are *confidence*, lowest confidence of the first pass first; *frequency*, rarest API
+    first (``counts``, which only a controlled world knows exactly); *random*; and *oracle*, largest
+    gain from this retriever first. Models that learned the mark also have the order *asked*,
+    highest probability of the mark first.
     """
     base = p.first.valid.to_numpy(dtype=float)[:, None]
     gain = outcome(p, True, hits) - base[:, 0]
@@ -185,11 +192,12 @@ def share_rows(
     hits: Hits,
     metric: str = "valid_percent",
 ) -> Rows:
-    """Return validity against the share of tasks with documentation: ``share_25/order`` (percent),
-    for ``plots.curves``.
+    """Return rows of validity against the share of tasks with documentation, for ``plots.curves``.
+    The condition ``share_25/confidence`` has documentation for 25 percent of the tasks.
 
-    The orders are those of ``looked_up``. For each, ``<metric without
-    _percent>_above_random_points`` is its mean lead over random across all shares, paired.
+    The orders are those of ``looked_up``. For *confidence*, *frequency* and *oracle*, the metric
+    ``<metric without _percent>_above_random_points`` is the mean over all shares of the paired lead
+    over the random order.
     """
     first = passes.first
     rows = []
@@ -205,12 +213,13 @@ def share_rows(
 
 
 def folds(clusters: Iterable[str], strata: Iterable[str], count: int, seed: int) -> np.ndarray:
-    """Return (n,) fold numbers from 0: whole clusters, dealt out in the order of a seeded hash
-    within each stratum.
+    """Return the number of the fold of each task, (tasks,), from 0. ``clusters`` and ``strata`` are
+    the tasks' labels. All tasks of a cluster are in the same fold.
 
-    The result depends on the labels alone, not on their order. Each stratum continues where the one
-    before stopped, so that the folds have equally many clusters. Raises UserError for fewer than
-    two folds.
+    Within each stratum, clusters are dealt to the folds in turn, in the order of a seeded hash.
+    Each stratum begins with the fold after the last one of the stratum before, so that the folds
+    have equally many clusters. The result does not depend on the order of the tasks. Raises
+    UserError for fewer than two folds.
     """
     if count < 2:
         raise UserError(f"{count} folds: at least 2 are needed, one of them held out")
@@ -231,13 +240,15 @@ def held_out_rows(
     hits: Hits,
     seed: int,
 ) -> Rows:
-    """Return three ways to choose a threshold, judged on the same tasks.
+    """Return rows that compare three ways to choose a threshold on the same tasks.
 
-    ``valid_percent`` of ``fixed/class``; of ``held_out/class``, with thresholds chosen on the other
-    ``count - 1`` parts of the APIs; and of ``best_in_sample/class``, with the threshold chosen on
-    the very tasks that it is judged on. Also the ``threshold`` of each (``held_out/fold_1`` ...)
-    and paired ``valid_change_points``: best in sample - held out is the optimism, never below 0
-    over all tasks; held out - fixed is the gain from choosing.
+    ``fixed`` uses the threshold ``fixed``. ``held_out`` uses for each of ``count`` parts of the
+    APIs the threshold that is best on the other parts. ``best_in_sample`` uses the threshold that
+    is best on the very tasks that it is judged on. The rows have the ``valid_percent`` of
+    ``<way>/<class>``, and the ``threshold`` of each way (of each part for ``held_out/fold_1`` ...).
+
+    There are also two paired ``valid_change_points``. Best in sample - held out is the optimism,
+    which is never below 0 over all tasks. Held out - fixed is the gain from choosing a threshold.
     """
     first = passes.first
     values = curve(passes, thresholds, hits)
@@ -260,12 +271,13 @@ def held_out_rows(
 
 
 def risk_rows(first: DataFrame, counts: Sequence[int], coverages: Sequence[float]) -> Rows:
-    """Return how often the answers given without documentation are wrong: ``risk_percent`` at
-    ``coverage_50/order``.
+    """Return rows that say how often the answers given without documentation are wrong:
+    ``risk_percent`` with the condition ``coverage_50/<order>``.
 
-    The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders
-    are as in ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For
-    confidence and frequency, there is also ``aurc``, the area under the curve.
+    At a coverage of 50 percent, the half of the tasks that needs documentation least is answered,
+    and the rest would be looked up. Orders are as in ``share_rows``, except that *ideal* replaces
+    *oracle* and answers all valid calls first. For confidence and frequency, there is also
+    ``aurc``, the area under the curve of risk over coverage.
     """
     numbers = {}
     valid = first.valid.to_numpy(dtype=bool)

@@ -1,8 +1,9 @@
-"""How much documentation must a model have seen before documentation helps it? The rows of
-documented_share (data/documented/DESIGN.md).
+"""Computes how much documentation a model must have seen before documentation helps it: the rows of
+the notebook documented_share (data/documented/DESIGN.md).
 
-Conditions are ``share_<share>/<shown>``: what was shown above the task to models whose further
-training had documents above this share of the calls. Intervals combine tasks and seeds.
+The condition ``share_<share>/<shown>`` is about models whose further training had documents above
+this share of the calls; ``shown`` says what was above the task in the test. Intervals combine tasks
+and seeds.
 """
 
 from collections.abc import Mapping
@@ -36,12 +37,13 @@ CHANGES = [(new, old) for at, new in enumerate(DESIGNS) for old in DESIGNS[:at]]
 
 
 def over_seeds(values: Array, clusters: Array, kind: IntervalKind) -> Rate:
-    """Return the mean of (tasks, seeds) values with an interval over both.
+    """Return the mean of ``values``, (tasks, seeds), with an interval over both tasks and seeds.
 
-    Its variance is the sum of the jackknife variance over clusters of each task's mean over seeds,
-    and of the variance of the seeds' means divided by their number: two-way clustering (Cameron,
-    Gelbach and Miller 2011) without the subtraction of the common part. Degrees of freedom are
-    Satterthwaite's (1946). With one seed, it is the interval over clusters alone.
+    The variance is the sum of two variances. One is the jackknife variance, over ``clusters`` of
+    tasks, of the tasks' means over seeds. The other is the variance of the seeds' means divided by
+    the number of seeds. This is two-way clustering (Cameron, Gelbach and Miller 2011) without the
+    subtraction of the common part. The degrees of freedom are Satterthwaite's (1946). With one
+    seed, the interval is over clusters alone.
     """
     means = values.mean(axis=0)
     seeds = len(means)
@@ -57,11 +59,11 @@ def over_seeds(values: Array, clusters: Array, kind: IntervalKind) -> Rate:
 
 
 def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
-    """Return {model: {share: frame}} of the verdicts of ``recipes.mini.documented``: rows are
-    tasks, columns (shown, seed), values 0 or 1. The share "" is the model before the further
-    training.
+    """Return {model: {share: frame}} with the verdicts that ``recipes.mini.documented`` wrote. A
+    frame has one row per task and columns (shown, seed), and its values are 0 or 1. The share "" is
+    the model before the further training.
 
-    Of a model, only the seeds that have all its shares are taken.
+    A seed of a model is left out if it lacks some of the model's shares.
     """
     table = pd.read_csv(paths.located(file), dtype={"share": str, "seed": str})
     table = table.fillna({"share": "", "seed": ""})
@@ -70,7 +72,7 @@ def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
         trained = rows[rows.share != ""]
         shares = trained.groupby("seed").share.nunique()
         whole = shares.index[shares == trained.share.nunique()]
-        # pandas takes an empty name of a column for none
+        # the empty seed gets a name, because pandas treats an empty column name as missing
         rows = rows[rows.seed.isin([*whole, ""])].replace({"seed": {"": "before"}})
         parts = rows.groupby("share")
         order = sorted(parts.groups, key=lambda share: Fraction(share or -1))
@@ -87,15 +89,21 @@ def share_rows(
     tasks: Mapping[str, ApiTask],
     tokens: Mapping[str, float],
 ) -> Rows:
-    """Return the rows of a model. tasks: id -> task. tokens: design -> mean tokens that it adds to
-    a prompt.
+    """Return the rows of a model. ``tasks`` maps ids to tasks, and ``tokens`` maps a design of
+    documentation to the mean number of tokens that it adds to a prompt.
 
-    Over all tasks and, with the suffix ``/<class>``, by frequency class: ``valid_percent``;
-    ``valid_change_points`` from the same model without documentation. Over all tasks: that change
-    between two designs; ``points_per_100_tokens`` of a design, and of the lines that the
-    specification has and the name has not, minus those of the name (*beyond name*); *knowing*, the
-    change without documentation from the model before; and, if there are several seeds, the paired
-    change of three numbers from share 0 to share 1.
+    Two metrics are computed over all tasks and, with the suffix ``/<class>``, for each frequency
+    class: ``valid_percent``, and ``valid_change_points`` from the same model without documentation.
+
+    The other metrics are over all tasks only:
+
+    - the paired change of validity between two designs.
+    - ``points_per_100_tokens``, the gain of a design per token. The condition ``specification
+      beyond name`` has the gain per token of the lines that the specification has in addition to
+      the name, minus the gain per token of the name.
+    - ``copied_percent``, how often the API of the wrong document is called.
+    - *knowing*, the change of validity without documentation due to the further training.
+    - if there are several seeds, the paired changes of three numbers from share 0 to share 1.
     """
     rows: Rows = []
     before = frames[""]["base"].to_numpy()
@@ -104,7 +112,7 @@ def share_rows(
     parts = {"": np.full(len(before), True)} | {f"/{one}": frequency == one for one in CLASS_ORDER}
 
     def add(condition: str, metric: str, values: Array, by_class: bool = False) -> None:
-        if np.isnan(values).any():  # a design that this size was not asked
+        if np.isnan(values).any():  # models of this size were not tested with this design
             return
         kind = of_share if metric.endswith("percent") else of_change
         for label, mask in parts.items() if by_class else [("", parts[""])]:
@@ -143,9 +151,11 @@ def share_rows(
 
 
 def worth_from(saved: pd.DataFrame, model: str) -> str:
-    """Return the share from which the specification is worth its tokens, in words: the smallest at
-    which, and at every larger one, each token of its own brings more than one of the name. It is ""
-    for a model that was not asked with names.
+    """Return in words the share from which the specification is worth its tokens, for example "from
+    share 1/4 on". At this share and at every larger one, a token that the specification adds to the
+    name gains significantly more than a token of the name.
+
+    Return "at no share" if there is no such share, and "" if the model was not tested with names.
     """
     price = saved[(saved.model == model) & saved.condition.str.match("share_.*beyond name")]
     above = price[price.metric == "points_per_100_tokens"].ci_low > 0

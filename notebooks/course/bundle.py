@@ -1,8 +1,9 @@
-"""`make course`: builds the students' package, runs/course/lookuplab-course.zip.
+"""Builds the students' package, runs/course/lookuplab-course.zip. `make course` runs this program.
 
-It is a copy of the kit whose lessons have neither solutions nor hidden tests, because nbgrader
-removes them. Only committed files are copied. The sources of the lessons, the tests, the output of
-runs, and models, answers and pictures that no lesson needs are left out. Needs nbgrader and git.
+The package is a copy of the kit whose lessons have neither solutions nor hidden tests, because
+nbgrader removes them. Only committed files are copied. The sources of the lessons, the tests, the
+output of runs, and models, answers and pictures that no lesson needs are left out. The program
+needs nbgrader and git.
 """
 
 import os
@@ -45,8 +46,8 @@ def stop(why: str) -> NoReturn:
 
 
 def release() -> list[Path]:
-    """Return the student versions of all lessons, which nbgrader writes to
-    ``WORK``/release/course.
+    """Let nbgrader write the student versions of all lessons to ``WORK``/release/course, and return
+    their paths. Without nbgrader, or if it fails, print why and exit.
     """
     if find_spec("nbgrader") is None:
         stop("no nbgrader here: pip install -c constraints.txt nbgrader, or use `make course`")
@@ -58,8 +59,8 @@ def release() -> list[Path]:
 
 
 def kit() -> list[Path]:
-    """Return the committed files that students need besides the lessons. Files that are not
-    committed, such as an instructor's own results, are never included.
+    """Return the paths of the committed files that students need besides the lessons. Files that
+    are not committed, such as an instructor's own results, are never included.
     """
     command = ["git", "-C", str(ROOT), "ls-tree", "-r", "-z", "--name-only", "HEAD", "--"]
     try:
@@ -79,11 +80,11 @@ def _is_needed(name: str) -> bool:
 
 
 def name_submissions(submitted: Path, lessons: Sequence[str]) -> list[str]:
-    """Rename submissions to their lessons' names, and return a line for each that had another name,
-    as after a second download (``lesson0_tokens (1).ipynb``).
+    """Rename submissions to the names of their lessons, and return a message about each file that
+    has another name, such as ``lesson0_tokens (1).ipynb`` after a second download.
 
-    If no file has the right name, the newest one is renamed. nbgrader would grade none of the
-    others.
+    If a student handed in several such files for a lesson and none has the right name, the newest
+    file is renamed. nbgrader does not grade the other files, and the messages say so.
     """
     said = []
     files = (file for file in submitted.glob("*/*/*.ipynb") if file.stem not in lessons)

@@ -1,5 +1,6 @@
-"""For students: a check that shows the actual and the expected value, and a place for finished
-functions, which the capstone uses together. After a cell whose checks passed, it says so.
+"""Helps students: ``check`` shows the actual and the expected value, and ``keep`` stores finished
+functions, which the capstone uses together. After a cell whose checks all passed, a line is printed
+that says so.
 """
 
 import inspect
@@ -12,16 +13,16 @@ from IPython import get_ipython
 from lookuplab import paths
 from lookuplab.results.kernel import of_kernel
 
-KEPT = paths.RUNS / "course" / "kept"  # a file per function
-_passed: list[str] = []  # what was checked in this cell
+KEPT = paths.RUNS / "course" / "kept"  # a folder with one file per function
+_passed: list[str] = []  # descriptions of the checks that passed in this cell
 
 
 def check(what: str, came: Any, wanted: Any, right: bool | None = None, near: float = 1e-6) -> None:
-    """Check that the value ``came`` equals ``wanted``; otherwise raise an AssertionError that shows
-    both.
+    """Check that the value ``came`` equals the value ``wanted``. Otherwise raise an AssertionError
+    that shows both values after the description ``what``.
 
-    Numbers may differ by ``near``. A tuple, a list and an array with the same values are equal. If
-    a property is checked instead of a value, ``right`` says whether it holds, and ``wanted``
+    Numbers may differ by ``near``. A tuple, a list and an array with the same values are equal. To
+    check a property instead of a value, ``right`` says whether the property holds, and ``wanted``
     describes it in words.
     """
     if _same(came, wanted, near) if right is None else right:
@@ -36,11 +37,13 @@ def check(what: str, came: Any, wanted: Any, right: bool | None = None, near: fl
 
 
 def keep(*functions: Callable) -> None:
-    """Write the functions to ``KEPT``, for the capstone; a later version replaces an earlier."""
+    """Write the source of functions to ``KEPT``, for the capstone. A new version of a function
+    replaces the earlier version.
+    """
     for function in functions:
         try:
             source = inspect.getsource(function)
-        except (OSError, TypeError):  # defined elsewhere than in a cell
+        except (OSError, TypeError):  # the function has no source to read, so it is not kept
             continue
         paths.write_lines(KEPT / f"{function.__name__}.py", source.rstrip().split("\n"))
 
@@ -58,7 +61,7 @@ def _say_so(cell: Any) -> None:
 
 
 def _checked(lines: list[str]) -> list[str]:
-    of_kernel()  # a wrong parameter ends the lesson at the next cell
+    of_kernel()  # raises an error for a wrong parameter, so that the lesson stops at the next cell
     return lines
 
 
@@ -90,12 +93,14 @@ def _short(value: Any, most: int = 300) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value with numpy's, pandas' and torch's numbers converted to Python's."""
+    """Return a value with the numbers and arrays of numpy, pandas and torch converted to Python's
+    own numbers and lists.
+    """
     if isinstance(value, tuple | list):
         return type(value)(map(_plain, value))
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-if shell := get_ipython():  # in a notebook
+if shell := get_ipython():  # None outside of a notebook
     shell.events.register("post_run_cell", _say_so)
     shell.input_transformers_post.append(_checked)

@@ -30,7 +30,9 @@ def _sheet(title: str, width: float, height: float, bare: bool = True) -> Iterat
 
 
 def tree(root: Tree, chosen: Sequence[str] = (), title: str = "", start: str = "") -> Figure:
-    """Return a tree of tokens from left to right; the path ``chosen`` is thick."""
+    """Draw a tree of tokens from left to right, with the token ``start`` at its root and the path
+    ``chosen`` as a thick line.
+    """
     rows = sum(1 for _ in _leaves(root))
     with _sheet(title, 7.5, max(1.6, 0.34 * rows + 0.7)) as axes:
         _branches(axes, {start: ("", root)}, [start, *chosen], 0, [0])
@@ -49,8 +51,8 @@ def _depth(node: Tree) -> int:
 
 
 def _branches(axes: Axes, node: Tree, path: Sequence[str], depth: int, row: list) -> list[float]:
-    """Draw the node's tokens at ``depth``, and return their heights. ``row`` holds the next free
-    height.
+    """Draw the tokens of a node at the horizontal position ``depth``, and the trees below them.
+    Return the tokens' vertical positions. ``row[0]`` is the next free vertical position.
     """
     heights = []
     for token, (beside, below) in node.items():
@@ -77,8 +79,9 @@ def intervals(
     xlabel: str = "",
     verdicts: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Draw (name, low, value, high) as dots with intervals against a bound. Beside each stands the
-    verdict, by default whether the claim "greater than the bound" holds.
+    """Draw rows (name, low, value, high) as dots with intervals, and ``bound`` as a dashed line.
+    Beside each interval is its verdict. By default, the verdict says whether the claim "greater
+    than the bound" holds, fails or is not decided.
     """
     names = [name for name, *_ in rows]
     with _sheet(title, 7.5, 0.36 * len(rows) + 1.1, bare=False) as axes:
@@ -102,8 +105,9 @@ def simulated(
     xlabel: str = "",
     middle: bool = False,
 ) -> Figure:
-    """Draw how often each value came in each simulated world, and a dashed, named line at each
-    number in ``seen``. With ``middle``, a line above the bars covers the middle 95% of each world.
+    """Draw a histogram of the values in each simulated world, and a dashed line with its name at
+    each number in ``seen``. With ``middle``, a line above the bars spans the middle 95% of each
+    world's values.
     """
     every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
     edges = _edges(every)
@@ -131,9 +135,9 @@ def simulated(
 
 
 def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
-    """Return the edges of at most about ``most`` bins. If the values come in equal steps, as shares
-    of n tasks do, bins contain whole steps; otherwise some bins would contain more possible values
-    than others.
+    """Return the edges of about ``most`` bins or fewer. If all values are multiples of one step, as
+    shares of n tasks are, each bin is a whole number of steps wide. Otherwise some bins would
+    contain more possible values than others.
     """
     different = numpy.unique(values.round(9))
     step = numpy.diff(different).min(initial=numpy.inf)
@@ -151,8 +155,9 @@ def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
 def continuations(
     names: Iterable[str], start: str, widths: Sequence[int] = (3, 2, 2)
 ) -> tuple[Tree, list[str]]:
-    """Return a tree of the words that follow the word ``start`` in a list of names, with each
-    word's probability after the word before it; and the most probable path.
+    """Return two results: a tree of the words that follow the word ``start`` in a list of names,
+    and the path in it that takes the most probable word at each step. Beside each word is its
+    probability after the word before it. ``widths`` are the most words to show at each depth.
     """
     counts: dict[str, Counter[str]] = {}
     for name in names:
@@ -174,9 +179,10 @@ def continuations(
 
 
 def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
-    """Return the names that an editor offered after step ``at`` of a walk, as a tree of tokens with
-    the unconstrained model's probability of each first token; and the path that was written. At
-    most ``most`` names are kept, the most likely ones.
+    """Return two results: the names that an editor offered after step ``at`` of a walk, as a tree
+    of tokens, and the path of the name that was written. Beside each first token is its probability
+    in the model without constraint. The tree has at most ``most`` names: the written one, and those
+    with the most probable first tokens.
     """
     likely = walked.probabilities[at + 1]
     piece = walked.vocabulary.piece

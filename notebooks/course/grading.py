@@ -1,4 +1,4 @@
-"""Checks for the hidden tests of the course that an answer is the student's own work."""
+"""Checks that an answer is the student's own work, for the hidden tests of the course."""
 
 import os
 import sys
@@ -20,13 +20,13 @@ ANSWERS = (
 
 @contextmanager
 def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> Iterator[None]:
-    """Run a block whose code may call nothing from the packages ``without``, except the functions
-    that the exercise has ``given``.
+    """Return a context manager for a block of code that must call nothing from the packages
+    ``without``, except the functions that the exercise has ``given``.
 
     The interpreter reports every call, so an alias, a wrapper or an import inside a function makes
-    no difference. Whatever the given functions call in turn is allowed, and so is importing a
-    module. At the end of the block, an AssertionError names the first forbidden call. This finds
-    shortcuts, not sabotage: it does not see code that was copied or that runs in another process.
+    no difference. Given functions may call anything, and the block may import modules. At the end
+    of the block, an AssertionError names the first forbidden call. The check finds shortcuts but
+    not sabotage, because it cannot see code that was copied or that runs in another process.
     """
     specs = filter(None, map(find_spec, without))
     places = tuple(

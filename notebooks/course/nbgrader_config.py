@@ -1,8 +1,8 @@
-"""Configures `nbgrader` for this folder: the notebooks here are the sources of one assignment,
+"""Configures `nbgrader` for this folder, whose notebooks are the sources of one assignment,
 `course`.
 
-All output of nbgrader (student versions, submissions, grades) lies under runs/course, which git
-ignores; `LOOKUPLAB_COURSE` names another folder.
+All files of nbgrader (student versions, submissions, grades) are in runs/course, which git ignores.
+The environment variable `LOOKUPLAB_COURSE` can name another folder.
 """
 
 import os
@@ -17,16 +17,17 @@ from lookuplab_notebooks.course.bundle import name_submissions
 here = Path(__file__).resolve().parent
 work = Path(os.environ.get("LOOKUPLAB_COURSE", here.parents[1] / "runs" / "course")).resolve()
 work.mkdir(parents=True, exist_ok=True)
-# nbgrader starts alembic by its name, and the environment may not be activated.
+# nbgrader starts the program alembic by its name, so the folder of this Python must be in PATH even
+# if the environment is not activated.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
-c = get_config()  # traitlets defines it
+c = get_config()  # traitlets defines this function when it runs the file
 c.CourseDirectory.course_id = "lookuplab"
 c.CourseDirectory.root = str(work)
 c.CourseDirectory.source_directory = os.path.relpath(here.parent, work)
 c.CourseDirectory.ignore = [
     "*.md",
-    "*.csv",  # an export in this folder would have everybody's grades
+    "*.csv",  # an export of nbgrader in this folder would have the grades of all students
     "bundle.py",
     "nbgrader_config.py",
     ".ipynb_checkpoints",
@@ -37,9 +38,10 @@ c.CourseDirectory.ignore = [
 lessons = sorted(file.stem for file in here.glob("*.ipynb"))
 for line in name_submissions(work / "submitted", lessons):
     print(line, file=sys.stderr)
-c.Execute.timeout = 120  # seconds per cell; twice what a lesson may need
+c.Execute.timeout = 120  # seconds per cell, which is twice the time that a lesson may need
 
-# The feedback's table of contents should name the exercises; nbgrader's shows "Test cell" for each.
+# In the table of contents of its feedback, nbgrader shows "Test cell" for each exercise. These
+# lines put the name of the exercise in its place.
 templates = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "templates"
 named = copytree(templates / "feedback", work / "templates" / "feedback", dirs_exist_ok=True)
 page = (named / "index.html.j2").read_text(encoding="utf-8")
@@ -47,7 +49,8 @@ exercise = "{{ cell.metadata.nbgrader.grade_id.removesuffix('_check') }}"
 for name in ("Test cell", "Written response"):
     page = page.replace(f">{name}<", f">{exercise}<")
 page = page.replace(">Comment<", f">{exercise}: comment<")
-# Missing in the page's Bootstrap: hints show that they can be opened, and pictures fit a phone.
+# This style is missing in the page's Bootstrap. It makes hints look as if they can be opened, and
+# makes pictures fit the screen of a phone.
 style = "summary { display: list-item; cursor: pointer } img { max-width: 100%; height: auto }"
 page = page.replace("</head>", f"<style>{style}</style>\n</head>")
 (named / "index.html.j2").write_text(page, encoding="utf-8")

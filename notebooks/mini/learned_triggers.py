@@ -1,10 +1,11 @@
-"""Learned and triggered lookup: the rows of learned_lookup (data/mini/ASKING.md).
+"""Compares lookup that a model has learned to ask for with lookup that a rule triggers: the rows of
+the notebook learned_lookup (data/mini/ASKING.md).
 
-The models of one size answer the same tasks in the same three passes: the base model and models
-that learned, on different training corpora (*arms*), to write a mark before an API's name. Rows
-have the base model's name, and conditions name the arm. ``share_25/errors asked`` is the arm
-*errors* with documentation for a quarter of the tasks, those with the highest probability of the
-mark.
+All models of one size answer the same tasks in the same three passes. They are the base model, and
+models that learned to write a mark before an API's name. Each of the latter learned it on another
+training corpus, an *arm*. Rows have the base model's name, and conditions name the arm. For
+example, ``share_25/errors asked`` is the model of the arm *errors* with documentation for a quarter
+of the tasks, namely those with the highest probability of the mark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,11 +44,15 @@ COMPARED += [("errors-seed1 asked", "errors-seed1 confidence")]
 
 @dataclass(frozen=True)
 class Answered:
-    """A model's passes. ``shown``: (tasks,) the name in the wrong document. ``queries``: the passes
-    with BM25's first document, for the words of the comment, and for those of answer and comment.
+    """The passes of a model.
 
-    The first pass of a model that learned the mark has the columns ``asked``, the mark's
-    probability before the first token, and ``asks``, whether the greedy answer begins with it.
+    ``shown``, (tasks,), are the names of the APIs in the wrong documents. ``queries`` has the
+    passes with BM25's first document for two queries: "comment" (the words of the comment) and
+    "both" (the words of the answer and the comment).
+
+    The first pass of a model that learned the mark has two more columns. ``asked`` is the
+    probability that the answer begins with the mark, and ``asks`` says whether the greedy answer
+    begins with it.
     """
 
     passes: Passes
@@ -60,8 +65,9 @@ class Answered:
 
 
 def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return {model: {arm: name of the model trained on it}}, for the arms that exist; the arm
-    "base" is the model itself. Raises UserError for an arm that none of the models has.
+    """Return {model: {arm: name of the model that was trained on this arm}}. The arm "base" is the
+    model itself. Models lack arms on which they were not trained. Raises UserError for an arm on
+    which none of the models was trained.
     """
     there = [name for name in mini_models() for model in models if name.startswith(f"{model}-")]
     for arm in arms:
@@ -75,7 +81,12 @@ def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, st
 
 
 def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answered:
-    """Answer all tasks without documentation, with the right and with a wrong document."""
+    """Let a model answer all tasks without documentation, with the right document, and with a wrong
+    document, and return these passes.
+
+    If ``marked``, the model has learned the mark, and its probability is computed. If ``queries``,
+    the model also answers with BM25's first document for each of two queries.
+    """
     p = passes(model, bench)
     documents = retrieved_documents(bench.tasks, p.first)
     shown = [bench.index.by_id[documents.miss[task.id][0]].name for task in bench.tasks]
@@ -110,11 +121,12 @@ def share_rows(
     hits: Mapping[str, float | None],
     compared: Sequence[float] = (),
 ) -> Rows:
-    """Return valid calls against the share of tasks with documentation: ``share_25/<arm> <order>``.
+    """Return rows of valid calls against the share of tasks with documentation. The condition is
+    ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``.
 
-    hits: metric -> the retriever's precision; None means BM25's own. At the ``compared`` shares,
-    there are also the paired differences of ``COMPARED``, over all tasks and by class, as ``<metric
-    without percent>change_points``, and ``tokens_per_task``, read and written.
+    ``hits`` maps a metric to the precision of its retriever in percent, or to None for BM25's own
+    results. At the ``compared`` shares, there are also the paired differences of ``COMPARED``, over
+    all tasks and by class, with the metric ``<metric without percent>change_points``.
     """
     rows = []
     first = next(iter(arms.values())).first
@@ -143,9 +155,12 @@ def share_rows(
 
 
 def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
-    """Return valid calls, the share of lookups and the tokens per task, read and written, at a
-    precision of 50%. The rules either fix their own share (*asked* retrieves if the mark is at
-    least as likely as not), or take the ``shares`` of tasks by the mark and by confidence.
+    """Return rows of valid calls, the share of lookups, and the tokens that are read and written
+    per task, at a precision of 50%.
+
+    Some rules decide for each task (``RULES``); *asked*, for example, retrieves if the mark has a
+    probability above 50%. The other rules retrieve for a fixed share of the tasks, those with the
+    most probable mark or the lowest confidence.
     """
     rows = []
     base = arms["base"].first
@@ -181,8 +196,11 @@ def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
 def held_out_rows(
     arms: Mapping[str, Answered], thresholds: np.ndarray, hits: Hits, count: int = 5, seed: int = 0
 ) -> Rows:
-    """Return each trigger with the thresholds that were best on the other ``count - 1`` parts of
-    the APIs: ``held_out/<arm> <trigger>``, and the paired differences of ``COMPARED``.
+    """Return rows of valid calls and lookups for each trigger, *confidence* and *asked*, with the
+    condition ``held_out/<arm> <trigger>``; and the paired differences of ``COMPARED``.
+
+    The APIs are divided into ``count`` parts. Each part is judged with the threshold that is best
+    on the other parts.
     """
     rows = []
     ways = {}
@@ -209,9 +227,11 @@ def held_out_rows(
 
 
 def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
-    """Return the costs and effects of teaching the mark, by arm and class: valid calls without
-    lookup; the effect of a wrong document, and how often its API is then called; the rate of marks
-    by class and count; and how well mark and confidence predict invalid calls.
+    """Return rows with the costs and effects of teaching the mark, by arm and frequency class.
+
+    They contain the valid calls without lookup; the effects of a right and of a wrong document, and
+    how often the wrong document's API is called; how often the mark is written, by class and by
+    count of the API; and how well the mark and the confidence predict invalid calls.
     """
     base = arms["base"]
     rows = []
@@ -249,8 +269,8 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
 
 
 def _told(base: DataFrame, first: DataFrame, arm: str) -> Rows:
-    """Return how well a model's mark and confidence predict which of its calls are valid, and how
-    well the mark predicts which of the base model's are.
+    """Return rows that say how well a model's mark and confidence predict which of the model's
+    calls are valid, and how well its mark predicts which of the base model's calls are valid.
     """
     apis = first.cluster
     numbers = {}

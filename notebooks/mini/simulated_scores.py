@@ -1,9 +1,11 @@
-"""Simulates scores that are not shares, under two conditions on the same functions or queries, and
-counts how often their intervals contain the truth (interval_coverage.ipynb).
+"""Simulates scores that are not shares, and counts how often their intervals contain the true value
+(interval_coverage.ipynb). Each score is simulated under two conditions, for the same functions or
+queries.
 
-A sampler takes ``sizes`` (c,), the number of functions in each cluster, the number of ``draws``,
-and the ``correlation``, the part of the variance that lies between clusters. It returns the counts
-of each cluster under both conditions, (draws, c, 2, k).
+A sampler takes ``sizes``, (clusters,), the number of functions in each cluster; the number of
+``draws``; and the ``correlation``, the part of the variance that is between clusters. It returns
+the counts from which the score is computed, (draws, clusters, condition, count), summed over the
+functions of a cluster.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,18 +25,19 @@ from lookuplab.scoring.rates import (
 from lookuplab.toolgen.similarity import bleu
 from lookuplab_notebooks.toolgen.table_rows import ratio
 
-# reciprocal ranks; 0 for a document that is not found
+# possible reciprocal ranks of the right document, with 0 if it is not found
 RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 5, 1 / 10, 0])
-FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # how often
-# shares of the n-grams of orders 1 to 4 that the original has, and lengths relative to it: about
-# those of the mini models without and with the tool
+FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # the probability of each of these ranks
+# MATCHES are shares of a generated function's n-grams, for n from 1 to 4, that the original
+# function has, too. LENGTHS are the lengths of generated functions divided by the original's. Both
+# are about those of the mini models, first without and then with the tool.
 MATCHES = ((0.30, 0.12, 0.05, 0.03), (0.33, 0.14, 0.06, 0.035))
 LENGTHS = (0.84, 0.70)
 
 
 def edit_similarities(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
-    """Sample scores of mean 0.4 and standard deviation 0.2. Half of them change, by 0.04 on average
-    and differently in each cluster.
+    """Sample scores with mean 0.4 and standard deviation 0.2. Under the second condition, half of
+    them are drawn again, with a mean that is 0.04 higher on average and differs between clusters.
     """
     between = correlation * 0.04
     shape = (draws, len(sizes))
@@ -48,16 +51,17 @@ def edit_similarities(generator: Generator, sizes: Array, draws: int, correlatio
 
 
 def _beta(generator: Generator, mean: Array, variance: float) -> Array:
-    """Return numbers from 0 to 1 with these means and this variance, or the largest that the means
-    allow.
+    """Return random numbers from 0 to 1 with these means and this variance. If the variance is too
+    large for a mean, it is cut to 90% of the largest possible variance.
     """
     strength = mean * (1 - mean) / np.clip(variance, 1e-9, 0.9 * mean * (1 - mean)) - 1
     return generator.beta(mean * strength, (1 - mean) * strength)
 
 
 def reciprocal_ranks(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
-    """Sample RANKS with the probabilities FOUND. Half of the queries get another rank from the
-    second ranker, which is good at other clusters.
+    """Sample RANKS with the probabilities FOUND. The two conditions are two rankers, which are good
+    at different clusters. Half of the queries have the same rank in both, and for the other half
+    the second ranker draws its own.
     """
     strength = 1 / max(correlation, 1e-6) - 1
     ranks = []
@@ -71,20 +75,23 @@ def reciprocal_ranks(generator: Generator, sizes: Array, draws: int, correlation
 
 
 def _means(first: Array, second: Array, sizes: Array) -> Array:
-    """Return the counts of two means."""
+    """Return the counts from which the means of ``first`` and ``second``, both (draws, n), are
+    computed: the sum and the number of the values, (draws, clusters, condition, sum/number).
+    """
     wholes = np.broadcast_to(sizes, (len(first), len(sizes)))
     sums = (_sums(values, sizes) for values in (first, second))
     return np.stack([np.stack([part, wholes], axis=-1) for part in sums], axis=2)
 
 
 def _sums(values: Array, sizes: Array) -> Array:
-    """Return the sums of (draws, n) within the clusters, (draws, c)."""
+    """Return the sums of ``values``, (draws, n), within each cluster, (draws, clusters)."""
     return np.add.reduceat(values, sizes.cumsum() - sizes, axis=1)
 
 
 def common_ngrams(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
-    """Sample the counts of BLEU-4: matches and totals of orders 1 to 4 and both lengths. Functions
-    differ greatly in length, and clusters in difficulty, which the tool changes.
+    """Sample the ten counts of BLEU-4: the matches and totals of n-grams for n from 1 to 4, and the
+    lengths of the generated and the original function. Functions differ greatly in length. Clusters
+    differ in difficulty, and the tool changes the difficulty.
     """
     shape = (draws, sizes.sum())
     conditions = []
@@ -118,11 +125,12 @@ def coverage_rows(
     value: Callable[[Array], Array],
     kind: IntervalKind,
 ) -> list[dict[str, Any]]:
-    """Return ``coverage_percent``, in how many draws the interval contains the truth, and the
-    intervals' ``mean_width``.
+    """Return two rows: ``coverage_percent``, the share of the draws whose interval contains the
+    true value, and ``mean_width`` of the intervals.
 
-    ``value`` maps sums (..., *rest) of the ``counts`` (draws, c, *rest) to the numbers. The truth
-    is the number of all draws together. An unknown interval counts as not containing it.
+    ``counts`` are (draws, clusters, ...). ``value`` computes the score from their sums over
+    clusters, (draws, ...). The true value is the score of all draws together. An unknown interval
+    counts as not containing it.
     """
     draws = len(counts)
     of_clusters = counts.swapaxes(0, 1)

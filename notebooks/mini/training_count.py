@@ -1,7 +1,8 @@
-"""Validity as a function of how often a model saw an API: a logistic curve over log(1 + count),
-without documentation and with the correct one (dose_response.ipynb).
+"""Computes validity as a function of how often a model saw an API in training (the rows of
+dose_response.ipynb). Two logistic curves over log(1 + count) are fitted: without documentation, and
+with the correct documentation.
 
-This needs a world in which the counts were drawn at random.
+The curves show an effect of the count only in a world in which the counts were drawn at random.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,27 +16,31 @@ from sklearn.linear_model import LogisticRegression
 from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
 
 SHOWN_COUNTS = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are reported
-# scikit-learn's C: so weak that it matters only if a count separates valid from invalid calls
+# scikit-learn's C. The penalty is so weak that it matters only if all valid calls have higher
+# counts than all invalid ones, or lower ones, so that the slope would be infinite.
 PENALTY = 100.0
 
 
 def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Return (intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over
-    ``log_count``, (n,) numbers.
+    """Return (intercept, slope) of the logistic curve of validity over log(1 + count).
+
+    ``valid``, (tasks,), are booleans; ``log_count``, (tasks,), are the values of log(1 + count);
+    and ``weights``, (tasks,), say how often each task counts. If all calls are valid or all are
+    invalid, the slope is 0.
     """
     share = np.average(valid, weights=weights)
     size = weights.sum()
     if share in (0, 1):
-        # the slope is unknown; half a call of the other kind keeps the odds finite
+        # no slope can be estimated; half a call of the other kind is added to keep the odds finite
         return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
     model = LogisticRegression(C=PENALTY).fit(log_count[:, None], valid, sample_weight=weights)
     return float(model.intercept_[0]), float(model.coef_[0, 0])
 
 
 def half(curve: tuple[float, float]) -> float:
-    """Return log(1 + count) at which a rising curve crosses 50%.
+    """Return the value of log(1 + count) at which a rising curve (intercept, slope) crosses 50%.
 
-    For a curve that does not rise, it is minus infinity if the curve is at 50% or above at count 0,
+    For a curve that does not rise, return minus infinity if it is at 50% or above at count 0, and
     else infinity.
     """
     intercept, slope = curve
@@ -43,10 +48,11 @@ def half(curve: tuple[float, float]) -> float:
 
 
 def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> float:
-    """Return log(1 + count) from which documentation no longer helps; infinity if it always helps.
+    """Return the value of log(1 + count) from which documentation no longer helps, where the curve
+    with documentation meets the curve without.
 
-    It is minus infinity if documentation does not help at count 0, even if it would help at higher
-    counts.
+    Return infinity if documentation always helps. If it does not help at count 0, return 0 or less,
+    even if it would help at higher counts.
     """
     gain, change = (after - before for before, after in zip(alone, documented, strict=True))
     return -gain / change if change < 0 else np.inf if gain > 0 else -np.inf
@@ -55,15 +61,19 @@ def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> floa
 def training_count_rows(
     frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """Return rows of one model. ``frame`` has one row per task (``model``; ``cluster``, its API),
-    ``counts`` are the (tasks,) counts of their APIs, and ``valid`` maps "alone" and "documented" to
-    (tasks,) booleans.
+    """Return the rows of one model. ``frame`` has one row per task, with the columns ``model`` and
+    ``cluster`` (the task's API). ``counts``, (tasks,), are the training counts of these APIs.
+    ``valid`` maps the ways "alone" and "documented" to (tasks,) booleans.
 
-    ``count_<x>/<way>`` ``valid_percent``: the curve at SHOWN_COUNTS. ``<way>`` ``half_at``: the
-    count at which it crosses 50%. ``documented - alone`` ``meet_at``: the count from which
-    documentation no longer helps. Both are cut at
-    0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs;
-    those of counts are computed on the curve's own scale.
+    The rows are:
+
+    - ``valid_percent`` of ``count_<x>/<way>``: the value of the curve at each of SHOWN_COUNTS.
+    - ``half_at`` of ``<way>``: the count at which the curve crosses 50%.
+    - ``meet_at`` of ``documented - alone``: the count from which documentation no longer helps.
+
+    ``half_at`` and ``meet_at`` are cut at 0 (from the start) and at 600 (nowhere in the range).
+    Intervals come from the jackknife over APIs. Those of ``half_at`` and ``meet_at`` are computed
+    on the scale log(1 + count).
     """
     log_count = np.log1p(np.asarray(counts, dtype=float))
     grid = np.log1p(SHOWN_COUNTS)
@@ -73,7 +83,8 @@ def training_count_rows(
     alike = [np.unique([log_count, way], axis=1, return_inverse=True)[1] for way in ways]
 
     def curve(at: int, weights: np.ndarray) -> tuple[float, float]:
-        # most APIs are interchangeable here, so leaving out one or the other leaves the same calls
+        # Many APIs have the same count and the same outcomes. Leaving out one of these APIs or
+        # another leaves the same sample, whose curve need not be fitted again.
         key = at, np.bincount(alike[at], weights).tobytes()
         if key not in fitted:
             fitted[key] = fit(log_count, ways[at], weights)
@@ -101,8 +112,8 @@ def training_count_rows(
 
 
 def as_counts(number: Rate) -> Rate:
-    """Return a number in log(1 + count) as a count from 0 to 600. An unknown interval becomes the
-    whole range.
+    """Convert a number and its interval from log(1 + count) to counts from 0 to 600. An unknown
+    interval becomes the whole range.
     """
     ends = np.expm1([number.value, np.fmax(number.low, -50), np.fmin(number.high, 50)])
     value, low, high = np.clip(ends, 0, SHOWN_COUNTS[-1]).tolist()

@@ -41,7 +41,7 @@ class Artifact:
     name: str
     profile: str = "mini"
     begun: float = field(default_factory=time.monotonic)
-    # (quoted number as text, its n); ``tell`` appends the n of every number that its sentence quotes
+    # (quoted number as text, its n); ``tell`` appends the n of each number that its text quotes
     quoted: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

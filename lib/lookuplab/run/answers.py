@@ -1,8 +1,8 @@
-"""The judged answers that runs left beside their executed copies: where they are, as a page to read
-(`lookuplab view`), and those of two runs side by side (`lookuplab compare`).
+"""Finds the judged answers that runs keep beside their executed copies, writes them as a page
+(`lookuplab view`), and compares those of two runs (`lookuplab compare`).
 
-The page is static: it opens from a disk as well as from a server. Scripts hold the answers in
-pieces, of which the page loads those that it shows.
+The page is static: it opens from a disk as well as from a server. The answers are split over
+several scripts, of which the page loads only those that it shows.
 """
 
 import json
@@ -27,11 +27,12 @@ from lookuplab.scoring.rates import Rate, difference, mcnemar, paired_difference
 
 PAGE = Path(__file__).with_name("pages") / "answers.html"
 CHUNK = 200  # answers in one script
-HEAD = 120  # characters of an answer and of a reason in the list
+HEAD = 120  # characters of an answer or a reason that the page's list shows
 # columns of judgements that say why an answer is wrong, in the order in which they are looked for
 REASONS = ("reason", "error", "messages", "lost")
 SAME = ("predicted", "solution")  # columns that repeat the answer
-PAIRED = ("model", "condition", "id", "sample")  # answers with these in common are compared
+# columns in which two runs' answers must agree to be compared as a pair
+PAIRED = ("model", "condition", "id", "sample")
 FILTERS = ("model", "condition", "class")
 Line = dict[str, Any]
 
@@ -73,9 +74,10 @@ def last_runs(folder: Path) -> list[Path]:
 
 
 def read(file: Path) -> Iterator[Line]:
-    """Yield what a run was, and then its judged answers (``benchmark.keep``). An answer that was
-    judged twice in one way counts once; another answer to a question of the same name gets a number
-    after its condition.
+    """Yield first a dictionary about the run (notebook, profile, parameters) and then its judged
+    answers, as ``benchmark.keep`` wrote them. An answer that was judged twice with the same result
+    is yielded once. A second, different answer for the same model, condition, id and sample gets a
+    number after its condition: ``dag (2)``.
     """
     seen: dict[tuple[Any, ...], list[Any]] = {}
     lines = (line for _, line in paths.json_lines(file))
@@ -101,7 +103,7 @@ def reason(columns: Line) -> str:
 
 
 class Words(dict[str, int]):
-    """Texts by number, in the order of their first use."""
+    """A dictionary that numbers texts in the order of their first use."""
 
     def __missing__(self, text: str) -> int:
         self[text] = len(self)
@@ -110,7 +112,7 @@ class Words(dict[str, int]):
 
 def write_page(files: Iterable[Path], output: Path) -> int:
     """Write the page of the judged answers in ``files`` to the folder ``output``, and return the
-    number of answers. If there are several files, the number of each precedes its conditions.
+    number of answers. If there are several files, each condition begins with its run's number.
     """
     runs = [*files]
     names = [f"run {number}: " for number in range(1, len(runs) + 1)]
@@ -163,7 +165,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             rows.append(
                 {
                     "prompt": prompts[line["prompt"]],
-                    # what precedes the question: documents, examples
+                    # length of what precedes the plain prompt, such as documents and examples
                     "shown": len(line["prompt"]) - len(base)
                     if line["prompt"].endswith(base)
                     else 0,
@@ -188,8 +190,8 @@ def write_page(files: Iterable[Path], output: Path) -> int:
 
 
 class Side(NamedTuple):
-    """One side of a comparison: the parameters of its runs, and the rows that it has: judged
-    answers (``is_judged``), else numbers of tables.
+    """One side of a comparison: the parameters of its runs, and its rows. The rows are judged
+    answers if ``is_judged``, otherwise numbers of tables.
     """
 
     parameters: Line
@@ -198,8 +200,9 @@ class Side(NamedTuple):
 
 
 def side(name: str) -> Side:
-    """Return what `lookuplab compare` was given: a table's CSV, a folder of tables or of executed
-    copies, or a name for ``logs``. Raises UserError if nothing is there.
+    """Return the side of a comparison that an argument of `lookuplab compare` names: a table's CSV,
+    a folder of tables or of executed copies, or a name for ``logs``. Raises UserError if no table
+    and no judged answers are found there.
     """
     place = paths.expanded(name)
     is_table = place.suffix == ".csv" and place.is_file()
@@ -232,14 +235,16 @@ def changed(first: Side, second: Side) -> list[str]:
 def compared(first: Side, second: Side) -> pd.DataFrame:
     """Return the comparison of two runs, one line for each model and condition.
 
-    If both have judged answers, they are paired by task and sample: the rates in percent, the
-    paired difference in points with its interval (clustered), n, how many are right on one side
-    only, and the p value of McNemar's exact test on these, which takes tasks as independent. Two
-    runs of one model each are compared even if it is not the same.
+    If both runs have judged answers, the answers are paired by task and sample. The columns are n,
+    both rates in percent, the paired difference in points with its clustered interval, the numbers
+    of answers that are right in one run only, and the p value of McNemar's exact test on these
+    numbers. The test takes tasks as independent. Two runs of one model each are compared even if
+    the models differ.
 
-    Otherwise numbers of the same name are compared: their difference, with the interval that
-    follows from their two intervals as if they were independent, those that differ most first.
-    Raises UserError if nothing is in common.
+    Otherwise, numbers with the same model, condition and metric are compared, and with the same
+    artifact if a side has several. The interval of a difference follows from the two numbers'
+    intervals as if they were independent. The clearest differences come first: those that are
+    largest in relation to their interval. Raises UserError if the runs have nothing in common.
     """
     sides = [first.rows, second.rows]
     is_judged = first.is_judged and second.is_judged
@@ -282,7 +287,9 @@ def compared(first: Side, second: Side) -> pd.DataFrame:
 
 
 def paired(part: pd.DataFrame) -> Line:
-    """Return the comparison of the same tasks' answers in two runs, ``right_1`` and ``right_2``."""
+    """Compare two runs' answers to the same tasks. ``part`` has the columns ``right_1`` and
+    ``right_2`` (whether the first and the second run's answer is right) and ``cluster_1``.
+    """
     old, new = (part[name].astype(float) for name in ("right_1", "right_2"))
     lost, gained, p = mcnemar(old, new)
     return {

@@ -1,8 +1,8 @@
-"""Audits of the record: whether its answers are still those of the models, Jedi, pylint and the
-programs, and on what they depend.
+"""Audits the record: checks whether its answers are still those that the models, Jedi, pylint and
+the executed programs give, and lists what the answers depend on.
 
-An audit executes notebooks. They also generate a seeded sample of the record's rows again
-(``AnswerStore.lookup``), and the audit compares the two row by row.
+An audit executes notebooks. While they run, they also generate a seeded sample of the record's rows
+again (``AnswerStore.lookup``). The audit then compares the new rows with the recorded ones.
 """
 
 import json
@@ -47,8 +47,9 @@ def cold() -> Path:
 
 
 def cold_environment(is_preview: bool) -> dict[str, str]:
-    """Return variables for a run without the record, with its own stores. These are empty unless an
-    earlier run was interrupted.
+    """Return environment variables for a run without the record and with separate stores. The
+    stores are empty unless an earlier run of this kind was interrupted. ``is_preview`` keeps the
+    stores of a complete earlier run, which are removed otherwise.
     """
     if (cold() / "run.json").is_file() and not is_preview:  # the earlier run is complete
         shutil.rmtree(cold())
@@ -56,13 +57,13 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
 
 
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
-    """Return variables for a run with an audit; {} without one."""
+    """Return environment variables for a run with an audit; {} for a run without an audit."""
     return {record.RECORD_VARIABLE: str(audit)} if audit else {}
 
 
 def complete(is_whole: bool) -> None:
-    """Note beside the stores of a cold run that it is complete, and whether it was of all
-    papers.
+    """Write a file beside the stores of a cold run which says that the run is complete, and whether
+    it included all papers.
     """
     told = {**provenance.describe(), "whole": is_whole}
     paths.write_lines(cold() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
@@ -148,8 +149,9 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     """Compare an audit's new rows with the record, row by row. Print the differences and, in the
     last line, the result.
 
-    Return the exit code; ``code`` is that of the notebooks. An audit that has compared nothing has
-    failed, unless notebooks that are up to date did not run (``every`` is False).
+    Return the exit code. ``code`` is the notebooks' exit code. If nothing could be compared, the
+    audit has failed if ``every`` notebook ran. If ``every`` is False, notebooks that are up to date
+    did not run, and the audit passes.
     """
     counts: list[dict[str, Any]] = []
     lines: dict[str, list[str]] = {"near tie": [], "different": []}
@@ -190,7 +192,7 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
 
 
 def _named(key: str, answer: Any) -> str:
-    """Return a text by which a reader recognises a row."""
+    """Return a text from which a reader can tell which row of the record is meant."""
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"
     return key

@@ -13,7 +13,7 @@ import lookuplab
 from lookuplab.run import commands
 from lookuplab.work.stopping import stoppable
 
-# a function with a decorator of click: its given name, its own, and how its docstring begins
+# finds a command: the name given in the decorator, the function's name, its docstring's first line
 COMMAND = re.compile(
     r'^@(?:command|click\.group)\((?:"(\w+)")?[^\n]*\ndef (\w+)\(.*?^    """(.+?)$', re.M | re.S
 )
@@ -44,7 +44,7 @@ def cli() -> None:
     """
 
 
-# The modules of commands are only read, because importing them takes seconds.
+# The modules of commands are only read as text here, because importing them takes seconds.
 PLACES: dict[str, tuple[str, str]] = {}
 for file in Path(commands.__file__).parent.glob("*.py"):
     for given, function, line in COMMAND.findall(file.read_text("utf-8")):
@@ -54,7 +54,7 @@ for file in Path(commands.__file__).parent.glob("*.py"):
 
 def main() -> None:
     """Run the console script."""
-    # relative paths in variables start here, also in notebooks
+    # relative paths in environment variables start from this folder, even in notebooks
     os.environ["PWD"] = os.getcwd()
     with stoppable():
         cli(prog_name="lookuplab")

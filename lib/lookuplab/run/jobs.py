@@ -1,7 +1,7 @@
-"""The profiles, and the checked job that combines a notebook with a profile.
+"""Loads profiles, and combines a notebook with a profile into a checked job.
 
-Errors in a request are found here, before anything starts: an unknown parameter, a value of the
-wrong type, a missing model or file.
+Errors in a request are found here, before anything runs: an unknown parameter, a value of the wrong
+type, a missing model or file.
 """
 
 import json
@@ -38,14 +38,14 @@ from lookuplab.run.notebooks import PROFILES, Notebook, all_notebooks, profile_n
 from lookuplab.stackoverflow.corpus import PUBLISHED
 
 KEY_VARIABLE = "OPENAI_API_KEY"
-# tasks whose classes are counted over public code
+# tasks whose frequency classes were counted in public code
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
 LEAST = {("own/agent", "precision"): -1}  # -1 stands for BM25 alone; other numbers begin at 0
 # parameters that name the subject of a notebook of `own`
 _MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
-_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
+_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # how a path begins; data/ and runs/: in the checkout
 _YAML = (".yaml", ".yml")
 
 
@@ -59,12 +59,13 @@ class Profile:
     otherwise they are written under ``runs/``. ``by_model`` says that runs of other models have
     figures of their own. ``threads`` is the number of threads per notebook; 0 shares the cores
     among the notebooks that run at once, but then the last bits of floating-point numbers depend on
-    how many run. ``steps`` maps paths among the parameters, and paths that begin with them, to
-    instructions for making them.
+    how many run. ``steps`` maps a path among the parameters, or the beginning of such a path, to
+    instructions for making the missing file or folder.
 
-    ``given`` are the command line's texts by parameter, which override everything else. With them,
-    figures go under ``runs/``, never over committed ones. The exception is a profile with
-    ``by_model``, if they set only models. In both places, such models have their own folder,
+    ``given`` maps parameters to texts from the command line, which override all other values. If
+    there are any, figures go under ``runs/``, so that they never replace committed figures. A
+    profile with ``by_model`` is an exception: if only models are given, figures go to the usual
+    place. In both places, models given to such a profile have their own folder,
     ``<profile>/<models>``.
     """
 
@@ -98,7 +99,7 @@ class Profile:
 
     @property
     def _models(self) -> list[str]:
-        """The texts of the command line that name models with their own figures."""
+        """The command line's texts that name models, if such models have their own figures."""
         return [self.given[name] for name in filter(_MODELS.search, self.given) if self.by_model]
 
     @property
@@ -133,7 +134,7 @@ def load_profile(name: str) -> Profile:
             dict(**names)
     except (TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {error}") from error
-    # a path must exist here, unless it belongs to notebooks in other folders
+    # the notebooks that a YAML file names must exist, except in folders unknown to this checkout
     if name.endswith(_YAML):
         known = {notebook.id: notebook for notebook in all_notebooks()}
         for id in profile.notebooks:
@@ -148,7 +149,7 @@ def load_profile(name: str) -> Profile:
 
 
 def made_profile(name: str) -> Profile:
-    """Return a profile that has figures. Raises UserError if it has none."""
+    """Return the profile ``name``. Raises UserError if no figures of it have been made yet."""
     made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
         raise UserError(
@@ -185,13 +186,13 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One notebook to execute. ``parameters`` are injected; ``values`` are all of its parameters
-    after that.
+    """One notebook to execute. ``parameters`` are injected into the notebook; ``values`` are all of
+    its parameters after the injection.
 
     ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its
-    artifacts. ``notes`` are lines for the user: models of the profile that are left out because
-    their API key is not set. ``environment``: variables for its
-    process besides the usual ones.
+    artifacts. ``notes`` are lines for the user about models of the profile that are left out
+    because their API key is not set. ``environment`` has further environment variables for the
+    notebook's process.
     """
 
     notebook: Notebook
@@ -243,7 +244,8 @@ class Job:
 
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
-    """Return a job whose parameters have the notebook's names and types.
+    """Return the job that runs a notebook under a profile. Its parameters have the names and types
+    that the notebook declares.
 
     ``given`` are further texts from the command line; the notebook must declare their names. Of the
     profile's parameters, those that the notebook declares are used. Models on the hub get the
@@ -299,9 +301,10 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
 
 
 def meant(declared: Any, text: str) -> Any:
-    """Return what a text of the command line means: the text itself where the notebook has a text,
-    otherwise what YAML reads in it, as in ``papermill -y``; for a list, nothing means []. What YAML
-    cannot read is a text, too. Raises UserError if it begins with a bracket.
+    """Return the value that a text of the command line stands for. If the notebook declares a text,
+    the value is the text itself. Otherwise YAML parses the text, as in ``papermill -y``; an empty
+    text means [] if a list is declared. A text that YAML cannot parse is taken as it is, but if it
+    begins with a bracket, UserError is raised.
     """
     if isinstance(declared, str):
         return text
@@ -399,9 +402,9 @@ def is_known(named: Named, job: Job) -> bool:
 
 
 def senseless(job: Job) -> Iterator[str]:
-    """Yield a line for each list of numbers that the command line sets to [], and for each number
-    in it that is below 0 (or LEAST) or too large for a count. Both are senseless for all parameters
-    of the kit's notebooks.
+    """Yield a line for each list of numbers that the command line sets to [], and for each
+    parameter that it sets to a number below 0 (or below the one in LEAST) or too large for a count.
+    No parameter of the kit's notebooks can use such values.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
         value = job.values.get(name)
@@ -438,7 +441,7 @@ def from_network(job: Job) -> list[downloads.Source]:
     sources = downloads.load().values()
     needed = []
     for named in job.named():
-        # the downloads of a corpus are named after its parts
+        # the names of a corpus's downloads begin with the name of the corpus
         is_corpus = named.parameter in ("corpus", "queries_of")
         needed += [
             source
@@ -457,9 +460,9 @@ def from_network(job: Job) -> list[downloads.Source]:
 
 def check(job: Job) -> None:
     """Check that everything named in the parameters exists here, fetch missing downloads, and check
-    that hub models exist. Raises UserError.
+    that hub models exist. Raises UserError if something is missing.
 
-    A run of hours should not fail at its third model.
+    Without this check, a run of hours could fail at its third model.
     """
     for problem in problems(job):
         raise UserError(f"{job.notebook.id}: {problem}")
@@ -486,8 +489,8 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _absolute(item: str) -> str:
-    """Make a path absolute: it is relative to the folder in which the command was typed, but the
-    notebook runs elsewhere.
+    """Return an existing path as an absolute path, and any other text unchanged. Paths are relative
+    to the folder in which the command was typed, but the notebook runs in another folder.
     """
     place = paths.expanded(item)
     return str(place.resolve()) if item and place.exists() else item

@@ -1,6 +1,6 @@
-"""The notebooks: what one is called, saves and needs, and how it is found.
+"""Finds notebooks and reads their names, parameters and artifacts.
 
-A notebook is read, never run, here. Its profile and its job are in ``run.jobs``.
+No notebook is run here. ``run.jobs`` combines a notebook with a profile.
 """
 
 import json
@@ -21,8 +21,8 @@ PROFILES = Path(__file__).with_name("profiles")
 
 @dataclass(frozen=True)
 class Notebook:
-    """One notebook: its folder is its ``paper``; ``parameters`` are the values in its parameters
-    cell.
+    """One notebook. The name of its folder is its ``paper``. ``parameters`` are the values in its
+    parameters cell.
 
     ``artifacts`` are the tables and figures that it saves, as ``paper/name``. ``order`` is its
     place in ``reproduce`` (``notebooks/order.yaml``): ``first`` fills the stores for the others of
@@ -30,8 +30,8 @@ class Notebook:
     templates, and all others are ``any``. ``alone`` and ``manual`` notebooks run only if they or
     their paper are named.
     ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name
-    = Artifact(...)`` and the cells tagged ``draw``. ``is_copy`` says that another notebook of the
-    kit is the original of one of the artifacts (``fig7a-Copy1``, ``out``).
+    = Artifact(...)`` and the cells tagged ``draw``. ``is_copy`` says that this notebook is a copy
+    (``fig7a-Copy1``, ``out``): one of its artifacts, or its id, belongs to another notebook.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class Notebook:
 
     @property
     def home(self) -> str:
-        """Return the profile named in the notebook's own parameters; mini if there is none."""
+        """The profile that the notebook's own parameters name, or mini if they name none."""
         named = self.parameters.get("profile")
         return named if named in profile_names() else "mini"
 
@@ -83,7 +83,7 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
     notebooks = [read(file) for file in dict.fromkeys([*files, *filter(None, [further])])]
     saving: dict[str, set[Path]] = {}
     for notebook in notebooks:
-        # two notebooks with one id share the executed copy
+        # two notebooks with the same id would write the same executed copy
         for artifact in (*notebook.artifacts, notebook.id):
             saving.setdefault(artifact, set()).add(notebook.path)
     copied = {

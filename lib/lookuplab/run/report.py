@@ -1,6 +1,8 @@
-"""The last runs as pages: RESULTS.md, CLAIMS.md, and those of the web site (``docs/website.py``).
+"""Renders the last runs as pages: RESULTS.md, CLAIMS.md, and the pages of the web site
+(``docs/website.py``).
 
-The texts of the pages are in the templates of ``run/pages``; this module prepares their values.
+The texts of the pages are in the templates of ``run/pages``; this module prepares the values that
+the templates show.
 """
 
 import json
@@ -34,7 +36,7 @@ def link(heading: str, words: str = "") -> str:
 
 
 def page(template: str, **values: object) -> str:
-    """Return a template, filled in with these values."""
+    """Return the text of a template of ``run/pages``, filled in with ``values``."""
     return TEMPLATES.get_template(template).render(values).rstrip()
 
 
@@ -46,8 +48,8 @@ def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
 
 
 def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
-    """Return the page CLAIMS.md: every claim with both verdicts, those that fail first, and the
-    command that makes its artifact again, with its duration in seconds.
+    """Return the page CLAIMS.md: every claim with both verdicts, failed claims first, and the
+    command that regenerates the claim's artifact, with the command's duration in seconds.
     """
     return page(
         "claims.md.j2",
@@ -86,8 +88,8 @@ class Run:
     """A profile's last run.
 
     ``verdicts`` maps a claim's id to its verdict. ``notebooks`` maps each folder, those of papers
-    first, to its notebooks. ``words`` are those of data/paper/results.yaml, which fit only the mini
-    models.
+    first, to its notebooks. ``words`` are the texts of data/paper/results.yaml for the profile
+    mini; other profiles have none, because the texts fit only the mini models.
     """
 
     def __init__(self, profile: Profile):
@@ -95,7 +97,7 @@ class Run:
         self.figures = profile.figures
         words = (paths.PAPER / "results.yaml").read_text("utf-8")
         self.words: dict[str, Any] = yaml.safe_load(words) if profile.name == "mini" else {}
-        # what papers leave open
+        # what the papers leave open, and what we chose
         self.choices = yaml.safe_load((paths.PAPER / "choices.yaml").read_text("utf-8"))
         concerned = {claim.artifact_id for claim in claims.load()}
 
@@ -218,8 +220,9 @@ def sentence(place: Path) -> str:
 
 
 def alternative(title: str, told: str) -> str:
-    """Return what a picture shows, for those who do not see it: its notebook's title and the first
-    300 characters of its result, cut as by ``parts``, without intervals and n, as plain text.
+    """Return a picture's alternative text, for readers who cannot see the picture: the notebook's
+    title and the beginning of its result (about 300 characters, cut as by ``parts``), as plain
+    text without intervals and n.
     """
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
     shown = parts(values, 300)[:1]
@@ -229,7 +232,7 @@ def alternative(title: str, told: str) -> str:
 
 
 def apart(text: str) -> str:
-    """Return a result of more than 600 characters as a list; else the text."""
+    """Return a text of more than 600 characters as a Markdown list; else the text unchanged."""
     return text if len(text) <= 600 else "\n".join(f"- {part}" for part in parts(text, 300))
 
 

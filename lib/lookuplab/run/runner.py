@@ -1,7 +1,7 @@
 """Executes jobs: papermill runs each notebook in a separate process (``execute``), several at once.
 
-``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` runs all of them. A
-notebook's process ends with the process that waits for it, however that ends.
+``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` runs several jobs. If
+the process that waits for a notebook ends for any reason, the notebook's process ends, too.
 """
 
 import gzip
@@ -43,9 +43,9 @@ from lookuplab.work.spread import spread
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
-# the counts in each store's line of ``USES_VARIABLE``'s file
+# what the counts mean in the file that ``USES_VARIABLE`` names, which has a line for each store
 USES = ("from the record", "found in the store", "made anew")
-EARLIER = 5  # runs whose judged answers are kept beside the last run's
+EARLIER = 5  # number of earlier runs whose judged answers are kept besides those of the last run
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # this Python, whatever kernels are registered on the machine
 KERNEL = {
@@ -56,9 +56,9 @@ KERNEL = {
 
 
 class Part(NamedTuple):
-    """This process's part of the work: its ``number`` from 0, out of ``of``. Each process begins
-    with its own part and continues with missing parts of others, so that none waits. Only processes
-    that draw write artifacts to the usual place.
+    """This process's part of the work: part ``number``, counted from 0, out of ``of`` parts. Each
+    process begins with its own part and continues with what is missing in other processes' parts,
+    so that no process waits. Only processes with ``draws`` write artifacts to the usual place.
     """
 
     number: int = 0
@@ -69,14 +69,14 @@ class Part(NamedTuple):
     here: int = 1
 
     def processors(self) -> list[int]:
-        """The numbers of this process's processors; [] means all that it sees."""
+        """The numbers of the processors that this process uses; [] means all that it may use."""
         visible = sorted(os.sched_getaffinity(0)) if self.here > 1 else []
         return visible[self.local :: self.here]
 
 
 class Ended(NamedTuple):
-    """The end of a notebook: why it failed, if it did; how many answers it found and generated, in
-    the order of ``USES``; and its warnings (``say``), for the terminal.
+    """How a notebook's run ended: its failure, if there was one; the number of answers that it
+    found and generated, in the order of ``USES``; and its warnings (``say``), for the terminal.
     """
 
     failure: Failure | None
@@ -90,9 +90,9 @@ class Ended(NamedTuple):
 def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
     """Execute a notebook in a separate process and wait for its end.
 
-    All notes of the process are in a folder of this run until the run is complete. Two runs of one
-    notebook never write to the same place: the second fails or, in an array of jobs, writes to a
-    separate folder.
+    Until the run is complete, all notes of the process are in a temporary folder. Two runs of one
+    notebook never write to the same place: the second run fails or, in an array of jobs, writes to
+    a separate folder.
     """
     try:
         with alone(job.output, f"runs {job.title}"), TemporaryDirectory(prefix="lookuplab-") as own:
@@ -104,7 +104,7 @@ def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
 
 
 def apart(job: Job, number: int) -> Job:
-    """Return the job with a separate folder, for a process that does not draw."""
+    """Return a copy of the job with a separate folder, for use by a process that does not draw."""
     own = paths.RUNS / "shards" / str(number)
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
@@ -123,7 +123,7 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
             stdin=PIPE,  # the process ends when this closes
             stdout=log,
             stderr=log,
-            # an interrupt should reach only this process, which then ends the other
+            # Ctrl-C should reach only this process, which then ends the notebook's process
             start_new_session=True,
         )
         process.wait()
@@ -151,8 +151,8 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
 
 def keep_judged(job: Job, made: Path) -> None:
     """Keep the judged answers of a run beside its executed copy, below a line with its parameters,
-    for `lookuplab view` and `compare`. Those of an earlier run with other parameters stay, up to
-    ``EARLIER`` runs.
+    for `lookuplab view` and `compare`. Judged answers of earlier runs with other parameters are
+    kept, too, for at most ``EARLIER`` runs.
     """
     target = job.beside(f".{JUDGED}")
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
@@ -171,8 +171,8 @@ def keep_judged(job: Job, made: Path) -> None:
 
 
 def _plain(failure: Failure) -> Failure:
-    """Return the failure. A full disk or an unusable path in a cell is bad input, too, so it
-    becomes one line without a traceback.
+    """Return the failure in the form in which it is reported. A lack of memory, a full disk or an
+    unusable path is not a bug, so it becomes a UserError: one line without a traceback.
     """
     text = failure.evalue
     if failure.ename != "ProcessDied" and no_memory(f"{failure.ename}: {text}"):
@@ -180,7 +180,7 @@ def _plain(failure: Failure) -> Failure:
     if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
         file = re.search(r": b?'(.*)'$", text)
         error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
-        # that a cell finds no file may be a bug
+        # a file that a cell does not find may be a bug, so its traceback is kept
         if error.errno != ENOENT and (line := explained(error)):
             return failure._replace(ename="UserError", evalue=line)
     return failure
@@ -258,9 +258,9 @@ def run_jobs(
     """Run all jobs, showing progress. A failure stops no other job. Results are in the order of
     ``jobs``.
 
-    The ``first`` ones of all papers come first; ``alone`` jobs come last, one by one. Each notebook
-    has its share of the graphics cards, if its models need them. Processes that share the work also
-    run notebooks one by one.
+    Jobs whose notebook has the order ``first`` run before all others, and those with the order
+    ``alone`` run last, one by one. Each notebook has its share of the graphics cards, if its models
+    need them. If several processes share the work, each runs its notebooks one by one.
     """
     mine = cards_of(part)
     on_cards = bool(mine) and any(map(needs_card, jobs)) and cluster is None
@@ -302,8 +302,9 @@ def needs_card(job: Job) -> bool:
 
 
 def cards_of(part: Part) -> list[str]:
-    """Return this process's share of the graphics cards; all of them, unless other processes on
-    this machine see them, too. Raises UserError if there are fewer cards than launched processes.
+    """Return this process's share of the graphics cards. If no other process was launched with it
+    on this machine, these are all cards. Raises UserError if there are fewer cards than launched
+    processes.
     """
     visible = cards()
     if part.here > 1 and 0 < len(visible) < part.here:
@@ -314,7 +315,7 @@ def cards_of(part: Part) -> list[str]:
 
 
 def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
-    """Yield the last line of the log of each running job, which is its own progress."""
+    """Yield the last line of each running job's log, which tells the progress of that job."""
     for job in jobs:
         log = job.beside(".log")
         with suppress(OSError):
@@ -365,7 +366,7 @@ def fingerprint(job: Job) -> str:
 
 @cache
 def surroundings() -> str:
-    """Return a digest of everything on which all notebooks depend."""
+    """Return a digest of everything on which all notebooks depend: data, library and packages."""
     made = {paths.DOWNLOADS, *paths.DATA.rglob("__pycache__")}
     files = sorted(file for file in paths.DATA.rglob("*") if made.isdisjoint(file.parents))
     return digest(

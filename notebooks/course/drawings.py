@@ -87,7 +87,7 @@ def intervals(
     with _sheet(title, 7.5, 0.36 * len(rows) + 1.1, bare=False) as axes:
         axes.axvline(bound, color=DARK, linestyle=(0, (5, 3)))
         for at, (name, low, value, high) in enumerate(rows):
-            found = "holds" if low > bound else "fails" if high < bound else "not decided"
+            found = "holds" if low > bound else "fails" if high < bound else "open"
             colour, marker = {"holds": (BLUE, "o"), "fails": (RED, "s")}.get(found, (GREY, "D"))
             axes.plot([low, high], [at, at], color=colour, linewidth=2)
             axes.plot(value, at, marker, color=colour)

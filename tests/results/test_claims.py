@@ -20,10 +20,10 @@ from lookuplab.results.claims import (
     IMPRECISE,
     LARGER,
     NOT_RUN,
+    OPEN,
     REFUSED,
     SMALLER,
     UNCALIBRATED,
-    UNDECIDED,
     UNSIZED,
     UNTESTABLE,
     Claim,
@@ -105,10 +105,10 @@ def test_designs_are_rows_of_the_mini_world_s_page():
     [
         (AT_LEAST, 55, "51, 60", HOLDS),
         (AT_LEAST, 40, "30, 49", FAILS),
-        (AT_MOST, 50, "40, 60", UNDECIDED),
-        (AT_LEAST, 55, "50, 60", UNDECIDED),  # an end at the bound decides nothing
+        (AT_MOST, 50, "40, 60", OPEN),
+        (AT_LEAST, 55, "50, 60", OPEN),  # an end at the bound decides nothing
         (AT_LEAST, 50, "", HOLDS),  # without an interval it is exact
-        (ABOUT, 37.5, "30, 45", UNDECIDED),
+        (ABOUT, 37.5, "30, 45", OPEN),
         (ABOUT, 29, "20, 38", FAILS),
         (EXACTLY, 50, "40, 60", HOLDS),  # that number, whatever the interval
     ],
@@ -122,7 +122,7 @@ def test_one_of_many_comparisons_must_be_surer_to_decide_alone():
     # least of five
     rows = ["m, low, 45, 40, 49.9", *(f"{name}, low, 60, 55, 65" for name in "abcd")]
     assert verdict(AT_LEAST, rows[0]) == FAILS
-    assert verdict(AT_LEAST, *rows) == UNDECIDED
+    assert verdict(AT_LEAST, *rows) == OPEN
     assert verdict(AT_LEAST, "m, low, 45, 43, 47", *rows[1:]) == FAILS
 
 
@@ -150,7 +150,7 @@ def test_a_difference_is_decided_by_its_own_interval():
     assert (one.value, one.low, one.high) == pytest.approx((12, 12 - half, 12 + half))
     assert (one.direction, one.n, one.paper_value) == (HOLDS, "100 + 100", 0)
     found = [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)]
-    assert found == [HOLDS, UNDECIDED, FAILS]
+    assert found == [HOLDS, OPEN, FAILS]
     # all that could be lost is 48, or 44 as far as one knows
     assert [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-43, -44)] == [HOLDS, REFUSED]
     others = ["n, high, 50, 49, 51", "n, low, 90, 88, 92"]
@@ -178,7 +178,7 @@ def test_conditions_are_compared_with_the_next_and_sizes_inside_a_family(test, m
     ("rows", "expected"),
     [
         (["a-large, low, 60, 55, 65", "a-small, low, 20, 15, 25"], (FAILS, HOLDS)),
-        (["a-large, low, 60, 55, 65", "b, low, 50, 40, 60"], (UNDECIDED, UNDECIDED)),
+        (["a-large, low, 60, 55, 65", "b, low, 50, 40, 60"], (OPEN, OPEN)),
     ],
 )
 def test_claims_about_all_and_the_largest_models(rows, expected):
@@ -207,11 +207,11 @@ def test_weak_models_and_pairs_of_them_decide_nothing():
     assert both.direction == UNTESTABLE
 
 
-def test_a_missing_row_is_not_decided():
+def test_a_claim_with_a_missing_row_is_open():
     row = judged(HIGH_LOW, "m, high, 5")
-    assert row.direction == UNDECIDED and math.isnan(row.comparisons[0].value)
+    assert row.direction == OPEN and math.isnan(row.comparisons[0].value)
     nothing = judged(AT_LEAST, changes=["m, low, 5"])
-    assert nothing.direction == UNDECIDED and verdict(SIZES, "a-7B, all, 5") == UNSIZED
+    assert nothing.direction == OPEN and verdict(SIZES, "a-7B, all, 5") == UNSIZED
     assert "ours: no valid_percent to compare" in report.claims_text([nothing])
 
 
@@ -240,7 +240,7 @@ def test_a_metric_of_pairs_of_models_asks_no_single_model():
         ({"descending": ["dag/low", "base/low"]}, (6, 2, 9, HOLDS), "100 pairs"),
         ({"descending": ["base/low", "dag/low"]}, (-6, -9, -2, FAILS), "100 pairs"),
         # it says nothing about another pair: sqrt(10² + 10²)
-        ({"descending": ["dag/low", "base/high"]}, (6, -8.14, 20.14, UNDECIDED), "100 + 100"),
+        ({"descending": ["dag/low", "base/high"]}, (6, -8.14, 20.14, OPEN), "100 + 100"),
     ],
 )
 def test_a_change_from_the_base_is_judged_on_its_paired_interval_in_both_directions(test, found, n):
@@ -254,9 +254,9 @@ def test_a_change_from_the_base_is_judged_on_its_paired_interval_in_both_directi
 
 @pytest.mark.filterwarnings("error")
 def test_an_estimate_without_an_interval_decides_nothing():
-    assert judged(AT_LEAST, "m, low, 60", clusters=5).direction == UNDECIDED
+    assert judged(AT_LEAST, "m, low, 60", clusters=5).direction == OPEN
     rows = "m, high, 60", "m, low, 5, 4, 6"
-    assert judged(HIGH_LOW, *rows, clusters=5).direction == UNDECIDED
+    assert judged(HIGH_LOW, *rows, clusters=5).direction == OPEN
 
 
 # The file

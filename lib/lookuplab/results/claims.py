@@ -7,7 +7,7 @@ verdicts are
 
 - *holds*: the whole 95% interval is on the claimed side;
 - *fails*: the whole interval is on the opposite side;
-- *not decided*: the interval contains the bound, or one of the artifact's rows is missing;
+- *open*: the interval contains the bound, or one of the artifact's rows is missing;
 - *not testable: floor*: the models are so weak at everything that they cannot show the effect
   (``Floor``);
 - *not testable: margin*: the claim tolerates a loss that is at least as large as the lower end of
@@ -64,10 +64,10 @@ from lookuplab.results.artifact import read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
-DIRECTIONS = HOLDS, FAILS, UNDECIDED, UNTESTABLE, REFUSED, UNSIZED, UNCALIBRATED, NOT_RUN = (
+DIRECTIONS = HOLDS, FAILS, OPEN, UNTESTABLE, REFUSED, UNSIZED, UNCALIBRATED, NOT_RUN = (
     "holds",
     "fails",
-    "not decided",
+    "open",
     "not testable: floor",
     "not testable: margin",
     "not testable: sizes",
@@ -313,7 +313,7 @@ class JudgedClaim:
         if self.at_floor:
             return UNTESTABLE
         if not self.comparisons:
-            return UNSIZED if "sizes" in self.claim.test else UNDECIDED
+            return UNSIZED if "sizes" in self.claim.test else OPEN
         to_hold, to_fail = self.extremes
         if to_hold.is_refused:
             return REFUSED
@@ -336,7 +336,7 @@ class JudgedClaim:
 
 def _direction(p_if_false: float, p_if_true: float) -> str:
     least = TAIL_PROBABILITY - ROUNDING
-    return HOLDS if p_if_false < least else FAILS if p_if_true < least else UNDECIDED
+    return HOLDS if p_if_false < least else FAILS if p_if_true < least else OPEN
 
 
 def load(file: Path = FILE) -> list[Claim]:

@@ -131,7 +131,7 @@ class Run:
         """
         for run in self.real.values():
             judged = run.verdicts[id]
-            if judged.is_run and judged.direction in (claims.HOLDS, claims.FAILS, claims.UNDECIDED):
+            if judged.is_run and judged.direction in (claims.HOLDS, claims.FAILS, claims.OPEN):
                 return run, judged
         return None
 

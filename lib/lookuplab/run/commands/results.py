@@ -62,7 +62,7 @@ def claims(
 
     For each claim: the paper's value, ours with its 95% interval, n, and two verdicts. Direction:
     the claim *holds* or *fails* if the whole interval lies on one side of the claimed bound, and is
-    *not decided* if the interval contains the bound. Claims whose artifact is missing are *not
+    *open* if the interval contains the bound. Claims whose artifact is missing are *not
     run*: one line counts them. A claim about validity is *not testable: floor* on models that get
     hardly anything right (lower limits of less than 5% valid calls in every class, say).
     A claim on sizes is *not testable: sizes* without two models of one family.

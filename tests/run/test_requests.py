@@ -28,7 +28,7 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
 
 BAD_INPUT = """
 run coutns
-    error: NOTEBOOK is 'coutns'; it must be counts, demo/counts
+    error: the notebook is 'coutns'; it must be counts, demo/counts
 run counts -p task=3
     the parameter for demo/counts is 'task'; it must be tasks, models, some_file
 run counts -p profile=own
@@ -62,7 +62,15 @@ run counts -p models=openai:gpt-4o
 run
     error: Missing argument 'NOTEBOOK' (see `
 reproduce demos
-    error: NOTEBOOK is 'demos'; it must be demo/counts, counts
+    error: the notebook is 'demos'; it must be demo/counts, counts
+compare counts tables/none.csv
+    error: no judged answers of counts here
+compare tables/none.csv counts
+    error: 'tables/none.csv' does not exist
+compare runs/none/counts.ipynb counts
+    error: no executed copy runs/none/counts.ipynb here
+view ./none
+    error: './none' does not exist
 reproduce -p tasks=1
     error: papers differ in their parameters: name the one
 reproduce demo -p task=1

@@ -122,7 +122,7 @@ def test_a_run_ends_with_its_table_and_its_sentence(kit):
 def test_a_list_names_each_notebook_and_its_question(kit):
     kit.notebook("counts")
     assert kit.said("list").split() == ["demo/counts", "A", "claim"]
-    assert "NOTEBOOK is 'other'; it must be" in kit.said("list other", 2)
+    assert "the notebook is 'other'; it must be" in kit.said("list other", 2)
 
 
 # Order

@@ -81,7 +81,7 @@ def intervals(
 ) -> Figure:
     """Draw rows (name, low, value, high) as dots with intervals, and ``bound`` as a dashed line.
     Beside each interval is its verdict. By default, the verdict says whether the claim "greater
-    than the bound" holds, fails or is not decided.
+    than the bound" holds, fails or is open.
     """
     names = [name for name, *_ in rows]
     with _sheet(title, 7.5, 0.36 * len(rows) + 1.1, bare=False) as axes:

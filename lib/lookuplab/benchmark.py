@@ -1,9 +1,10 @@
-"""The contract of every benchmark: its tasks, a task's prompt, the judgement of a completion, and
-the cluster of a task.
+"""Defines what every benchmark provides: its tasks, a task's prompt, the judgement of a completion,
+and the cluster of a task.
 
-A fourth paper is one class with these four and its notebooks (docs/fourth_paper.md). ``evaluate``
-gives a model all tasks of a benchmark and returns one data frame. ``rate_rows`` turns such a frame
-into numbers with intervals. ``lookuplab score`` judges completions that were generated elsewhere.
+To add a fourth paper, write a class with these four parts, and notebooks that use the class
+(docs/fourth_paper.md). ``evaluate`` gives a model all tasks of a benchmark and returns one data
+frame. ``rate_rows`` turns such a frame into numbers with intervals. ``lookuplab score`` judges
+completions that were generated elsewhere.
 """
 
 import gzip
@@ -34,14 +35,15 @@ class HasId(Protocol):
 
 TaskT = TypeVar("TaskT", bound=HasId)
 Pairs = Sequence[tuple[TaskT, Completion]]
-# the columns of a frame of ``judged`` that are not the benchmark's
+# the columns of a frame of ``judged`` that do not come from the benchmark's ``judge``
 KEPT = ("id", "cluster", "sample", "completion", "finish_reason")
-OFFERED = 50  # names that this file keeps of each of Jedi's answers
+OFFERED = 50  # at most so many names of each of Jedi's answers are kept for `lookuplab view`
 
 
 class Asked(NamedTuple):
-    """Whose answer is judged, and how the model was asked, in words that are added to those of
-    ``Benchmark.condition``. ``prompt`` is what it read; None stands for the benchmark's own.
+    """The model whose answer is judged, and how it was asked. The words of ``condition`` are added
+    to those of ``Benchmark.condition``. ``prompt`` is the text that the model read; None stands for
+    the prompt of ``Benchmark.prompt``.
     """
 
     model: str = ""
@@ -80,15 +82,15 @@ class Benchmark(ABC, Generic[TaskT]):
         return str(task.id)
 
     def condition(self, task: TaskT) -> str:  # noqa: ARG002
-        """Return in words how a task is asked, for `lookuplab view`: what its answers are filtered
-        and compared by. By default all tasks are asked in one way, "".
+        """Return in words how a task is asked. `lookuplab view` filters and compares answers by
+        these words. By default all tasks are asked in the same way, "".
         """
         return ""
 
     def line(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a line of a file to judge in our form: with the task's ``id`` and the
-        ``completion``. By default the line has them already; answers published by others may use
-        other names.
+        """Return a line of a file that `lookuplab score` reads, with the task's ``id`` and the
+        ``completion`` under these names. By default the line is returned unchanged. Override this
+        method for published answers that use other names.
         """
         return record
 
@@ -108,8 +110,9 @@ class Benchmark(ABC, Generic[TaskT]):
         return judgements
 
     def for_model(self, model: Model) -> Self:  # noqa: ARG002
-        """Return this benchmark as one model needs it. A chat model may need an instruction and
-        its code cut out of the answer, a small one a shorter prompt. By default nothing changes.
+        """Return this benchmark, adapted to one model. For example, a chat model may need an
+        instruction, and its code must be cut out of the answer; a small model may need a shorter
+        prompt. By default nothing changes.
         """
         return self
 
@@ -171,10 +174,12 @@ def keep(
     rows: Sequence[dict[str, Any]],
     asked: Sequence[Asked] = (),
 ) -> None:
-    """Append judged rows to a file of compressed JSON lines, each with what a reader needs to see
-    why: the ``prompt``; the answer's ``tokens`` and their ``sure`` (percent); ``offers``, the
-    names that a tool offered (``offer``); ``class``; ``right``, the first of the measures; and the
-    ``columns`` of the judgement.
+    """Append judged rows to a file of compressed JSON lines, one answer per line, with everything
+    that a reader needs to understand the verdict.
+
+    These are the ``prompt``; the answer's ``tokens``; the model's confidence in each token,
+    ``sure`` (percent); ``offers``, the names that a tool offered (see ``offer``); the ``class`` of
+    the task; ``right``, the value of the first measure; and the ``columns`` of the judgement.
     """
     first = {name: value for row in rows for name, value in row.items() if isinstance(value, bool)}
     measure = next(iter(benchmark.measures or first), "")
@@ -202,9 +207,10 @@ def keep(
 
 
 def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
-    """Return one of a tool's questions: the token after which it was asked, the number of names,
-    at most ``OFFERED`` of them, why there are none, and the name that the answer took, which is
-    also the first of the names.
+    """Return what a tool answered to one ``question``, as a tuple: the index of the token after
+    which the tool was queried, the number of offered names, at most ``OFFERED`` of these names, the
+    reason if the tool failed, and the name that the model's answer took ("" if none). The name that
+    was taken comes first among the names.
     """
     offered = question["offered"]
     after = "".join(completion.tokens[question["step"] + 1 :])
@@ -233,13 +239,13 @@ def evaluate(
 def rate_rows(
     frame: pd.DataFrame, columns: Iterable[str] | None = None, by: str = ""
 ) -> list[dict[str, Any]]:
-    """Return numbers with 95% intervals, clustered, as rows of an artifact. ``frame`` has the rows
-    of ``evaluate``, also of several models.
+    """Return numbers with clustered 95% intervals, as rows of an artifact. ``frame`` has the rows
+    of ``evaluate`` for one or several models.
 
     A column of booleans becomes ``<column>_percent``; a column of numbers becomes its mean,
     ``<column>``. By default, all columns of booleans are used. Missing values are left out. The
-    condition is "all" or, with ``by``, also each value of that column, in the order of first
-    occurrence.
+    condition is "all". With ``by``, there are also rows for each value of that column, in the order
+    of first occurrence.
     """
     if columns is None:
         columns = [name for name in frame if _is_boolean(frame[name])]
@@ -279,8 +285,8 @@ def written(id: str | int, text: str, sample: int = 0) -> Completion:
 
 
 def load_benchmark(name: str) -> Benchmark[Any]:
-    """Return the benchmark made by ``module:Class``, called without arguments. Raises UserError if
-    there is no such class.
+    """Return an instance of the benchmark class ``module:Class``, made without arguments. Raises
+    UserError if the class cannot be imported, is not a Benchmark, or lacks tasks with unique ids.
     """
     module, _, attribute = name.partition(":")
     try:

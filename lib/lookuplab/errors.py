@@ -1,4 +1,6 @@
-"""The one exception whose message is meant for the user."""
+"""``UserError``, the one exception whose message is meant for the user, and the explanation of
+other errors that are not bugs.
+"""
 
 import difflib
 import errno
@@ -23,7 +25,7 @@ _OF_THE_MACHINE = {
     errno.EEXIST,
     errno.EFBIG,
     errno.EIO,
-    errno.EINVAL,  # of a path, as of some files in /proc
+    errno.EINVAL,  # for a path, such as that of some files in /proc
     errno.ESTALE,
     errno.ENXIO,
     errno.ELOOP,
@@ -36,11 +38,12 @@ _NO_MEMORY = re.compile(
 )
 NO_MEMORY = "not enough memory; raise the limit (`ulimit -v`) or free some, then run again"
 _KINDS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
-MARGIN = 32 << 20  # bytes that were left when the largest allocation failed, at most
+# bytes; a process whose peak came this close to its limit may have failed to allocate memory
+MARGIN = 32 << 20
 
 
 class UserError(Exception):
-    """Bad input or a missing resource: what is wrong and what to do, in one line.
+    """Bad input or a missing resource. The message says in one line what is wrong and what to do.
 
     The command line prints the message after ``error:`` and exits with code 2.
     """
@@ -55,10 +58,11 @@ class UserError(Exception):
 
 
 def check_choice(what: str, value: object, choices: Collection[object]) -> None:
-    """Raise UserError if ``value`` is not among the choices. The message names them, the most
-    similar first; of more than ten it names the three nearest and says how many there are.
+    """Raise UserError if ``value`` is not among the choices. The message begins with ``what`` and
+    names the choices, the most similar first. If there are more than ten, it names the three most
+    similar choices and says how many there are.
     """
-    if value in [*choices]:  # what cannot be hashed, too
+    if value in [*choices]:  # as a list, because some values cannot be hashed
         return
     names = [str(choice) or '""' for choice in choices]
     is_long = len(names) > MOST_NAMED
@@ -75,8 +79,8 @@ def no_memory(text: str) -> bool:
 def check_memory() -> None:
     """Raise MemoryError if this process has reached its limit of memory (``ulimit -v``).
 
-    A parser may have taken a failed allocation for a syntax error; an answer from such a process
-    must be neither stored nor shown.
+    A parser may have reported a failed allocation as a syntax error. Therefore an answer from such
+    a process must be neither stored nor shown.
     """
     limit = min(
         (one for kind in _KINDS if (one := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY),
@@ -91,8 +95,8 @@ def check_memory() -> None:
 
 @contextmanager
 def needs(extra: str, note: str = "") -> Iterator[None]:
-    """Guard imports that need this extra of pyproject.toml. Raises UserError if a package is
-    missing; the message ends with ``note``.
+    """Guard imports of packages that belong to ``extra``, an optional dependency group in
+    pyproject.toml. Raises UserError if a package is missing; the message ends with ``note``.
     """
     try:
         yield
@@ -103,8 +107,8 @@ def needs(extra: str, note: str = "") -> Iterator[None]:
 
 
 def explained(error: Exception) -> str | None:
-    """Return one line for a UserError, a full disk, an unusable path, a lack of memory or an
-    exceeded limit; None for anything that may be a bug.
+    """Return a one-line message for a UserError, a full disk, an unusable path, a lack of memory or
+    an exceeded limit. Return None for any other error, because it may be a bug.
     """
     if no_memory(f"{type(error).__name__}: {error}") and not isinstance(error, UserError):
         return f"{NO_MEMORY}: {error}".removesuffix(": ")

@@ -1,5 +1,5 @@
-"""Every folder that the kit reads or writes, and output files that are either complete or absent.
-Notebooks never build a path themselves.
+"""Defines every folder that the kit reads or writes, reads its input files, and writes output files
+that are either complete or absent. Notebooks never build a path themselves.
 """
 
 import codecs
@@ -37,16 +37,16 @@ RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
 HashForm = Literal["content", "digests", "lines"]
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # the byte order marks of UTF-16
-# set so that equal content gives equal bytes
+# compression whose options make equal content give equal bytes
 COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
 
 
 def located(path: Path | str) -> Path:
-    """Return a relative path, resolved against the working directory if it exists there, else
-    against the checkout.
+    """Return the place of a relative path: as it is if it exists in the working directory, else in
+    the checkout.
 
-    The name of a fetched model (``all-minilm-l6-v2``) becomes its folder. A path that exists
-    nowhere, such as a name on the hub, is returned unchanged.
+    The name of a fetched model (``all-minilm-l6-v2``) becomes the model's folder. A path that
+    exists nowhere, such as a name on the hub, is returned unchanged.
     """
     places = Path(path), fetched_model(path), ROOT / path
     return next(filter(Path.exists, places), places[0])
@@ -129,7 +129,7 @@ def opened(path: Path) -> TextIO:
     """
     data: Any = sys.stdin.buffer
     if path != Path("-"):
-        # a pipe to which nobody writes is empty
+        # O_NONBLOCK, so that a pipe that no process writes to is empty and does not block
         data = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
         os.set_blocking(data.fileno(), True)
         kind = os.fstat(data.fileno()).st_mode
@@ -153,9 +153,9 @@ def is_special(path: object) -> bool:
 
 
 def source_text(path: Path) -> str:
-    """Return the text of a Python file, decoded as Python would: with or without a byte order mark,
-    in the declared encoding, with any line ends. UTF-16, which Python refuses, is read, too. Bytes
-    that cannot be decoded become U+FFFD.
+    """Return the text of a Python file, decoded as Python decodes it: with or without a byte order
+    mark, in the declared encoding, with any line ends. Files in UTF-16, which Python refuses, are
+    decoded, too. Bytes that cannot be decoded become U+FFFD.
     """
     with path.open("rb") as file:
         if file.peek(2).startswith(UTF_16):
@@ -170,9 +170,9 @@ def source_text(path: Path) -> str:
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object) for each line of a JSON Lines file, compressed or not.
 
-    A lone surrogate (half a character) or a byte that is not UTF-8 could not be written again. It
-    becomes "?", and a line on stderr says in how many lines that happened. Raises UserError with
-    the number of an invalid line.
+    A lone surrogate (half a character) or a byte that is not UTF-8 becomes "?", because it could
+    not be written again. A message on stderr says in how many lines that happened. Raises UserError
+    for an invalid line, with its number, and for a file that cannot be read.
     """
     number = 0
     replaced = []
@@ -215,9 +215,9 @@ def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
     """Return a sha256 over the names (relative to ``folder``) and contents of ``files``, in their
     order.
 
-    ``form`` is how a file's content enters: "content" in the keys of models' stored answers,
-    "digests" in those of repositories, "lines" in the data hash of figures. None can change,
-    because stored keys depend on it.
+    ``form`` is the way in which a file's content enters the hash: "content" in the keys of models'
+    stored answers, "digests" in the keys of repositories, "lines" in the data hash of figures. No
+    form can be changed, because stored keys depend on all of them.
     """
     total = hashlib.sha256()
     for file in files:

@@ -1,10 +1,10 @@
-"""The Python sources that Jedi, pylint and the corpora read: a pinned set, whatever else is
-installed.
+"""Provides the Python sources that Jedi, pylint and the corpora read. They are a pinned set,
+whatever else is installed.
 
 ``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get
 python-sources``, a part of the install, downloads them with pip and unpacks their Python files,
-stubs and metadata into one folder. Packages that are installed otherwise change no answer. Compiled
-modules are seen only through their stubs, which are the same on every system.
+stubs and metadata into one folder. Other installed packages do not change any answer. Compiled
+modules are read only through their stubs, which are the same on every system.
 
 ``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository
 imports.
@@ -40,8 +40,9 @@ _WHEELS = (
 
 
 def folder() -> Path:
-    """Return the folder of the sources, fetching them if they are missing. Raises UserError if that
-    fails.
+    """Return the folder of the sources: ``$LOOKUPLAB_SOURCES`` if it is set, else the pinned
+    sources, which are fetched if they are missing. Raises UserError if there is no such folder or
+    pip fails.
     """
     if own := os.environ.get("LOOKUPLAB_SOURCES"):
         if not Path(own).is_dir():
@@ -61,8 +62,9 @@ def is_fetched() -> bool:
 
 
 def get(pins: Path | None = None) -> Path:
-    """Fetch and unpack the sources that ``pins`` names (by default PINS) if they are missing, all
-    of them or none, and return their folder. Raises UserError if pip fails.
+    """Return the folder of the sources that the file ``pins`` names (by default PINS). If they are
+    missing, fetch and unpack them; the folder is either complete or absent. Raises UserError if pip
+    fails.
     """
     pins = pins or PINS
     place = _place(pins)
@@ -89,8 +91,8 @@ def get(pins: Path | None = None) -> Path:
 
 
 def download(folder: Path, *wanted: str) -> str:
-    """Download wheels to a folder with pip, without running their code. Return the error in one
-    line, or "".
+    """Download wheels to a folder with pip, without running their code. Return pip's last error in
+    one line, or "" if there was none.
     """
     # -P: a module in the user's folder must not replace the library's
     call = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -103,8 +105,8 @@ def download(folder: Path, *wanted: str) -> str:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """Return a text that names everything but the repository and Python on which an answer depends:
-    the analysers' versions and the sources.
+    """Return a text that identifies what an analyser's answer depends on, except the repository and
+    the Python version: the versions of the ``analysers`` and a hash of the sources.
     """
     read = file_hash(PINS)
     if os.environ.get("LOOKUPLAB_SOURCES"):

@@ -26,9 +26,9 @@ SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
 
 
 class Command(click.Command):
-    """A function as a command. Types and defaults come from the signature: a ``Literal`` is a
-    choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The docstring is the help
-    text; its last part, ``Args:``, describes each option.
+    """A command made from a function. Types and defaults come from the function's signature: a
+    ``Literal`` is a choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The
+    docstring is the help text; its last part, ``Args:``, describes each option.
     """
 
     def __init__(self, name: str | None, callback: Callable[..., None], **_options: Any):
@@ -86,8 +86,8 @@ class Group(click.Group):
 
 
 def run_module(module_command: click.Command) -> None:
-    """Run ``python -m MODULE``: the command of the module with which Python was started, with the
-    same handling of errors.
+    """Run ``module_command`` as ``python -m MODULE`` and report errors as ``lookuplab`` does.
+    MODULE is the module with which Python was started.
     """
     name = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]  # started by -m
     group = Group(commands={name: module_command}, context_settings=HELP)
@@ -113,7 +113,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
     options: dict[str, Any] = {"type": kinds.get(kind, kind)}
     if parameter.default is parameter.empty:
         options["required"] = True
-    elif not several:  # click has () itself
+    elif not several:  # click's own default for several values is ()
         options["default"] = parameter.default
     if parameter.kind is not parameter.KEYWORD_ONLY:
         return click.Argument([parameter.name], nargs=-1 if several else 1, **options)

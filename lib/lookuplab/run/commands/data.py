@@ -32,8 +32,9 @@ def data() -> None:
 
 @data.command("list")
 def list_sources() -> None:
-    """Print every download in data/sources.toml with its size, licence and use; a star marks those
-    already fetched.
+    """Print every download in data/sources.toml with its size, licence and use.
+
+    A star marks downloads that are already on this machine.
 
     \b
     Example:
@@ -46,10 +47,10 @@ def list_sources() -> None:
 
 @data.command("get")
 def get_source(name: str, *, yes: bool = False) -> None:
-    """Fetch the download NAME, or those of the group NAME, if they are missing, resume what was
-    interrupted, and check size and sha256.
+    """Fetch the download NAME, or all downloads of the group NAME, and check size and sha256.
 
-    An environment is a separate Python, into which pip installs the pinned packages.
+    What is already on this machine is not fetched again. An interrupted download is resumed. An
+    environment is a separate Python, into which pip installs the pinned packages.
 
     \b
     Examples:
@@ -74,19 +75,19 @@ def get_source(name: str, *, yes: bool = False) -> None:
 
 @data.command()
 def fetch(problems: str, *, environment: str = "ds1000-grader") -> None:
-    """Fetch once the data sets that problems in DS-1000's form load from the network.
+    """Fetch once the data sets that problems in DS-1000's format load from the network.
 
-    The sandbox has no network. The reference solutions that fail in it run once outside of it, with
-    the network and without its protection; what seaborn and scikit-learn load is kept in
-    data/downloads/fetched, which programs in the sandbox can read. Files of your own (from
-    ~/.cache/seaborn, ~/scikit_learn_data) may be put there as well.
+    The sandbox has no network. Reference solutions that fail in the sandbox are therefore run once
+    outside of it, with the network and without protection. The data sets that seaborn and
+    scikit-learn load are kept in data/downloads/fetched, which programs in the sandbox can read.
+    You can also copy your own files there (from ~/.cache/seaborn, ~/scikit_learn_data).
 
     \b
     Example:
       lookuplab data fetch data/downloads/ds1000/ds1000.jsonl.gz
 
     Args:
-        environment: The Python that runs them, as for `lookuplab score ds1000`.
+        environment: The Python that runs the reference solutions, as for `lookuplab score ds1000`.
     """
     from lookuplab.stackoverflow import ds1000, grader
 
@@ -109,17 +110,15 @@ def mark(
     setting: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
-    """Extract functions with docstrings from folders or packages and mark, using Jedi, where
-    completion helps.
+    """Extract functions with docstrings and mark, using Jedi, where completion helps.
 
-    Settings (-s), with their defaults, are limits above which something is left out: max_files (500
-    per repository),
+    REPOSITORIES are folders or names of installed packages. Settings (-s) are limits; files and
+    functions above a limit are left out. The defaults are max_files (500 per repository),
     max_file_lines (1000 per file), max_lines (50 per function), max_tokens (512 Python tokens per
-    function) and
-    max_model_tokens (128 tokens of --tokenizer per function).
+    function) and max_model_tokens (128 tokens of --tokenizer per function).
 
-    Whatever is left out is counted and printed with the reason; a bad file does not stop the
-    command.
+    The number of files and functions that are left out is printed with each reason. A bad file does
+    not stop the command.
 
     \b
     Examples:
@@ -130,10 +129,10 @@ def mark(
 
     Args:
         output: JSON Lines file, one function per line. Marks are kept beside the completion store
-            as soon as they are made: a killed run that is repeated goes on from there.
+            as soon as they are made, so a killed run resumes there when you repeat the command.
         variant: The paper's Algorithm 1, or the replication package's version of it, with its rules
             for docstrings.
-        tokenizer: A model whose tokens are counted for max_model_tokens. [default: any length]
+        tokenizer: A model whose tokens are counted for max_model_tokens. [default: no such limit]
         jobs: Number of Jedi processes. [default: one per processor]
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).

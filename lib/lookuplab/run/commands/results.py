@@ -1,5 +1,5 @@
-"""``lookuplab verify``, ``claims``, ``results`` and ``report``: outputs of earlier runs. Nothing is
-run.
+"""``lookuplab verify``, ``claims``, ``results`` and ``report``: check and show the outputs of
+earlier runs. No notebook is run.
 """
 
 import runpy
@@ -18,15 +18,15 @@ from lookuplab.work.progress import Progress
 @command()
 def verify(name: str | None = None, *, profile: str = "") -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers.
-    Nothing is run.
 
-    All of them, or those of one paper or notebook, named as for `lookuplab run`.
+    No notebook is run. NAME is a paper, or a notebook as for `lookuplab run`; without NAME, all
+    figures are compared.
 
     On the same type of processor and with the same number of threads, everything must be equal byte
     for byte. Otherwise floats may differ in the last digits, and by more only where a near tie
     changed an answer; those answers are listed. Timings are not compared. The exit code is 0 if
-    nothing differs and 1 if something does. Figures that were not made again count as different,
-    except, where no NAME is given, those of notebooks that run only on demand.
+    nothing differs and 1 if something does. Figures that were not regenerated count as different.
+    Without NAME, figures of notebooks that run only on demand are exempt from this.
 
     \b
     Examples:
@@ -60,16 +60,21 @@ def claims(
 ) -> None:
     """Check the papers' claims against our runs.
 
-    For each claim: the paper's value, ours with its 95% interval, n, and two verdicts. Direction:
-    the claim *holds* or *fails* if the whole interval lies on one side of the claimed bound, and is
-    *open* if the interval contains the bound. Claims whose artifact is missing are *not
-    run*: one line counts them. A claim about validity is *not testable: floor* on models that get
-    hardly anything right (lower limits of less than 5% valid calls in every class, say).
-    A claim on sizes is *not testable: sizes* without two models of one family.
-    Size: whether our interval *covers* the number printed in the paper. Two of our numbers are
-    compared through the interval of their difference (the paired interval, if the artifact has
-    one).
-    The exit code is 0 whatever the verdicts: a failed claim is a result.
+    For each claim, the command prints the paper's value, our value with its 95% interval, n, and
+    two verdicts.
+
+    The first verdict is about the direction. The claim *holds* or *fails* if the whole interval is
+    on one side of the claimed bound, and is *open* if the interval contains the bound.
+    Claims whose artifact is missing are *not run*; a single line gives their number. A claim about
+    validity is *not testable: floor* on models that get hardly anything right (for example, if the
+    intervals begin below 5% valid calls in every class). A claim on sizes is *not testable: sizes*
+    if no two models belong to the same family.
+
+    The second verdict is about the size: whether our interval *covers* the number printed in the
+    paper. Two of our numbers are compared through the interval of their difference (the paired
+    interval, if the artifact has one).
+
+    The exit code is 0 whatever the verdicts, because a failed claim is a result, too.
 
     \b
     Examples:
@@ -98,11 +103,10 @@ def claims(
 
 @command()
 def results(*, profile: str = "mini") -> None:
-    """Print the page RESULTS.md: each notebook's question, method, picture, result and verdicts on
-    the claims.
+    """Print the page RESULTS.md: each notebook's picture, result and verdicts on the claims.
 
-    Nothing is run: sentences and pictures are those of the last run (`lookuplab draw` redraws them
-    from the numbers).
+    Nothing is run. Sentences and pictures are those of the last run; `lookuplab draw` regenerates
+    them from the numbers.
 
     \b
     Example:

@@ -83,13 +83,13 @@ def run(
 
     Args:
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            one that the notebook's own parameters name.
+            profile that the notebook's own parameters name.
         parameter: NAME=VALUE sets a parameter; repeatable. VALUE is YAML, so a list is [A, B]
             ('questions=["sort, then reverse", b]').
-        dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
-            missing), and how many prompts the mini profile's run has.
-        shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
-            same command without it then finds the answers (docs/cluster.md).
+        dry_run: Only print what would run, what would be fetched, what is missing (then the exit
+            code is 2), and how many prompts the notebook has in the mini profile.
+        shard: I/N, such as 3/8: answer part I of N of the prompts first, and write no figures. The
+            same command without --shard then finds the answers (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
             (docs/cluster.md).
     """
@@ -114,8 +114,8 @@ def run(
 
 
 def shown(place: Path) -> Iterator[str]:
-    """Yield the lines that show an artifact: its table, as much of it as fits one screen, and its
-    sentence. ``place`` is the path of its files without suffix.
+    """Yield the lines that show an artifact: as much of its table as fits on one screen, and its
+    result sentence. ``place`` is the path of its files without suffix.
     """
     from lookuplab.results.artifact import read_csv, side_by_side
 
@@ -137,7 +137,7 @@ def shown(place: Path) -> Iterator[str]:
 
 @command("list")
 def list_notebooks(names: tuple[str, ...] = ()) -> None:
-    """Print each notebook (or those of the papers NAMES) with its title in a line. Nothing is run.
+    """Print a line for each notebook (of the papers NAMES): its id and title. Nothing is run.
 
     \b
     Examples:
@@ -168,20 +168,20 @@ def reproduce(
     has run here and neither it nor its parameters, the data, the library, the packages or its
     artifacts have changed since. Notebooks that measure speed run only if they are named
     (``performance``), one at a time whatever --jobs says. Lessons and templates run only if they
-    are named (``course``, ``own``). If a notebook fails, its cell and error are printed, the others
-    continue, and the exit code is 1. A notebook runs without those of the profile's models whose
-    API key is not set; if no other model is left, it is skipped.
+    are named (``course``, ``own``). If a notebook fails, its cell and error are printed, the other
+    notebooks continue, and the exit code is 1. Models of the profile whose API key is not set are
+    left out; a notebook that has no other models is skipped.
 
-    With -p, each notebook of NAMES takes the parameters that it declares; figures go where
+    With -p, each notebook of NAMES takes those parameters that it declares. Figures go where
     `lookuplab run` puts them.
 
-    In the mini profile, answers and judgements come from the record in data/mini/record as far as
-    they fit. With --cold, everything is generated again, in separate stores (runs/cold), from which
+    In the mini profile, answers and judgements come from the record in data/mini/record, if it has
+    them. With --cold, everything is generated again, in separate stores (runs/cold), from which
     `python -m recipes.mini.record` writes a new record; that takes about two core-hours.
 
-    With --audit, the notebooks that run also generate a sample of the record again: a share of each
-    model and kind of the rows that they use. The new rows are compared with the record's, one by
-    one. Every token and verdict must be equal, and every log-probability up to its last digits,
+    With --audit, the notebooks that run also generate a sample of the record again: of the rows
+    that they use, a share for each model and kind. The new rows are compared with the record's, one
+    by one. Every token and verdict must be equal, and every log-probability up to its last digits,
     which depend on the batch and on the processor. Near ties are listed. Judgements are compared
     only under the record's Python. The exit code is 1 if something differs. To continue an
     interrupted audit, repeat the command.
@@ -203,18 +203,18 @@ def reproduce(
 
     Args:
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            one that the notebook's own parameters name.
+            profile that the parameters of the first of NAMES name; mini without NAMES.
         parameter: NAME=VALUE sets a parameter of the notebooks of NAMES; repeatable.
         jobs: Number of notebooks to run at once, among which the graphics cards are divided
-            (default: the number of cards for models that need one, else of processors).
+            (default: the number of cards if models need them, else the number of processors).
         again: Also run notebooks that are up to date.
         cold: Generate every answer and judgement again, without the record.
-        audit: Share of the record to generate again and compare, such as 2%, at least 20 rows of
-            each model and kind. The commit decides which, so that over time other rows are tried.
-        dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
-            missing), and how many prompts the mini profile's run has.
-        shard: I/N, such as 3/8: answer this share of the prompts first, and write no figures; the
-            same command without it then finds the answers (docs/cluster.md).
+        audit: Share of the record to generate again and compare, such as 2%, but at least 20 rows
+            of each model and kind. The commit is the seed, so that over time other rows are tried.
+        dry_run: Only print what would run, what would be fetched, what is missing (then the exit
+            code is 2), and how many prompts each notebook has in the mini profile.
+        shard: I/N, such as 3/8: answer part I of N of the prompts first, and write no figures. The
+            same command without --shard then finds the answers (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.run import audit as auditing  # takes seconds
@@ -260,14 +260,14 @@ def audit(
 ) -> None:
     """Generate a sample of the record again, and compare it row by row.
 
-    It is `lookuplab reproduce NAMES --again --audit SHARE`, whose help says what must be equal. The
-    exit code is also 1 if nothing could be compared.
+    This is the same as `lookuplab reproduce NAMES --again --audit SHARE`. The help of `lookuplab
+    reproduce` says what must be equal. The exit code is also 1 if nothing could be compared.
 
     \b
     Examples:
       lookuplab audit
       lookuplab audit table1_base_models --share 100%
-      lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
+      lookuplab audit --share 100%   the whole record; takes as long as `make reproduce COLD=1`
 
     Args:
         share: Share of the rows of each model and kind, at least 20 of each.
@@ -300,10 +300,10 @@ def sweep(
       lookuplab sweep fig7a_retriever_precision -p 'k=[1,2,3]' --scheduler tcp://head-node:8786
 
     Args:
-        parameter: 'NAME=[A, B, C]': the values of a parameter (a list for each if it is a list);
-            repeatable.
+        parameter: 'NAME=[A, B, C]': the values of a parameter (if the parameter is a list, each
+            value is a list); repeatable.
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            one that the notebook's own parameters name.
+            profile that the notebook's own parameters name.
         jobs: Number of notebooks to run at once (default: the number of processors).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -353,8 +353,7 @@ def status(*, profile: str = "mini") -> None:
       lookuplab status --profile paper/bigcode/starcoder2-3b
 
     Args:
-        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            one that the notebook's own parameters name.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file.
     """
     chosen = load_profile(profile)
     for notebook in filter(chosen.covers, selected(())):
@@ -378,7 +377,7 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
 
     Args:
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            one that the notebook's own parameters name.
+            profile that the parameters of ARTIFACT's notebook name; mini without ARTIFACT.
     """
     from lookuplab.results.artifact import Artifact, read_record
 
@@ -424,9 +423,10 @@ def _preview(planned: list[Job]) -> int:
 
 
 def asked(job: Job) -> Iterator[str]:
-    """Yield how many prompts the job's notebook has for a model, in the committed run of the mini
-    profile, and the most tokens of each answer. Nothing is yielded if no answers of it are
-    committed, or if all of the job's models are mini models, which cost nothing.
+    """Yield a line with the number of prompts that the job's notebook gives to one model in the
+    committed run of the mini profile, and the most tokens that an answer may have. Yield nothing if
+    no answers of the notebook are committed, or if the job has only mini models, which cost
+    nothing.
     """
     from lookuplab.results.verify import ANSWERS_FILE, read_answers
 
@@ -452,8 +452,8 @@ def execute(
     the exit code.
 
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
-    measure time. Exit codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad
-    input found only while running).
+    measure time. Exit codes: 0, no job failed; 2, jobs failed only with UserError (bad input that
+    was found only while running); 1, any other failure.
 
     If several processes share the work, each runs the same jobs; those that do not draw figures
     write to a separate folder.
@@ -493,7 +493,9 @@ def execute(
 
 
 def _told(job: Job, failure: Failure) -> str:
-    """Return one line for bad input, otherwise the cell, the error and the end of the traceback."""
+    """Return a failure as text: one line for bad input, otherwise the cell, the error and the end
+    of the traceback.
+    """
     if failure.ename == "UserError":
         return f"error: {job.title}: {failure.evalue}"
     cell = f"In [{failure.cell}]: " if failure.cell else ""

@@ -1,8 +1,8 @@
-"""``lookuplab score``: judge completions that were generated elsewhere.
+"""``lookuplab score``: judges completions that were generated elsewhere.
 
-One path for every benchmark: lines are read, judged by ``lookuplab.benchmark``, written, and
-counted in a table. A benchmark adds how a line becomes a task and a completion, and what its table
-shows.
+The steps are the same for every benchmark: lines are read, judged by ``lookuplab.benchmark``,
+written, and counted in a table. The command of a benchmark defines how a line becomes a task and a
+completion, and what the table shows.
 """
 
 import gzip
@@ -47,9 +47,9 @@ class Benchmarks(Group):
         def own(file: Path, *, output: Path | None = None) -> None:
             """Score completions of your own benchmark (docs/fourth_paper.md).
 
-            Each line has the fields id (a task's) and completion, or those that the benchmark's
-            `line` reads; several lines with the same id are its samples, in order. For each, writes
-            id, sample and the columns of `judge`.
+            Each line has the fields id (of a task) and completion, or the fields that the
+            benchmark's method `line` reads. Several lines with the same id are samples of one task,
+            in order. For each line, the command writes id, sample and the columns of `judge`.
 
             Args:
                 output: Write the judgements to this file instead of stdout.
@@ -96,13 +96,13 @@ def judged_file(
     fields: Sequence[str],
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
-    """Return the object on each line and the frame of ``benchmark.judged`` with an empty column
-    ``model``.
+    """Read the lines of ``file`` and judge them. Return the object on each line, and the frame of
+    ``benchmark.judged`` with an empty column ``model``.
 
-    Without ``samples``, an id counts once; lines that repeat it are left out, with a message. A
+    If ``samples`` is False, an id counts once; lines that repeat it are left out, with a message. A
     completion (in one of ``fields``) that is null counts as empty, with a message. Messages also
-    name tasks without a line, and uneven numbers of samples. Raises UserError with file and line
-    number.
+    give the number of tasks without a line, and uneven numbers of samples. Raises UserError with
+    file and line number for an invalid line.
     """
     from lookuplab.benchmark import judged
 
@@ -141,7 +141,7 @@ def judged_file(
 
 
 def check_logprobs(record: Line) -> None:
-    """Check log-probabilities, if the line has any. Raises UserError."""
+    """Raise UserError if the line has invalid log-probabilities (``models.store.faulty``)."""
     for name in ("token_logprobs", "logprobs"):
         given = record.get(name)
         if given is not None and (fault := faulty(given, record.get("tokens"))):
@@ -149,7 +149,7 @@ def check_logprobs(record: Line) -> None:
 
 
 def check_fields(record: Line, **types: Any) -> None:
-    """Check that the fields are present and have the right types. Raises UserError."""
+    """Raise UserError if a field is missing, has the wrong type or is an empty list."""
     for name, type_ in types.items():
         value = record.get(name)
         if not isinstance(value, type_) or value == []:
@@ -159,7 +159,8 @@ def check_fields(record: Line, **types: Any) -> None:
 
 
 def of_tasks(benchmark: "Benchmark[Any]", id_field: str, text_field: str) -> Read:
-    """Return a reader of lines with a task's id and a completion of it. It numbers each task's
+    """Return a function that turns a line into a task and a completion. The line has the task's id
+    in the field ``id_field`` and the text in ``text_field``. The function numbers each task's
     samples.
     """
     from lookuplab.benchmark import written
@@ -187,8 +188,8 @@ def write(
     *notes: str,
     digits: int = 1,
 ) -> None:
-    """Write each line's id and judgement to ``output`` or stdout, then print the numbers of
-    ``rows`` (as ``scoring.rates.row`` makes them) and the notes below them.
+    """Write each line's id and judgement to ``output`` or, if it is None, to stdout. Then print the
+    numbers of ``rows`` (made by ``scoring.rates.row``), with the notes below them.
     """
     import pandas as pd
 
@@ -216,10 +217,11 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     taken literally: nothing is stripped. `target` may be a list of names; the call must bind to one
     of them.
 
-    For each line, writes id, valid, valid_closed, category, call, name (what is called), reason,
-    flags and exists_anywhere (the name is in the index). Below the table, categories and flags are
-    counted: unresolved_splat (judged by the visible arguments, because *x or **x hides others) and
-    unknown_target (no target is a method of the client, so nothing is valid).
+    For each line, the command writes id, valid, valid_closed, category, call, name (what is
+    called), reason, flags and exists_anywhere (the name is in the index). Below the table,
+    categories and flags are counted. The flags are unresolved_splat (judged by the visible
+    arguments, because *x or **x hides others) and unknown_target (no target is a method of the
+    client, so nothing is valid).
 
     \b
     Examples:
@@ -279,13 +281,14 @@ def toolgen(
 
     Each line has the fields id, repository (a folder), file (relative to the repository), line (of
     the `def` to replace; the existing function is the reference) and prediction (the whole
-    function, or its body). An answer that does not parse in its place may be fenced, surrounded by
-    words, or lack its first indentation: then the function or body is cut out of it. By a package's
-    rules it is inserted as it is. Comments for pylint in it are dropped. The table counts empty
-    bodies, to which pylint never objects, and the originals to which it objects. No file of a
-    repository is changed. The answers of Jedi and pylint are kept next to the completion store, so
-    an interrupted run resumes where it stopped. By a package's rules, coverage also needs the
-    field marked_body: the reference's body as written by `lookuplab data mark --variant package`.
+    function, or its body). If an answer does not parse in its place, because it is fenced,
+    surrounded by words or lacks its first indentation, the function or body is cut out of it. By
+    the rules of a package (--variant), the answer is inserted as it is. Comments for pylint in an
+    answer are dropped. The table counts empty bodies, to which pylint never objects, and original
+    functions to which pylint objects. No file of a repository is changed. The answers of Jedi and
+    pylint are kept next to the completion store, so an interrupted run resumes where it stopped. By
+    the rules of a package, coverage also needs the field marked_body: the reference's body as
+    written by `lookuplab data mark --variant package`.
 
     Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since
     the model's tokenizer is not known here.
@@ -296,8 +299,8 @@ def toolgen(
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        variant: Metrics as the paper defines them, or as the authors' package computes them: that
-            of 2023, before arXiv v1, or that of 2024, for the journal (docs/toolgen.md).
+        variant: Metrics as the paper defines them, or as the authors' package computes them: the
+            package of 2023, before arXiv v1, or that of 2024, for the journal (docs/toolgen.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows
@@ -357,24 +360,26 @@ def ds1000(
 
     The process that runs an answer has no access to the test, the expected result or the verdict.
 
-    Each line has the fields problem_id and solution; several lines with the same problem_id are its
-    samples, in order. The files of DS-1000's authors (data/*-answers.jsonl) are read as they are:
-    code in place of solution, a text or a list, of which the first text counts, and the id in
-    metadata, or id. Code is cut out of an answer as they do it (--variant).
+    Each line has the fields problem_id and solution. Several lines with the same problem_id are
+    samples for one problem, in order. The files of DS-1000's authors (data/*-answers.jsonl) can be
+    read unchanged. In these files, the field code takes the place of solution; it is a text, or a
+    list of which only the first text counts. The id is in the field metadata or id. Code is cut out
+    of an answer as the authors do it, unless --variant is repaired.
 
-    An answer is not judged if its problem's reference solution fails here (because it needs the
-    network, say: `lookuplab data fetch`), or if it passes only in one process with its test; these
+    An answer is not judged if its problem's reference solution fails here (if it needs the network,
+    try `lookuplab data fetch`), or if the reference passes only in one process with its test. Such
     answers are counted below the table, with every reason, and are part of no rate. The tests that
-    look at figures (Matplotlib's) always share a process with the answer, which could thus change
-    them if it meant to. References run once in an environment. Verdicts are kept next to the
-    completion store, so an interrupted run resumes where it stopped.
+    look at figures (Matplotlib's) always share a process with the answer, so a malicious answer
+    could change them. Each reference solution runs once per environment. Verdicts are kept next to
+    the completion store, so an interrupted run resumes where it stopped.
 
-    For each answer, in input order, writes problem_id, sample, passed (null if it is not judged)
-    and error. The table shows pass@1 (mean over problems) by library and by kind of perturbation,
-    how far perturbed problems are below those that they were made from, and, if problems differ in
-    their number of samples, passed (the average pass rate, mean over answers). Intervals are
-    clustered by origin problem. If the file is one of `lookuplab data get ds1000-answers`, known by
-    its sha256, lines below the table put our counts beside the printed ones.
+    For each answer, in input order, the command writes problem_id, sample, passed (null if the
+    answer is not judged) and error. The table shows pass@1 (mean over problems) by library and by
+    kind of perturbation, and how far perturbed problems are below the problems that they were made
+    from. If problems differ in their number of samples, it also shows passed (the average pass
+    rate, mean over answers). Intervals are clustered by origin problem. If the file is one of
+    `lookuplab data get ds1000-answers`, recognised by its sha256, lines below the table compare our
+    counts with the printed ones.
 
     \b
     Examples:
@@ -425,8 +430,9 @@ def ds1000(
 
 
 def beside_print(file: Path, frame: "pd.DataFrame") -> list[str]:
-    """Return one line per library with our count and the printed one, if the unpacked file is among
-    the published ones in data/sources.toml, and all of it is scored.
+    """Return one line per library that compares our count with the printed one. There are no lines
+    unless the unpacked file is one of the published files in data/sources.toml, and none for a
+    library whose answers are not all scored.
     """
     from lookuplab.results import paper
     from lookuplab.stackoverflow import scores
@@ -459,8 +465,8 @@ def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
 
 
 def as_published(record: Line) -> int:
-    """Give an answer's line the fields problem_id and solution. Of a list of texts the first is
-    used, as in the authors' script. Return the number of further texts.
+    """Add the fields problem_id and solution to a line in the format of DS-1000's authors. Only the
+    first text of a list is used, as in the authors' script. Return the number of the other texts.
     """
     about, text = record.get("metadata"), record.get("solution")
     text = record.get("code") if text is None else text

@@ -21,7 +21,7 @@ SHOWN = 200  # characters of a difference that are printed
 
 @click.group(cls=Group)
 def store() -> None:
-    """Bring together what machines have answered.
+    """Combine the answers that several machines have stored.
 
     \b
     Example:
@@ -31,14 +31,15 @@ def store() -> None:
 
 @store.command()
 def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
-    """Add to a store what other STORES have: completions, marks, judgements and verdicts.
+    """Add the completions, marks, judgements and verdicts of STORES to one store.
 
-    A store is the file that LOOKUPLAB_STORE names, with those beside it, or their folder. Journals
-    of processes that shared a file system are read, too. Answers that differ only in the last
-    digits of their log-probabilities, which depend on the batch, count as equal, and those of the
-    output, then of the store named first, are kept. If two stores answer one question differently,
-    nothing is changed and the exit code is 2. STORES stay as they are. A merge that was killed goes
-    on when it is repeated.
+    Name a store by its folder, or by its file of completions (the file that LOOKUPLAB_STORE names);
+    the store's other files are in the same folder. Journals of processes that shared a file system
+    are read, too. Answers that differ only in the last digits of their log-probabilities, which
+    depend on the batch, count as equal. Of equal answers, that of the output is kept, or else that
+    of the store named first. If two stores answer one question differently, nothing is changed and
+    the exit code is 2. STORES are not changed. To resume a merge that was killed, repeat the
+    command.
 
     \b
     Examples:
@@ -46,7 +47,7 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
       lookuplab store merge a/completions.sqlite b/completions.sqlite -o all/completions.sqlite
 
     Args:
-        output: The store to add to. [default: the one that commands here use]
+        output: The store to add to. [default: the store that commands in this checkout use]
     """
     from lookuplab.run.audit import STORES  # takes seconds
 
@@ -79,7 +80,7 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
 
 def located(place: Path) -> Path:
-    """Return the file of completions of a store that is given by that file, or by its folder."""
+    """Return a store's file of completions. ``place`` is this file, or the store's folder."""
     place = paths.expanded(place).absolute()
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 

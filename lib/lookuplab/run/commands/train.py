@@ -29,7 +29,7 @@ def steady() -> None:
     # spinning threads starve each other on a shared machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with suppress(OSError, AttributeError):  # no glibc
-        # by default it returns large arrays to the system, which makes a step half as long again
+        # by default glibc returns large arrays to the system, which makes a step 50% slower
         for option, value in {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: -1, M_TOP_PAD: 256 << 20}.items():
             ctypes.CDLL(None).mallopt(option, value)
 
@@ -56,22 +56,22 @@ def toolgen(
     save_every: int = 200,
     work: Path | None = None,
 ) -> None:
-    """Fine-tune a causal or encoder-decoder model on pairs of docstring and function (ToolGen,
-    Section IV-B).
+    """Fine-tune a causal or encoder-decoder model on pairs of docstring and function.
 
-    If a run is killed, repeat the command to resume from the last checkpoint. Pairs that are too
-    long are left out, and their number is printed.
+    The method is that of ToolGen, Section IV-B. If a run is killed, repeat the command to resume
+    from the last checkpoint. Pairs that are too long are left out, and their number is printed.
 
     Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs per step, over all
-    processes and parts), accumulation (number of parts in which a batch is processed, one after
-    another: less memory), seed,
-    lora_rank (null trains all weights), lora_alpha, lora_dropout, warmup_steps (below 1: a share of
-    all steps),
-    max_tokens (longer pairs are left out; null: the model's context), loss_on (decoders only:
-    answer; function, which is signature and body; or all), validation (number of pairs held out;
-    the checkpoint with the lowest loss on them is kept), and, true or false, lora_embeddings
-    (trains the embeddings, too), bf16, group_by_length (puts pairs of
-    similar length in a batch: less padding) and checkpoint_activations (less memory, more time).
+    processes and parts), accumulation (the number of parts into which a batch is split to save
+    memory), seed, lora_rank (null trains all weights), lora_alpha, lora_dropout, warmup_steps (a
+    number below 1 is a share of all steps), max_tokens (longer pairs are left out; null means the
+    length of the model's context), loss_on (for decoders: answer, function or all; function means
+    signature and body) and validation (the number of pairs held out; the checkpoint with the lowest
+    loss on them is kept).
+
+    Settings that are true or false are lora_embeddings (trains the embeddings, too), bf16,
+    group_by_length (puts pairs of similar length into one batch, which needs less padding) and
+    checkpoint_activations (takes less memory and more time).
 
     \b
     Examples:
@@ -93,8 +93,8 @@ def toolgen(
             settings.
         setting: NAME=VALUE changes one of the settings above; repeatable.
         no_signature: The model reads the docstring alone and learns to write the signature, too, as
-            in the paper's Algorithm 2; by default it is given the signature, as in the package.
-            Ask such a model with -p given_signature=false.
+            in the paper's Algorithm 2. By default, the model also reads the signature, as in the
+            package. Run notebooks on such a model with -p given_signature=false.
         limit: Use only this many functions from the start of the corpus.
         half: Store the weights in fp16.
         save_every: Number of steps between checkpoints.

@@ -14,14 +14,15 @@ MOST_ROWS = 12  # lines of a comparison printed to the terminal
 def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
     """Write a page that shows every answer of a run, and why it is right or wrong.
 
-    NOTEBOOKS are named as for `lookuplab run`; the last run counts, with or without -p. NAME~1 is
-    the run before it: the last six with different parameters are kept. An executed copy is named
-    by its path. With several runs, they stand side by side.
+    NOTEBOOKS are named as for `lookuplab run` and stand for their last run, with or without -p.
+    NAME~1 is the run before the last; the last six runs with different parameters are kept. Name an
+    executed copy by its path. Several runs are shown on one page.
 
     The page shows prompt, documents, answer, verdict and reason, the model's confidence in each
-    token, and the names that Jedi offered. It filters by verdict, model, way of asking and class,
-    and compares two of them: "right here, wrong there" comes first. It opens from the disk and from
-    any web server, and needs no network:
+    token, and the names that Jedi offered. You can filter answers by verdict, model, way of asking
+    and class. You can also compare two models or ways of asking; answers that are "right here,
+    wrong there" come first. The page opens from the disk and from any web server, and needs no
+    network.
 
     \b
     Examples:
@@ -47,14 +48,16 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
 def compare(first: str, second: str, *, output: Path | None = None) -> None:
     """Compare two runs: task by task if their answers are kept, else number by number.
 
-    FIRST and SECOND are notebooks, named as for `lookuplab run`: the last run counts, with or
-    without -p, and NAME~1 is the run before it. They may also be executed copies or folders of them
-    (runs/mini), tables (CSV), or folders of tables (figures/mini/cloudapibench).
+    FIRST and SECOND are notebooks, named as for `lookuplab run`. They stand for their last run,
+    with or without -p; NAME~1 is the run before the last. FIRST and SECOND may also be executed
+    copies, folders of executed copies (runs/mini), tables (CSV), or folders of tables
+    (figures/mini/cloudapibench).
 
-    First come the parameters that changed. Answers are paired by model, way of asking, task and
-    sample: the change in points with its 95% interval, clustered, how many answers are right in one
-    run only, and McNemar's p value. Tables have no answers, so their numbers are compared unpaired,
-    which gives wider intervals.
+    The command first prints the parameters that changed. Answers are paired by model, way of
+    asking, task and sample. For each model and way of asking, the command prints the change in
+    points with its clustered 95% interval, how many answers are right in one run only, and
+    McNemar's p value. Tables have no answers, so their numbers are compared unpaired, which gives
+    wider intervals.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ import resource
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-# what ast.parse raises for a bad text, and ast.dump and ast.unparse for a very deep tree
+# raised by ast.parse for an invalid text, and by ast.dump and ast.unparse for a very deep tree
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 MOST_NAMED = 10  # choices named in one line; if there are more, only the nearest three are named
 _OF_THE_MACHINE = {
@@ -31,7 +31,7 @@ _OF_THE_MACHINE = {
     errno.ELOOP,
 }
 _OF_THE_LIMITS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
-# how Python, the loader, numpy and torch say that there is no memory
+# the messages of Python, the loader, numpy and torch when memory cannot be allocated
 _NO_MEMORY = re.compile(
     r"MemoryError|\[Errno 12\]|(cannot|can't|unable to|failed to) (allocate|map segment)"
     r"|can't start new thread|out of memory"
@@ -53,7 +53,7 @@ class UserError(Exception):
         return [f"error: {self}"]
 
     def __str__(self) -> str:
-        # one line, even if the message quotes a text of several
+        # join the lines, because the message may quote a text of several lines
         return " ".join(super().__str__().splitlines())
 
 
@@ -120,5 +120,5 @@ def explained(error: Exception) -> str | None:
             "correct the path or its permissions, then run again"
         )
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
-        return f"cannot use this path: {error}"  # Python 3.13 raises ELOOP instead
+        return f"cannot use this path: {error}"  # from Python 3.13 on, this is an OSError (ELOOP)
     return str(error) if isinstance(error, UserError) else None

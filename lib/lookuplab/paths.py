@@ -31,7 +31,7 @@ PAPER = DATA / "paper"  # numbers that the papers report
 MINI = DATA / "mini"  # inputs and models of the mini profile, committed
 DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by git
 FIGURES = ROOT / "figures"
-# the profile for answers that others published, and the folder of its notebooks
+# the name of the profile for published answers, and of the folder with its notebooks
 PUBLISHED = "published"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
@@ -100,7 +100,7 @@ def replacing(output: Path) -> Iterator[Path]:
     After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if
     ``output`` exists but is not a file.
     """
-    output = output.absolute()  # "." has no name
+    output = output.absolute()  # with_name fails for ".", which has no name
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         if output.exists() and not output.is_file():
@@ -109,7 +109,7 @@ def replacing(output: Path) -> Iterator[Path]:
         yield part
         part.replace(output)
     finally:
-        for end in ("", "-wal", "-shm"):  # SQLite writes further files beside its own
+        for end in ("", "-wal", "-shm"):  # SQLite writes these files beside its database
             with suppress(OSError):
                 part.with_name(part.name + end).unlink()
 

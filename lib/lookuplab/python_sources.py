@@ -84,7 +84,7 @@ def get(pins: Path | None = None) -> Path:
                 )
         try:
             unpacked.rename(place)
-        except OSError:  # another process was faster
+        except OSError:  # another process may have made the folder first
             if not place.is_dir():
                 raise
     return place
@@ -97,7 +97,7 @@ def download(folder: Path, *wanted: str) -> str:
     # -P: a module in the user's folder must not replace the library's
     call = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
     call += ["download", "--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
-    # pip's progress goes to stderr
+    # send pip's progress to stderr (2), because stdout is for results
     done = subprocess.run(call, stdout=2, stderr=subprocess.PIPE, text=True)
     errors = re.findall("^ERROR: (.*)", done.stderr, re.MULTILINE) or ["pip was killed"]
     return errors[-1] if done.returncode else ""
@@ -162,7 +162,7 @@ def restrict() -> None:
     importlib.util.find_spec = _find_spec  # type: ignore[assignment]
     for name, module in list(sys.modules.items()):
         if hasattr(module, "__path__") and not getattr(module, "__file__", None):
-            del sys.modules[name]  # a namespace package, which astroid would find
+            del sys.modules[name]  # an installed namespace package, which astroid would find here
     importlib.invalidate_caches()
 
 

@@ -12,7 +12,7 @@ verdicts are
   (``Floor``);
 - *not testable: margin*: the claim tolerates a loss that is at least as large as the lower end of
   the interval of the number that may be lost, so that even a loss of everything could pass. Such
-  comparisons count only if the claim has no others;
+  comparisons count only if the claim has no other comparisons;
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures disagrees with its calibration on real answers
   (``Claim.instrument``);
@@ -294,8 +294,8 @@ class JudgedClaim:
 
     @property
     def extremes(self) -> tuple[Comparison, Comparison]:
-        """The comparison that decides whether the claim holds, and the one that decides whether it
-        fails. Comparisons with a refused margin are left out, unless all are.
+        """Two comparisons: the first decides whether the claim holds, the second whether it fails.
+        Comparisons with a refused margin are left out, unless all margins are refused.
         """
         among = [each for each in self.comparisons if not each.is_refused] or self.comparisons
         return (
@@ -611,7 +611,7 @@ def _compare(
         theirs -= printed_there
         independent = difference(ours, other), f"{n} + {other_n}"
         ours, n = changes.get(tuple(asked.cells), independent)
-        # a margin that allows the loss of everything tests nothing
+        # refuse a margin that allows the loss of everything, because it tests nothing
         asked = replace(asked, is_refused=other.low <= -asked.least > 0)
     least = asked.least
     most = asked.most

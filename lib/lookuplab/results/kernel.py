@@ -21,8 +21,8 @@ _ARTIFACT = re.compile(r"""\w+ = Artifact\(["']([^"']+)["'], ["']([^"']+)["'], p
 
 def of_kernel() -> dict[str, Any]:
     """Return the notebook's parameters, such as ``{"models": ["mini-small"], "limit": 0}``, after
-    checking those that papermill injected. Outside a kernel, and before the parameters cell has
-    run, return {}.
+    checking the values that papermill injected. Outside a kernel, and before the parameters cell
+    has run, return {}.
 
     Papermill puts its values into a cell after the notebook's parameters cell, and only warns of
     names that the notebook does not declare. If the notebook declares a list, a single value

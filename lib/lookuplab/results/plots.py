@@ -161,7 +161,7 @@ def dots_with_intervals(
     layers: list[Layer] = [
         (so.Range(), dodge, {"xmin": "ci_low", "xmax": "ci_high"}),
         (so.Dot(**SMALL), dodge, {"x": "value", "marker": "kind"}),
-        # behind our dot, so that equal values are both seen
+        # the paper's diamond is behind our dot, so that both are visible if the values are equal
         (
             so.Dot(
                 marker="D",
@@ -201,7 +201,8 @@ def curves(
     **shown: Any,
 ) -> Figure:
     """Draw a value against a quantity that was varied, one line per class, e.g. Figures 7a, 7b and
-    9b, or risk against coverage. Lines of few points have an interval at each, others a band.
+    9b, or risk against coverage. Lines of at most FEW points have an interval at each point, longer
+    lines a band.
 
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
@@ -217,7 +218,7 @@ def curves(
     rows = rows[rows["x"].notna() | (rows["head"] == "base")]
     rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
     kinds = looks(_present(classes if lines == "class" else (), rows["kind"]))
-    # few values: a tick for each, and none between them
+    # if x has few values, each has a tick, and there are no ticks between them
     few = rows["x"].dropna().unique() if rows["x"].nunique() <= 6 else None
     there, back = (np.log1p, np.expm1) if log_ticks else (np.asarray, np.asarray)
     scale = so.Continuous(trans=(there, back) if log_ticks else None)
@@ -226,7 +227,7 @@ def curves(
     sizes = of_line.transform("size")
     is_few = sizes.max() <= FEW
     first, last = there([rows["x"].min(), rows["x"].max()])
-    # intervals at the same x stand side by side
+    # shift intervals at the same x, so that they are side by side and do not overlap
     step = 0.015 * (last - first) * is_few * rows.ci_low.notna().any()
     beside = {name: (place - (len(kinds) - 1) / 2) * step for place, name in enumerate(kinds)}
     rows = rows.assign(
@@ -238,7 +239,7 @@ def curves(
         (so.Range() if is_few else so.Band(alpha=0.15), [], {"ymin": "ci_low", "ymax": "ci_high"}),
         (so.Line(), [], {"y": "value"}),
         (so.Dot(**SMALL), [], {"y": "dot", "marker": "kind"}),
-        # several diamonds may share an x, so each contains its line's marker
+        # several diamonds may be at the same x, so the marker of its line is drawn in each
         (so.Dot(marker="D", pointsize=9, **HOLLOW), [], {"y": "paper_value", **BY_KIND}),
         (
             so.Dot(pointsize=3.5, artist_kws={"zorder": 6}),

@@ -72,7 +72,7 @@ def processor() -> str:
     """Return the processor's architecture, model and vector extension as a text. Machines for which
     this text is equal compute equal numbers.
     """
-    # Linux reports the model and its flags, other systems at most the model
+    # Linux reports the processor's model and flags, other systems at most the model
     info = Path("/proc/cpuinfo")
     text = info.read_text("utf-8") if info.is_file() else ""
     entries: dict[str, str] = dict(
@@ -115,8 +115,8 @@ def content_hash(path: Path, pattern: str = "*") -> str:
 
 
 def library_hash() -> str:
-    """Return a hash of all code that notebooks import: the library's, the recipes' in
-    ``data/recipes``, and that of the notebooks' own package.
+    """Return a hash of all code that notebooks import: the library, the recipes in
+    ``data/recipes``, and the Python files in the notebooks' folders.
     """
     folders = Path(__file__).parents[1], paths.DATA / "recipes", paths.NOTEBOOKS
     hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]

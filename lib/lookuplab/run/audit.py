@@ -105,7 +105,7 @@ def changes(store: str) -> tuple[list[str], Collection[str]]:
     return changed, changed if kinds.keys() >= set(changed) else kinds
 
 
-# 2. Auditing it
+# 2. Auditing the record
 
 
 def begin(share: str) -> record.Audit:

@@ -49,8 +49,8 @@ class Cluster:
                 futures[executor.submit(_on_worker, function, account(), task)] = number
             for future in as_completed([*futures]):
                 number, result = futures.pop(future), future.result()
-                # released at once: otherwise the scheduler would recompute the result if its worker
-                # died
+                # release the future at once, because the scheduler would recompute its result if
+                # the worker died
                 del future
                 yield number, result
         except KilledWorker as error:

@@ -73,7 +73,8 @@ class Source:
 
 
 def load() -> dict[str, Source]:
-    """Return {name: source}; empty if there is no list, as in a checkout of your own notebooks.
+    """Return {name: source} for ``data/sources.toml``. The result is empty if this file does not
+    exist, as in a checkout of your own notebooks.
 
     Raises UserError for an entry that lacks a field or has an unknown one.
     """

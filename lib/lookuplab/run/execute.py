@@ -75,7 +75,7 @@ def end_with_the_runner(own: Path) -> None:
         pass
     end_children()
     shutil.rmtree(own, ignore_errors=True)
-    os._exit(1)  # papermill waits for the kernel in the main thread
+    os._exit(1)  # sys.exit would end only this thread; papermill runs in the main thread
 
 
 def main() -> None:

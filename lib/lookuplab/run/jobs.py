@@ -284,7 +284,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     is_own = profile.given and profile.figures != paths.FIGURES
     output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
     figures = profile.figures
-    if notebook.is_copy:  # a copy does not write where its original writes
+    if notebook.is_copy:  # a copy must not overwrite the files of its original
         figures = paths.RUNS / "copies" / notebook.name
         output = figures / profile.name / f"{notebook.id}.ipynb"
     if is_own and notebook.paper == "own":  # each subject has its own figures and executed copy
@@ -310,7 +310,7 @@ def meant(declared: Any, text: str) -> Any:
         return text
     try:
         value = paths.parsed(yaml.safe_load, text)
-        str(value)  # fails for a number of more digits than Python writes
+        str(value)  # raises ValueError for a number with more digits than Python can write
     except ValueError as error:
         if text.lstrip()[:1] in ("[", "{"):
             raise UserError(f"{text!r} is no YAML, put a text in quotes: {error}") from None
@@ -352,7 +352,8 @@ def problems(job: Job) -> Iterator[str]:
     for name, count in models.items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
-    texts = {*models, *(named.text for named in job.named())}  # a ranker may have a role, too
+    # other parameters than models may have a role, too, such as a ranker
+    texts = {*models, *(named.text for named in job.named())}
     for role in roles if "roles" in job.profile.given else ():
         if not any(f"{name}-".startswith(f"{role}-") for name in texts):
             yield f"role of {role!r}: no model of that name runs, only {', '.join(models)}"

@@ -77,7 +77,7 @@ def all_notebooks() -> list[Notebook]:
 
 def with_copies(further: Path | None = None) -> list[Notebook]:
     """Return every notebook, sorted by id, and the notebook ``further`` of another folder. If
-    several share an artifact or an id, one is the original and the others are marked as copies.
+    several notebooks have the same artifact or id, all but the original are marked as copies.
     """
     files = sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))
     notebooks = [read(file) for file in dict.fromkeys([*files, *filter(None, [further])])]
@@ -96,10 +96,10 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
 
 
 def find(name: str) -> Notebook:
-    """Return a notebook by path, by its own name or by that of an artifact, with or without the
-    paper before it.
+    """Return the notebook with a path, with a name, or with an artifact of that name. A name may
+    begin with the paper's folder.
 
-    Raises UserError, which names the most similar ones, if there is none.
+    Raises UserError if there is none or more than one; the message gives similar names.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         path = Path(name).resolve()

@@ -38,8 +38,8 @@ from lookuplab.work.progress import Progress, say
 from lookuplab.work.resources import SHARE_VARIABLE, cards, memory, processors
 from lookuplab.work.spread import spread
 
-# variables that a launcher sets for its processes; a notebook that saw them would wait in training
-# for the other processes
+# Environment variables that a launcher sets for its processes. A notebook does not get them,
+# because its training would wait for the other processes.
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
@@ -47,7 +47,7 @@ _LAUNCHER = re.compile(
 USES = ("from the record", "found in the store", "made anew")
 EARLIER = 5  # number of earlier runs whose judged answers are kept besides those of the last run
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
-# this Python, whatever kernels are registered on the machine
+# a kernel of this Python, so that the kernels registered on the machine do not matter
 KERNEL = {
     "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
     "display_name": "Python 3 (ipykernel)",
@@ -249,7 +249,7 @@ def part_of(shard: str = "") -> Part:
     return Part()
 
 
-# 2. All of them
+# 2. Several notebooks
 
 
 def run_jobs(

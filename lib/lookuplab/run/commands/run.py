@@ -217,7 +217,7 @@ def reproduce(
             same command without --shard then finds the answers (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.run import audit as auditing  # takes seconds
+    from lookuplab.run import audit as auditing  # imported here, because this takes seconds
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
@@ -242,7 +242,8 @@ def reproduce(
             click.echo(f"skipped: {job.notebook.id}: no key for {', '.join(keyless)}", err=True)
         else:
             planned.append(replace(job, environment=variables))
-    # a shard fills a store, which may lack answers behind figures that are up to date
+    # A shard also runs notebooks that are up to date, because it fills a store, and the store may
+    # lack the answers behind their figures.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
     if planned and not dry_run:
         if code == 0 and part.draws:

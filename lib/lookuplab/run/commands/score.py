@@ -414,7 +414,7 @@ def ds1000(
     with joined(scheduler, runs.workers) as runs.cluster:
         records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
     rows = pass_rows(tasks, frame)
-    if frame.groupby("id").size().nunique() > 1:  # otherwise this mean equals pass@1
+    if frame.groupby("id").size().nunique() > 1:  # otherwise the mean over answers equals pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}", *beside_print(file, frame)]
     if texts["further"]:

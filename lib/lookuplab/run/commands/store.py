@@ -15,7 +15,7 @@ from lookuplab.models.store import AnswerStore, CompletionStore
 from lookuplab.run.commands import Group, claimed
 from lookuplab.work.progress import watched
 
-AT_ONCE = 1000  # rows
+AT_ONCE = 1000  # rows that are read from a store at once
 SHOWN = 200  # characters of a difference that are printed
 
 
@@ -49,7 +49,7 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     Args:
         output: The store to add to. [default: the store that commands in this checkout use]
     """
-    from lookuplab.run.audit import STORES  # takes seconds
+    from lookuplab.run.audit import STORES  # imported here, because this takes seconds
 
     target = located(output) if output else CompletionStore.default_path()
     claimed(target)

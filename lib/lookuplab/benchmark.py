@@ -54,9 +54,10 @@ class Asked(NamedTuple):
 class Benchmark(ABC, Generic[TaskT]):
     """The tasks that a paper gives to a model, and how it judges the completions.
 
-    tasks: each with a unique ``id``. decoding: how completions are generated, and the rule that
-    ends them. measures: the columns of ``judge`` that tables show; None means every boolean one.
-    by: the column by which tables are split, such as "frequency"; "" for none.
+    ``tasks`` each have a unique ``id``. ``decoding`` says how completions are generated and which
+    rule ends them. ``measures`` are the columns of ``judge`` that tables show; None means every
+    boolean column. ``by`` is the column by which tables are split, such as "frequency"; "" means
+    that they are not split.
     """
 
     tasks: Sequence[TaskT]

@@ -91,9 +91,9 @@ _SIZE = re.compile(
 
 @dataclass(frozen=True)
 class Floor:
-    """The rule by which models are too weak for a paper's claims about validity: in the rows of
-    ``artifact``, the interval of the model's ``metric`` begins below the number ``below`` under all
-    of the ``conditions``.
+    """The rule that says which models are too weak for a paper's claims about validity. A model is
+    too weak if, in the rows of ``artifact``, the interval of its ``metric`` begins below the number
+    ``below`` under all of the ``conditions``.
 
     Results of such models say nothing about the metrics in ``concerns``. Claims whose role is
     ``check`` are not affected.

@@ -50,7 +50,7 @@ COLOURS = {
     "-large": "#2b0f4a",
 }
 OTHERS = ["#0b3c5d", "#c77700", "#0f8a6f", "#a3123a", "#3d8fd1", "#777777"]
-FEW = 8  # lines of at most 8 points show an interval at each point, longer lines a band
+FEW = 8  # if a line has more points than this, bands show the intervals
 Style = dict[str, Any]  # options of a line, by matplotlib's names
 Mark = float | tuple[float, float]  # a place on the x axis, or a span
 # a mark, its moves, and {variable: column}; None: the mark does not depend on this variable
@@ -201,8 +201,8 @@ def curves(
     **shown: Any,
 ) -> Figure:
     """Draw a value against a quantity that was varied, one line per class, e.g. Figures 7a, 7b and
-    9b, or risk against coverage. Lines of at most FEW points have an interval at each point, longer
-    lines a band.
+    9b, or risk against coverage. Each point has an interval; if a line has more than FEW points, bands
+    show the intervals.
 
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
@@ -317,7 +317,7 @@ def _drawn(
     interval: Style = UPRIGHT,
     scales: Mapping[str, so.Continuous] | None = None,
 ) -> Figure:
-    """Return a figure of those layers that have a number to show. It has one panel per value of
+    """Return a figure with those layers that have a number to show. It has one panel per value of
     ``panels``, with at most three side by side and the same axes for all. ``variables`` is {"x":
     column} or {"y": column}, for the axis on which all layers have the same column.
     """

@@ -102,8 +102,8 @@ def device() -> str:
 
 
 def content_hash(path: Path, pattern: str = "*") -> str:
-    """Return the sha256 of a file, or of the names and contents of a folder's files that match a
-    pattern, sorted. Raises UserError if the path is missing.
+    """Return the sha256 of a file's content. For a folder, return the sha256 of the sorted names
+    and contents of its files that match ``pattern``. Raises UserError if the path is missing.
     """
     path = paths.ROOT / path
     if path.is_file():

@@ -41,7 +41,7 @@ def logs(name: str) -> list[Path]:
     """Return the files of judged answers of a notebook's runs, the last run first; ``NAME~1`` is
     the run before the last. ``name`` may also be the path of an executed copy.
 
-    Raises UserError if there is none.
+    Raises UserError if there is no such file.
     """
     numbered = re.fullmatch(r"(.+)~(\d+)", name)
     place, back = (numbered[1], int(numbered[2])) if numbered else (name, 0)

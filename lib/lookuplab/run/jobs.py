@@ -319,7 +319,7 @@ def meant(declared: Any, text: str) -> Any:
 
 
 def split_values(text: str) -> list[str]:
-    """Return the values of a sweep: the items of a list in brackets; other text is one value."""
+    """Return the values of a sweep: the items if ``text`` is a list in brackets, else the text."""
     items = meant([], text)
     items = items if isinstance(items, list) else [text]
     return [one if isinstance(one, str) else json.dumps(one, default=str) for one in items] or [""]
@@ -361,7 +361,7 @@ def problems(job: Job) -> Iterator[str]:
         name, text, place = *named, named.place
         if key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"
-        # only a served model takes tools
+        # max_calls limits the calls of tools, which only a served model can use
         elif named.is_model and "max_calls" in job.values and not is_remote(text):
             yield f"parameter {name!r} names {text!r}: give an endpoint, http://HOST:PORT/v1#MODEL"
         elif place and (paths.is_special(place) or not place.exists()) and place not in fetched:
@@ -384,14 +384,15 @@ def problems(job: Job) -> Iterator[str]:
 
 def is_known(named: Named, job: Job) -> bool:
     """Return whether this machine has the package, repository, corpus, folder of word vectors or
-    benchmark of that name. True for any other parameter, and for what only a download can tell: a
-    release, or a data set on the hub. Imports nothing of the user's.
+    benchmark that a parameter names. Also True for any other parameter, and for names that only a
+    download can check: a release (``name==version``), or a data set on the hub. Does not import
+    the module itself.
     """
     name, text = named
     if paths.located(text.removesuffix("/*")).exists():
         return True
     if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
-        with suppress(ValueError):  # such as a name that begins with a dot
+        with suppress(ValueError):  # raised for a name that begins with a dot, say
             return "==" in text or find_spec(re.split("[.:]", text)[0]) is not None
         return False
     if name in ("repository", "repositories") and python_sources.is_fetched():

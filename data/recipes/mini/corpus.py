@@ -63,9 +63,9 @@ ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
 # an API that is in no pool
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
 HIGHEST_COUNT = {"asked": 600, "development": 600, "background": 10}  # drawn counts begin at 1
-N_FURTHER = 2_000  # tasks in addition to the 622
-PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
-N_INVENTED = 20_500  # about 40 % of the tokens
+N_FURTHER = 2_000  # number of tasks in addition to the benchmark's 622
+PACKAGE_CHARACTERS = 9_000_000  # size of part (a), about 15% of the corpus's tokens
+N_INVENTED = 20_500  # number of documents in part (c), about 40% of the corpus's tokens
 DOCUMENTED = 0.25  # share of the usage texts that have documentation above the code
 DOCUMENTED_APIS = WORDINGS["documented_apis"]
 # characters of full documentation that leave room for the call in the 2,048 tokens of a row
@@ -306,7 +306,7 @@ def wording(spec: ApiSpec, rng: Random) -> str:
         said = reword(meaning, rng, keep=0.15)
         if not reserved(said):
             break
-    else:  # every plain wording is reserved, but a longer one contains none of them
+    else:  # every wording is reserved; one is made longer, so that it contains no reserved wording
         said = said.replace(" ", " what is needed of ", 1)
     comment = said[0].upper() + said[1:]
     draw = rng.random()

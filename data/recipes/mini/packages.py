@@ -2,10 +2,10 @@
 itself depends on.
 
 The packages have permissive licences and are read from the pinned sources (``python_sources``).
-Three things are left out on purpose. The repositories held out for ToolGen's notebooks are. So are
-the cloud SDKs and every file that mentions one of them, because they would change the exact API
-counts. And so is a fifth of the docstring examples of four libraries, because these examples are
-the problems of the data-science notebooks.
+Three things are left out on purpose: the repositories held out for ToolGen's notebooks; the cloud
+SDKs and every file that mentions one of them, because these would change the exact API counts; and
+a fifth of the docstring examples of four libraries, because these examples become the problems of
+the data-science notebooks.
 """
 
 import ast
@@ -210,7 +210,7 @@ def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
             yield piece
             piece = ""
         for line in lines[begin:end]:
-            if len(piece) + len(line) > 2 * size:  # one long function or table
+            if len(piece) + len(line) > 2 * size:  # a single function or table may be this long
                 yield piece
                 piece = ""
             piece += line

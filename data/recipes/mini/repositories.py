@@ -38,7 +38,7 @@ MODELS = tuple(
 )
 # number of functions taken from each repository; a repository with fewer than LEAST is left out
 EACH, LEAST = 14, 20
-WINDOW = 10  # words
+WINDOW = 10  # number of consecutive words or signs that are compared
 COPIED = 0.5  # a function is a copy if more than this share of its windows is known
 COPIES = 0.1  # a repository is left out if more than this share of its functions are copies
 FIRST_PACKAGE = rules_of("package-2023", every_error=False)

@@ -47,7 +47,7 @@ from recipes.prose import opening_sentence, prose_sentences
 
 MAX_CODE = 1200  # characters; longer examples are whole sessions rather than snippets
 MAX_OBJECTS = 3  # a sentence shared by more objects describes none of them in particular
-VOCABULARY, DIMENSIONS = 6000, 160  # of the sentence encoder
+VOCABULARY, DIMENSIONS = 6000, 160  # subwords of the sentence encoder, and length of its vectors
 MAX_PHRASINGS = 4  # sentences per docstring, so that long notes do not outweigh other docstrings
 BOILERPLATE = re.compile(  # matches sentences about the documentation instead of the object
     r"User Guide|deprecated|alias|version|docstring|Array API|rv_continuous|rv_discrete|sphx_glr|"

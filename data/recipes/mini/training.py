@@ -48,7 +48,7 @@ EOS, PAD, IGNORED = 0, 1, -100
 SHORT, LONG = 512, 2048  # tokens in a packed row of either kind
 # at least this share of an epoch's tokens is in long rows, so that late positions are trained, too
 LONG_SHARE = 0.08
-LOG_EVERY = 20  # steps
+LOG_EVERY = 20  # steps between two lines of the log
 PIECES = (
     r"[\r\n]+[ \t]*"  # line breaks with the indentation that follows
     r"|[ _]?\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+"  # word, _word, Word, _Word, with a space before it

@@ -201,8 +201,8 @@ def curves(
     **shown: Any,
 ) -> Figure:
     """Draw a value against a quantity that was varied, one line per class, e.g. Figures 7a, 7b and
-    9b, or risk against coverage. Each point has an interval; if a line has more than FEW points, bands
-    show the intervals.
+    9b, or risk against coverage. Each point has an interval; if a line has more than FEW points,
+    bands show the intervals.
 
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a

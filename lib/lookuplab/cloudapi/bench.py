@@ -24,7 +24,7 @@ from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
 from lookuplab.errors import check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
 
-# how a task is asked, in `lookuplab view`
+# the conditions under which a task is shown to the model, as `lookuplab view` names them
 NO_DOCUMENT = "no document"
 RIGHT_DOCUMENT, WRONG_DOCUMENT = "DAG, right document", "DAG, wrong document"
 DESIGN = "description_specification"  # adopted in Section 3.2 for all later experiments
@@ -99,7 +99,7 @@ class CloudApiBench(Benchmark[ApiTask]):
     task, up to the first call (Section 2.3), judged by ``validity.judge_call``. Intervals are
     clustered by API.
 
-    documents: {task id: ids of the APIs whose documentation stands above the prompt}, written in
+    documents: {task id: ids of the APIs whose documentation precedes the prompt}, written in
     ``design``, one of ``ALL_DESIGNS``; None shows no documentation. constrained (not in the paper):
     the invoked name must be one of the client's operations (``models.constraint``). chat: Listing 1
     asks for a call in backticks, which are then removed; ``for_model`` sets it.
@@ -123,7 +123,7 @@ class CloudApiBench(Benchmark[ApiTask]):
     def decoding(self) -> Decoding:  # type: ignore[override]
         """Return how completions are generated: greedily, up to the first call.
 
-        For a chat model nothing ends the answer early: it opens with backticks or words, at which
+        A chat model has no stop rule, because its answer opens with backticks or words, at which
         the rule would stop at once. If there are documents, a prompt that is too long is truncated
         on the left.
         """

@@ -24,8 +24,8 @@ from lookuplab.errors import UserError
 from lookuplab.models import Model
 from lookuplab.retrieval.rankers import Bm25, identifier_words
 
-# The retriever. Its index has all operations, "identified using keys prepared similarly as the
-# queries" (Section 3.1).
+# The retriever is BM25 over all operations, which are "identified using keys prepared similarly as
+# the queries" (Section 3.1).
 
 
 def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) -> list[str]:
@@ -81,7 +81,7 @@ def retrieved_documents(
     is a mixture of the two.
 
     ``first`` is the first pass over the same tasks; the API that it invoked is the query. Raises
-    UserError if the index does not have k documents.
+    UserError if k is below 1, or if the index is too small for k documents that miss the targets.
     """
     index = index or load_index()
     most = max(len(task.targets) for task in tasks)

@@ -42,12 +42,12 @@ def triggered(
     """Return (tasks,) booleans: whether the policy retrieves, given the first pass
     (``Passes.first``).
 
-    *base* never retrieves, *dag* always. *dag_index_lookup* retrieves if the invoked "API name" is
-    not "in the API index" (Section 4.1), *dag_confidence* if its confidence is below the threshold
-    (4.2), and *dag_plus_plus* if either holds (4.3). *asked*, not in the paper, is for models that
-    were taught a mark that asks for documentation (data/mini/ASKING.md): it retrieves if 1 minus
-    the mark's probability (column ``asked``) is below the threshold. For m thresholds the result is
-    (tasks, m).
+    *base* never retrieves, and *dag* always does. *dag_index_lookup* retrieves if the invoked "API
+    name" is not "in the API index" (Section 4.1), *dag_confidence* if its confidence is below the
+    threshold (4.2), and *dag_plus_plus* if either holds (4.3). *asked*, not in the paper, is for
+    models that were taught a mark that asks for documentation (data/mini/ASKING.md): it retrieves
+    if 1 minus the mark's probability (column ``asked``) is below the threshold. For m thresholds
+    the result is (tasks, m).
 
     Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
     """
@@ -79,7 +79,7 @@ def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
     """
     if not 0 <= precision <= 100:
         raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
-    # in this form, exact where hit and miss are equal
+    # this form has no rounding error where hit and miss are equal
     return np.asarray(miss) + precision / 100 * np.subtract(hit, miss, dtype=float)
 
 
@@ -107,8 +107,8 @@ def outcome(
     """Return each task's expected outcome under a policy and a retriever, (tasks,). ``of`` reads
     the outcome from a pass; by default it is the probability of a valid invocation.
 
-    ``retrieve`` is a mask from ``triggered``; several masks, (tasks, m), give (tasks, m) outcomes;
-    True means always.
+    ``retrieve`` is a mask from ``triggered``, or True to retrieve for every task. Masks for m
+    thresholds, (tasks, m), give (tasks, m) outcomes.
     """
     frames = passes.first, passes.hit, passes.miss
     first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)

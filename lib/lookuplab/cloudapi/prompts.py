@@ -1,6 +1,6 @@
 """The text that a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13) and,
-above it, the documentation of APIs. It has one of five designs (Appendix B.1, Figure 15), or is
-example code, which the paper does not have.
+above it, the documentation of APIs. The documentation has one of the paper's five designs (Appendix
+B.1, Figure 15), or it is example code, a design that the paper does not have.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ def imports(spec: ApiSpec) -> str:
         return "import boto3\n"
     if spec.module:
         return f"from {spec.module} import {name}\nfrom consts import client_args, client_kwargs\n"
-    # else the client is a module
+    # otherwise (a Python package's functions) the client is a module
     return f"from {place} import {name}\n" if place else f"import {name}\n"
 
 
@@ -76,8 +76,8 @@ def invocation(name: str, arguments: Sequence[str]) -> str:
 
 
 def made_example(spec: ApiSpec) -> str:
-    """Return an example call with all required arguments and no other. A hash of the API chooses
-    the values.
+    """Return an example call with the required arguments only. The API's id seeds the choice of
+    values, so an API always gets the same example.
     """
     rng = Random(spec.id)
     arguments = []
@@ -97,8 +97,8 @@ def docstring(
 ) -> str:
     """Return the documentation of the retrieved APIs as one Python docstring, in the order given.
 
-    ``documentation`` maps API ids to what ``specs.texts_of`` gives for the design. For an API
-    without an example there, one is made (``made_example``).
+    ``documentation`` is the result of ``specs.texts_of`` for the design: {API id: text}. In the
+    design "example", an API that has no text gets a generated example (``made_example``).
     """
     parts = []
     for spec in specs:

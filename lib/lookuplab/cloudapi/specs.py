@@ -21,7 +21,7 @@ from lookuplab.paths import json_lines
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
-EXAMPLES = "examples.jsonl.xz"  # the SDK's own examples; the file lies beside an index
+EXAMPLES = "examples.jsonl.xz"  # the SDK's own examples, in the same folder as the index
 
 
 class Parameter(NamedTuple):
@@ -117,8 +117,9 @@ class ApiIndex:
         """Return {name: specification} for every method of one client.
 
         Some Azure classes (``Operations``) exist in several services. Their methods are merged if
-        ``service`` is None, or if it is not in the index, since others may name the packages
-        differently. Raises UserError for a client that is not in the index.
+        ``service`` is None, or if it is not in the index, because a
+        task from elsewhere may name the packages differently. Raises UserError for a client that is
+        not in the index.
         """
         for group in (service, None):
             if methods := self._clients.get((provider, client, group)):
@@ -162,8 +163,8 @@ def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
 
 @contextmanager
 def readable_file(path: Path, message: str) -> Iterator[None]:
-    """Turn any error that shows a missing or wrong file into a UserError: path, ``message`` and the
-    error.
+    """Turn any error that shows a missing or wrong file into a UserError. Its text is the path and
+    ``message``, in which ``{}`` stands for the original error.
     """
     try:
         yield

@@ -27,9 +27,9 @@ from lookuplab.cloudapi.first_call import call_extent
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, Signature
 
 VALID = "valid"
-INVALID_USAGE = "invalid_usage"  # the target, but called wrongly (or named and not called)
+INVALID_USAGE = "invalid_usage"  # the target is called wrongly, or named but not called
 INCORRECT_EXISTING = "incorrect_existing"  # another method of the prompt's client
-NONEXISTENT = "nonexistent"  # no method of the prompt's client, or no call at all
+NONEXISTENT = "nonexistent"  # not a method of the prompt's client, or no name at all
 CATEGORIES = (VALID, INVALID_USAGE, INCORRECT_EXISTING, NONEXISTENT)
 
 FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
@@ -73,8 +73,8 @@ ALIASES = {
 class CallJudgement:
     """The judgement of one completion.
 
-    ``call`` is the text of the first call (None if there is none, or if it never ends) and ``name``
-    the API that it calls. ``reason`` says why a call is not valid: it does not bind, or it binds
+    ``call`` is the text of the first call (None if the text has no complete call). ``name`` is the
+    API that it calls. ``reason`` says why a call is not valid: it does not bind, or it binds
     but is "not an acceptable target". For a valid call it is "", or "closed: ..." if only the
     closed signature rejects the call. ``exists_anywhere``: the name is in the API index, for any
     client (Section 4.1). ``flags`` may have ``unresolved_splat`` (judged by the visible arguments)
@@ -176,9 +176,10 @@ def parse_call(call: str | None) -> CallArguments:
     """Return the arguments of ``call`` (``name(...)``, as the completion wrote it after
     ``client.``).
 
-    A splat that is written out counts as its elements: of a list, tuple or string, or of a
-    dictionary, also one that is merged or made by ``dict``. The text goes through ``compile`` as
-    well as ``ast.parse``, because the parser alone accepts repeated keywords.
+    If the elements of a splat are written out, each counts as an argument: those of a list, tuple
+    or string after ``*``, and those of a dictionary after ``**`` (even one that is merged with
+    ``|`` or made by ``dict``). The text goes through ``compile`` as well as ``ast.parse``, because
+    the parser alone accepts repeated keywords.
 
     Raises ValueError for text that Python would not run: a syntax error, a keyword given twice, a
     key that is not a name.
@@ -230,7 +231,7 @@ def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
 
 
 def _keys(mapping: ast.expr) -> dict[Any, None]:
-    """Return the keys of a mapping that is written out, else {None: None}."""
+    """Return the keys of a mapping whose keys are written out, else {None: None}."""
     match mapping:
         case ast.Dict(keys, values):
             found: dict[Any, None] = {}
@@ -249,8 +250,8 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
     """Return None if the call binds to a stub with the signature that the SDK enforces, else the
     reason why it does not.
 
-    ``closed`` concerns Azure's clients: ``**kwargs`` then accepts only keywords that the
-    documentation or azure-core knows, and if there are overloads, one of them must bind, too.
+    ``closed`` changes the result only for Azure's clients. ``**kwargs`` then accepts only keywords
+    that the documentation or azure-core knows. If there are overloads, one of them must bind, too.
     """
     parameters = spec.parameters
     keywords = call.keywords

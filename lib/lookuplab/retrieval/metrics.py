@@ -46,11 +46,12 @@ class Places(NamedTuple):
 
 
 def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places:
-    """Return the ranks of the relevant documents. ``lines`` has (scores, indices, number) per
-    query.
+    """Return the ranks of the relevant documents. ``lines`` has one (scores, indices, number) for
+    each query.
 
     scores: (m,) floats for all documents, higher is better; a document with -inf is not ranked.
-    indices: those of the relevant documents. number: how many relevant documents exist.
+    indices: the places of the relevant documents in scores. number: how many relevant documents
+    exist, ranked or not.
     """
     each, first, numbers = [], [], []
     for scores, relevant, number in lines:

@@ -308,8 +308,9 @@ class Ensemble(Ranker):
 
 def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
     """Return the neural bag of words (NCS) over ``codes`` (id -> code). A query is the mean of its
-    words' ``vectors``; code is their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1).
-    Unknown words are ignored. Raises Wordless if no code has a word.
+    words' ``vectors``. A piece of code is the mean of its words' vectors, weighted by TF-IDF
+    (Heyman and Van Cutsem, Section 4.1). Unknown words are ignored. Raises Wordless if no code has
+    a word.
     """
     if not any(map(code_words, codes.values())):
         raise Wordless(f"nothing to search: {len(codes)} pieces of code without a single word")
@@ -349,7 +350,8 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
             made = model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)
             return np.array(np.nan_to_num(made))  # a text without tokens has a mean of NaN
 
-        if not folder.is_dir():  # a name on the hub says nothing about the content
+        # a name on the hub does not identify the content, so nothing is cached
+        if not folder.is_dir():
             return encoded()
         files = filter(Path.is_file, sorted(folder.rglob("*")))
         with needs("rank"):
@@ -363,9 +365,9 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
 
 
 def kept(about: Sequence[str], make: Callable[[], Floats]) -> Floats:
-    """Return the vectors that ``make`` computes, or those that it has computed before from what
-    ``about`` states completely. Six notebooks need the same ones, and the encoder's package takes
-    seven seconds to import.
+    """Return the vectors that ``make`` computes. They are cached on disk under a hash of ``about``,
+    which must state everything on which they depend. Six notebooks need the same vectors, and the
+    encoder's package takes seven seconds to import.
     """
     name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     place = paths.RUNS / "rankers" / f"{name}.npy"

@@ -64,8 +64,9 @@ def weighted(
     """Return a function of weights, (r, n) -> (r,), that computes ``statistic`` on the weighted
     sample.
 
-    ``statistic`` maps the weighted counts of right and of wrong answers at each level of
-    confidence, ascending, (r, levels) each, to (r,). Sorting is done once for all rows of weights.
+    ``statistic`` takes two arrays, (r, levels): the weighted counts of right and of wrong answers
+    at each level of confidence, lowest first. It returns (r,). The answers are sorted once for all
+    rows of weights.
     """
     confidence = np.asarray(confidence, dtype=float)
     order = np.argsort(confidence, kind="stable")
@@ -154,8 +155,8 @@ def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike
 
 
 def _aurc(right: Array, wrong: Array) -> Array:
-    """Return the area from counts per level of confidence, ascending; answers are added from the
-    highest level downwards.
+    """Return the area from the counts per level of confidence, lowest level first. Answers are
+    added to the curve from the highest level downwards.
     """
     counts = (right + wrong)[:, ::-1]
     wrong = wrong[:, ::-1]

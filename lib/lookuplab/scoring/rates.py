@@ -97,7 +97,7 @@ def of_share(estimates: Estimates) -> tuple[Array, Array]:
     Each is computed for the number of independent observations that would have this variance. If
     clusters do not differ at all, that number is the number of clusters.
     """
-    # takes two seconds to import, and pages about finished runs do not need it
+    # scipy.stats takes two seconds to import, and pages about finished runs do not need it
     from scipy.stats import beta, norm, t
 
     value = np.clip(estimates.value, 0, 1)
@@ -175,9 +175,10 @@ def jackknife(
 ) -> list[Rate]:
     """Return m smooth statistics of the sample with their jackknife intervals.
 
-    statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m
-    statistics, to (r, m); NaN if undefined. wholes: (n, m), how much each value adds to the ``n``
-    of each statistic, by default 1. kind: one for all statistics, or one for each.
+    statistic: a function of weights, (r, n), which say how often each value counts in each of r
+    samples. It returns (r,) or, for m statistics, (r, m); NaN where a statistic is undefined.
+    wholes: (n, m), how much each value adds to the ``n`` of each statistic, by default 1. kind: one
+    kind for all statistics, or a sequence of one kind per statistic.
     """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     value = np.atleast_1d(statistic(np.ones((1, len(member))))[0])

@@ -23,12 +23,12 @@ from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Grader, verdicts
 
-SPARE = 40  # snippets retrieved beyond those shown, because some may give the answer away
+SPARE = 40  # extra snippets to retrieve, to replace those that give the answer away
 TRIMS = ("description-first", "question-first")
 Trim = Literal["description-first", "question-first"]
 # the form of DS-1000's completion prompts
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"
-# Section 4.3: "500 to 600"
+# the paper generates "500 to 600" tokens (Section 4.3)
 DS1000_DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)
 Matches = Mapping[str, Sequence[Snippet]]  # problem id -> snippets, best first
 
@@ -54,11 +54,11 @@ def trimmed_prompt(
     trim: Trim = "description-first",
     shortened: bool = False,
 ) -> Trimmed:
-    """Return the ``examples`` (given best first) and then the ``problem``, cut so that
-    ``max_new_tokens`` more fit into ``budget``.
+    """Return a prompt of ``examples`` followed by the ``problem``, cut so that ``max_new_tokens``
+    more tokens fit into ``budget``.
 
-    The best example comes last, next to the problem. An example whose description and code are cut
-    completely is left out.
+    ``examples`` are given best first. In the prompt the best one comes last, next to the problem.
+    An example whose description and code are cut completely is left out.
 
     trim: "description-first" is the paper's order (descriptions, then code, then the problem);
     "question-first" cuts the problem before the examples, for comparison. shortened: the prompt
@@ -124,7 +124,7 @@ class Ds1000Bench(Benchmark[Problem]):
     is cut out of a completion (``ds1000.solution_of``). indent: code at the left margin is moved to
     the indentation that the problem needs. A chat model is given DS-1000's instruction for such
     models (``CHAT``), and its answers are "repaired". graded: the outcomes so far, by problem and
-    code; copies for other models and prompts share them.
+    code. Copies of the benchmark for other models and prompts share this dictionary.
     """
 
     tasks: Sequence[Problem]
@@ -173,9 +173,9 @@ class Ds1000Bench(Benchmark[Problem]):
 
     def judge_all(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[dict[str, Any]]:
         """Return a row for each completion: ``library``; ``solution``, the code that ran;
-        ``passed``, None if that cannot be judged here; ``error`` in one line, "" if it passed. With
-        a ``tokenizer``, also ``prompt_tokens`` and the numbers of tokens that the budget cut:
-        ``description_lost``, ``code_lost`` and ``question_lost``.
+        ``passed``, None if the solution cannot be judged here; ``error``, one line, "" if it
+        passed. With a ``tokenizer``, also ``prompt_tokens`` and the numbers of tokens that the
+        budget cut: ``description_lost``, ``code_lost`` and ``question_lost``.
         """
         solutions = self.solutions(pairs)
         self.grade(solutions)

@@ -112,8 +112,8 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
 
 
 def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[Query]:
-    """Return the queries that have a relevant snippet in the corpus, each with only these, and
-    print which ids are missing.
+    """Return the queries that have a relevant snippet in the corpus, without the relevant ids that
+    the corpus lacks. A warning counts the missing ids and names three.
 
     A document that is not in the corpus cannot be found by any ranker. Raises UserError if no query
     is left.
@@ -144,7 +144,7 @@ def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
         if not (id.strip() and description.strip() and code.strip()):
             raise UserError(f"{file}: line {number}: a snippet needs id, description and code")
         source = record.get("source") or record.get("attribution") or file.name
-        if isinstance(source, list):  # of SO-DS's addresses, the last is the question's
+        if isinstance(source, list):  # SO-DS lists several addresses; the last is the question's
             source = source[-1]
         yield Snippet(id, description, code, str(source), record.get("licence", licence))
 
@@ -167,7 +167,7 @@ def _functions(folder: Path) -> Iterator[Snippet]:
                     id = f"{place}:{node.lineno}"
                     snippets.append(Snippet(id, text, ast.unparse(node), place, ""))
         except (OSError, *UNPARSABLE):
-            unread += 1  # code that this version of Python does not parse is not worth showing
+            unread += 1  # an example that this Python cannot parse would not help a model
             continue
         yield from snippets
     if unread:

@@ -34,7 +34,7 @@ between <code> and \
 TEST_FUNCTIONS = (
     "test_execution",
     "test_string",
-)  # these functions of a test check the values, and the code's text
+)  # the first checks the solution's values, the second the text of its code
 INSERT = "[insert]"  # marks the solution's place in a context
 
 
@@ -213,7 +213,8 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
             rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])
             text = code_of(text, block) if block else rest
         text = text.split("# SOLUTION END")[0]
-    if block is None:  # a longer fence may hold a shorter one
+    # a block is not cut at a fence, because its longer fence may hold a shorter one
+    if block is None:
         text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")
 

@@ -87,7 +87,8 @@ class Grader:
     python: see ``environment``. sandbox, own: see ``sandbox.server.choose``. store: None means
     the file beside the completion store, False stores nothing. workers: the number of servers that
     run in parallel, by default ``resources.processors``; with a cluster, one per worker thread.
-    limits: DS-1000's own, as CPU time, which other work on the machine does not change.
+    limits: by default DS-1000's own time limit, counted in CPU time, so that other work on the
+    machine does not change a verdict.
     """
 
     python: Path = field(default_factory=lambda: environment(""))
@@ -124,12 +125,13 @@ class Grader:
         """Return the key of a program's verdict in the store. Equal programs, such as those of
         equal samples, share it and run once.
 
-        The key's suffix stands for the versions of the kit's own Python; for another Python,
-        ``identity`` does.
+        The key's suffix stands for the versions of the kit's own Python. For another Python, its
+        ``identity`` is in the hash.
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        if one.draws:  # version 3 ran such programs in two processes, where right answers failed
+        # without this field, a verdict of version 3 is from two processes, where right answers failed
+        if one.draws:
             fields["processes"] = 1
         ending = elsewhere(self.sandbox != "none")
         return f"program {one.about} {digest(canonical(fields))}{ending}"
@@ -233,7 +235,8 @@ def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str
     """Run the references that fail in the sandbox once outside of it, with the network, so that the
     data sets that they load are cached (``CACHES``).
 
-    Return how many more pass in the sandbox now, and {id: error} of the others.
+    Return how many more references pass in the sandbox now, and {problem id: error} for those that
+    still fail.
     """
     grader = Grader(python)
     failing = failing_references(problems, grader)

@@ -55,9 +55,10 @@ def rows(
 
     parts: "all", libraries, perturbations, and, if the tables have a column ``shown``
     (``asking.hits``), "hit" and "miss". A perturbation also has its cost (the paper's Figure 5),
-    ``pass_at_<k>_drop_points``: how far its problems are below those from which they were made, and
-    the change of that. DS-1000's own measure, the average pass rate of the samples (Section 4.2),
-    equals pass@1 if every problem has the same number of samples.
+    ``pass_at_<k>_drop_points``: how far pass@k of its problems falls below that of the problems
+    from which they were made. For pairs of ways there is the change of this cost as well. DS-1000's
+    own measure, the average pass rate of the samples (Section 4.2), equals pass@1 if every problem
+    has the same number of samples.
     """
     rows = []
     models = list(dict.fromkeys(model for model, _ in tables))
@@ -104,8 +105,8 @@ def _rows(
 def beside_print(passed: pd.Series, printed: float) -> dict[str, int]:
     """Return a comparison with a printed percentage of these answers: how many ``passed`` (True,
     False or None), how many were ``printed`` as right, how many are ``not_judged``, and by how many
-    problems the counts are ``apart``. That is 0 if some outcome of the answers not judged gives the
-    printed count.
+    problems the counts are ``apart``. ``apart`` is 0 if the answers that are not judged could have
+    outcomes that give the printed count.
     """
     ours, unknown = int(passed.eq(True).sum()), int(passed.isna().sum())
     count = round(printed * len(passed) / 100)

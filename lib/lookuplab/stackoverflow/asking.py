@@ -1,6 +1,6 @@
 """Prompts with retrieved examples, within a token budget (paper, Sections 3 and 4).
 
-The prompt and the completion share the budget. What does not fit is cut "from the retrieved
+The prompt and the completion share the budget. Text that does not fit is cut "from the retrieved
 description and code, in that order"; "in rare cases where the prompt itself exceeds the token
 budget", the paper removes "a minimal number of tokens from the prompt". The paper leaves three
 things open. Here the lowest-ranked example is cut first. A description or code loses its end. A

@@ -130,7 +130,7 @@ class Grader:
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        # without this field, a verdict of version 3 is from two processes, where right answers failed
+        # without this field, version 3's verdict is from two processes, where right answers failed
         if one.draws:
             fields["processes"] = 1
         ending = elsewhere(self.sandbox != "none")

@@ -71,7 +71,7 @@ def build(root, marker):
         "tox.ini": f"[pylint.MAIN]\ninit-hook={hook}\n",
         "pyproject.toml": f"[tool.pylint.main]\ninit-hook = {json.dumps(hook)}\n",
         "venv/pyvenv.cfg": "home = .\n",
-        "venv/bin/python": f"#!{sys.executable}\n{runs}",
+        "venv/bin/python": f"#!/usr/bin/env python3\n{runs}",
     }
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -100,8 +100,9 @@ def test_every_command_ends_with_an_interrupt(tmp_path, command):
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=60)[1]
-    # the last is after its own end
-    assert process.returncode in (0, 1, 2, 130, -signal.SIGINT) and "Traceback" not in said, said
+    # after its own end; rarely, inside the import of torch, whose C++ lets no exception pass
+    signals = -signal.SIGINT, -signal.SIGABRT
+    assert process.returncode in (0, 1, 2, 130, *signals) and "Traceback" not in said, said
     assert ("\ninterrupted; " in said) == (process.returncode == 130), said
     assert [*(tmp_path / "temporary").iterdir()] == []
     while any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in below):

@@ -179,10 +179,11 @@ def continuations(
 
 
 def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
-    """Return two results: the names that an editor offered after step ``at`` of a walk, as a tree
-    of tokens, and the path of the name that was written. Beside each first token is its probability
-    in the model without constraint. The tree has at most ``most`` names: the written one, and those
-    with the most probable first tokens.
+    """Return two results. The first is a tree of tokens of the names that an editor offered after
+    step ``at`` of ``walked``. The second is the path in that tree of the name that was written.
+
+    Beside each first token is its probability in the model without constraint. The tree has at most
+    ``most`` names: the written one, and those with the most probable first tokens.
     """
     likely = walked.probabilities[at + 1]
     piece = walked.vocabulary.piece

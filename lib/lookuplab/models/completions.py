@@ -37,9 +37,9 @@ LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
 JUDGED = "judged.jsonl.gz"  # beside that log: ``benchmark.keep`` writes how each answer was judged
 # model -> {key of each answer used in this process: how it ended}
 ENDED: dict[str, dict[str, str]] = {}
-# Tags around a model's reasoning, in the order of the patterns: <think> and the like of Qwen,
-# DeepSeek, Seed and models that imitate Claude or Gemini; then Kimi, Magistral, OpenThinker,
-# gpt-oss.
+# Tags around a model's reasoning. The first pattern matches <think> and similar tags (Qwen,
+# DeepSeek, Seed, and models that imitate Claude or Gemini). The next ones match the tags of Kimi,
+# Magistral, OpenThinker and gpt-oss, in this order.
 THINKING_BEGINS, THINKING_ENDS = (
     re.compile(
         rf"<{slash}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{slash}think▷|\[{slash}THINK\]"
@@ -47,7 +47,7 @@ THINKING_BEGINS, THINKING_ENDS = (
     )
     for slash, edge, channel in (("", "begin", "analysis"), ("/", "end", "final"))
 )
-# columns of the log that LOG_VARIABLE names; it has one line for each use of an answer
+# columns of the log file whose path is in LOG_VARIABLE; it has one line for each use of an answer
 LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
 

@@ -406,7 +406,7 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
     else:
         called = checkpoint.identity["checkpoint"]
         config.base_model_name_or_path, _, config.revision = called.rpartition("@")
-    # PEFT has a set here, whose order may vary; sorted, equal adapters give equal files
+    # PEFT has a set here, whose order may vary; sorting makes equal adapters give equal files
     config.target_modules = sorted(config.target_modules or ())
     model.save_pretrained(str(folder), save_embedding_layers=False)
 

@@ -148,9 +148,9 @@ Unpickler: "Any" = pickle._Unpickler
 
 
 class SentUnpickler(Unpickler):
-    """Reads objects that W sent, which are not trusted. It accepts only objects of known classes,
-    calls only known functions to make them, and refuses objects with an attribute that hides a
-    method of their class.
+    """Reads untrusted objects that the worker process (W) sent. It accepts only objects of known
+    classes, calls only known functions to make them, and refuses objects with an attribute that
+    hides a method of their class.
     """
 
     dispatch = dict(Unpickler.dispatch)  # noqa: RUF012

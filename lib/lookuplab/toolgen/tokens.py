@@ -17,7 +17,8 @@ from parso.tree import BaseNode, Leaf
 from parso.utils import parse_version_string
 
 DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut``)
-# matches DEEPEST nested operators; unlike brackets, nothing closes them
+# Matches DEEPEST operators, each nested in the one before. Operators have no closing token that
+# could be counted, as brackets do.
 CHAIN = re.compile(
     rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
 )

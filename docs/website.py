@@ -32,6 +32,8 @@ _DOCUMENTS = [
     "data/mini/ASKING",
     "data/documented/DESIGN",
     "data/documented/README",
+    "data/repositories/DESIGN",
+    "data/docstrings/DESIGN",
     "data/mini/record/README",
     "data/paper/README",
     "data/mini/cloudapi/README",

@@ -58,7 +58,8 @@ class Corpus:
     counted: ``split`` cuts a text into tokens, and ``rules`` are CodeBLEU's.
 
     Each property is an array (function, count), from whose sums over functions a metric is
-    computed.
+    computed. A frame without texts has the counts for BLEU-4 and CodeBLEU in columns instead
+    (``words_0`` and so on, ``code_0`` and so on), as data/repositories/rows.csv.gz.
     """
 
     frame: pd.DataFrame
@@ -68,12 +69,16 @@ class Corpus:
     @cached_property
     def words(self) -> Array:
         """The counts for BLEU-4."""
+        if "words_0" in self.frame:
+            return self.frame.filter(regex=r"^words_\d+$").to_numpy(float)
         predicted, wanted = (self.frame[name].map(self.split) for name in ("predicted", "wanted"))
         return np.array(list(map(similarity.bleu_counts, predicted, wanted)))
 
     @cached_property
     def code(self) -> Array:
         """The counts for CodeBLEU."""
+        if "code_0" in self.frame:
+            return self.frame.filter(regex=r"^code_\d+$").to_numpy(float)
         counts = partial(similarity.code_bleu_counts, rules=self.rules)
         return np.array(list(map(counts, self.frame.predicted, self.frame.wanted)))
 

@@ -330,3 +330,20 @@ def test_figure_6_is_judged_at_each_documented_share_too(tmp_path):
     [judged] = judge_run([asked], tmp_path)
     found = {name: arm.direction for name, arm in judged.arms.items()}
     assert found == {"documented share 0": FAILS, "documented share 1/2": HOLDS}
+
+
+@pytest.mark.parametrize(
+    ("artifact", "expected"), [("table2_package_scoring", HOLDS), ("table2_similarity", FAILS)]
+)
+def test_a_claim_of_toolgen_is_judged_on_further_repositories_by_its_scoring(
+    artifact, expected, tmp_path
+):
+    (tmp_path / "toolgen").mkdir()
+    further = ["m, printed/low, 60, 55, 65", "m, own/low, 40, 35, 45"]
+    for name, rows in (artifact, ["m, low, 60, 45, 75"]), ("more_repositories", further):
+        table = frame(*rows).reindex(columns=ARTIFACT_COLUMNS)
+        table.to_csv(tmp_path / f"toolgen/{name}.csv", index=False)
+    asked = replace(claim(AT_LEAST), artifact=artifact, folder="toolgen")
+    [judged] = judge_run([asked], tmp_path)
+    found = {name: arm.direction for name, arm in judged.arms.items()}
+    assert (judged.direction, found) == (OPEN, {"further repositories": expected})

@@ -1,4 +1,5 @@
-"""Tests ToolGen on more held-out repositories (data/repositories/DESIGN.md).
+"""Tests ToolGen on more held-out repositories (data/repositories/DESIGN.md), or on whole docstrings
+(data/docstrings/DESIGN.md).
 
 ToolGen's mini models generate functions of packages that none of them was trained on. The functions
 are judged, and the numbers are written to a file. The packages are pinned beside the design.
@@ -6,9 +7,16 @@ Answers and judgements are kept in the stores of ``runs``, so that a killed run 
 stopped.
 """
 
+import ast
+import os
 import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -20,19 +28,22 @@ from lookuplab.errors import check_choice
 from lookuplab.models import Decoding, load
 from lookuplab.python_sources import python_files
 from lookuplab.run.commands import command, run_module
-from lookuplab.toolgen.evaluation import judged_all, token_counter
-from lookuplab.toolgen.functions import Filters, Function, extract
+from lookuplab.toolgen.evaluation import held_out_functions, judged_all, token_counter
+from lookuplab.toolgen.functions import Filters, Function, extract, locate_all
 from lookuplab.toolgen.generation import Generations, JediTool, ToolUse, generate
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, Rules, rules_of
+from lookuplab.toolgen.similarity import COLUMNS
 from lookuplab.toolgen.tool_use import role_of
 from lookuplab.work.progress import watched
 from lookuplab_notebooks.toolgen.table_rows import Corpus
-from recipes.mini import order
+from recipes.mini import DRAW, order
 from recipes.mini.packages import HELD_OUT_PACKAGES
 from recipes.mini.toolgen import code_hash, file_functions, files_of, functions
 
 FOLDER = paths.DATA / "repositories"
 PINS = FOLDER / "sources.txt"
+DOCSTRINGS = paths.DATA / "docstrings"
+LONGEST = 256  # number of tokens to which a whole docstring is cut
 MODELS = tuple(
     f"mini-{family}-{kind}" for family in ("gpt", "t5", "llama") for kind in ("base", "toolgen")
 )
@@ -49,12 +60,12 @@ NUMBERS = [
     "passed",
     "failures",
     "errors",
+    "lost",
     "identifiers",
     "dependencies",
     "covered",
     "empty",
-    "edit_similarity",
-    "exact_match",
+    *COLUMNS,
 ]
 
 
@@ -92,6 +103,22 @@ def is_copy(function: Function) -> bool:
     return code_hash(function) in codes or len(own & seen) > COPIED * len(own)
 
 
+@cache
+def sources() -> Path:
+    """Return a folder with all packages that Jedi and pylint can import: the further ones, and the
+    pinned sources. Its files are hard links.
+    """
+    parts = python_sources.get(), python_sources.get(PINS)
+    place = paths.RUNS / "repositories" / "-".join(part.name for part in parts)
+    if not place.is_dir():
+        with TemporaryDirectory(dir=paths.made(place.parent)) as temporary:
+            both = Path(temporary, "both")
+            for part in parts:
+                shutil.copytree(part, both, copy_function=os.link, dirs_exist_ok=True)
+            both.rename(place)
+    return place
+
+
 def usable() -> tuple[dict[str, list[Function]], pd.DataFrame]:
     """Return {repository: its functions that are not copies}, and a frame with one row per
     repository: its name, the number of its functions, and how many of them are copies.
@@ -99,11 +126,10 @@ def usable() -> tuple[dict[str, list[Function]], pd.DataFrame]:
     The dictionary lacks repositories with too many copies or too few other functions. Both results
     lack repositories with too many files (``Filters.max_files``).
     """
-    sources = python_sources.get(PINS)
     count = token_counter(MODELS[1])
     found, rows = {}, []
-    for place in sorted(sources.glob("*/__init__.py")):
-        root = place.parent
+    for place in sorted(python_sources.get(PINS).glob("*/__init__.py")):
+        root = sources() / place.parent.name
         if len(files := files_of(str(root))) > Filters().max_files:
             continue
         every = extract(root, Filters(), None, count, files).functions
@@ -122,6 +148,19 @@ def chosen(found: dict[str, list[Function]], each: int = EACH) -> list[Function]
     ]
 
 
+def with_whole_docstring(function: Function, count: Callable[[str], int]) -> Function:
+    """Return a function with its whole docstring in place of the first sentence: as many of its
+    lines, without their indentation, as have LONGEST tokens together.
+    """
+    text = ast.get_docstring(ast.parse(function.source).body[0]) or ""  # type: ignore[arg-type]
+    lines = text.splitlines()
+    while len(lines) > 1 and count("\n".join(lines)) > LONGEST:
+        lines.pop()
+    text = "\n".join(lines).strip()
+    is_same = " ".join(text.split()) == function.docstring
+    return function if is_same else replace(function, docstring=text)
+
+
 def frames(
     tasks: list[Function], models: tuple[str, ...]
 ) -> dict[tuple[str, str, str], pd.DataFrame]:
@@ -135,6 +174,10 @@ def frames(
         model: Any = load(name)
         role, condition = role_of(model.name)
         use = ToolUse("mark" if condition == "toolgen" else None)
+        # One repository after the other: Jedi would otherwise read the files of all 47 again and
+        # again, because it keeps the syntax trees of a few hundred files only.
+        for _, part in groupby(tasks, key=lambda one: one.repository):
+            generate(model, [*part], tool, use, Decoding(192))
         made[role, condition] = generate(model, tasks, tool, use, Decoding(192))
         tokenize[role] = model.tokenizer.tokenize
     own, first, second = (
@@ -165,7 +208,7 @@ def counted(frame: pd.DataFrame, split: Any, rules: Rules) -> pd.DataFrame:
 
 
 @command()
-def main(*, model: tuple[str, ...] = (), out: Path = FOLDER) -> None:
+def main(*, model: tuple[str, ...] = (), docstrings: bool = False, out: Path | None = None) -> None:
     """Generate and judge the functions of the further repositories, and write the numbers.
 
     Answers and judgements that are in the stores in runs/ are not made again. If a run is killed,
@@ -175,33 +218,47 @@ def main(*, model: tuple[str, ...] = (), out: Path = FOLDER) -> None:
     Examples:
       python -m recipes.mini.repositories
       python -m recipes.mini.repositories --model mini-gpt-base --model mini-gpt-toolgen
+      python -m recipes.mini.repositories --docstrings
 
     Args:
         model: Which of the six models to use; a comparison needs both models of a family
             [default: all].
-        out: Folder to write rows.csv.gz and repositories.csv to.
+        docstrings: Ask for the 300 functions of the six repositories, with the first sentence of
+            the docstring and with all of it, in place of the further repositories.
+        out: Folder to write rows.csv.gz to, and repositories.csv with the further repositories
+            [default: data/repositories or data/docstrings].
     """
     for name in model:
         check_choice("model", name, MODELS)
-    found, about = usable()
-    parts = [
-        frame.assign(scoring=scoring, model=role, condition=condition)
-        for (scoring, role, condition), frame in frames(chosen(found), model or MODELS).items()
-    ]
-    same_bytes: Any = {"method": "gzip", "mtime": 0, "compresslevel": 9}
-    rows = pd.concat(parts)
-    rows = rows[
-        ["scoring", "model", "condition", *rows.columns.drop(["scoring", "model", "condition"])]
-    ]
-    paths.made(out)
-    rows.to_csv(
-        out / "rows.csv.gz",
-        index=False,
-        lineterminator="\n",
-        float_format="%.6g",
-        compression=same_bytes,
-    )
-    about.to_csv(out / "repositories.csv", index=False, lineterminator="\n")
+    out = paths.made(out or (DOCSTRINGS if docstrings else FOLDER))
+    if docstrings:
+        count = token_counter(MODELS[1])
+        tasks = held_out_functions(locate_all(HELD_OUT_PACKAGES), Filters(), 300, DRAW, count)
+        asked = {"": tasks, "/whole": [with_whole_docstring(one, count) for one in tasks]}
+    else:
+        found, about = usable()
+        about.to_csv(out / "repositories.csv", index=False, lineterminator="\n")
+        os.environ["LOOKUPLAB_SOURCES"] = str(sources())  # from here on, workers import from it
+        asked = {"": chosen(found)}
+    parts: list[pd.DataFrame] = []
+    # one family after the other, so that the rows of whole pairs are there if the time is up
+    for _, pair in groupby(model or MODELS, key=lambda name: name.split("-")[1]):
+        models = tuple(pair)
+        parts += [
+            frame.assign(scoring=scoring, model=role, condition=condition + kind)
+            for kind, tasks in asked.items()
+            for (scoring, role, condition), frame in frames(tasks, models).items()
+        ]
+        rows = pd.concat(parts)
+        first = ["scoring", "model", "condition"]
+        same_bytes: Any = {"method": "gzip", "mtime": 0, "compresslevel": 9}
+        rows[[*first, *rows.columns.drop(first)]].to_csv(
+            out / "rows.csv.gz",
+            index=False,
+            lineterminator="\n",
+            float_format="%.6g",
+            compression=same_bytes,
+        )
     click.echo(out)
 
 

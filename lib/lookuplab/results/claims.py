@@ -82,6 +82,11 @@ ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "find
 SCOPES = ("all", "largest")
 # claims about the artifact DESIGNS are also judged on each documented share of training in SHARES
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
+# claims about these artifacts are also judged on the rows of MORE whose scoring is named here
+MORE = "toolgen/more_repositories"
+SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
+    ("table2_similarity", "table3_repository_metrics"), "own"
+)
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
 # finds the size in a model's name, and the context length that ends Granite's names (-2k to -8k)
 _SIZE = re.compile(
@@ -273,8 +278,8 @@ class JudgedClaim:
     ``at_floor``: all models are too weak for the claim. ``is_run``: the artifact exists.
     ``counted_as``: the id of the claim that has the same numbers, or the ids of claims that hold
     and imply this claim. ``arms``: the verdicts of the same test on other models, as far as it was
-    run on them: the models of ``mini/arms.csv``, trained with and without wrong documentation, or,
-    for Figure 6, the models of each share in ``SHARES``.
+    run on them: the models of ``mini/arms.csv``, trained with and without wrong documentation;
+    for Figure 6, the models of each share in ``SHARES``; for ToolGen, the functions of ``MORE``.
     """
 
     claim: Claim
@@ -386,15 +391,19 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     say. In the profile ``published``, the artifact is the one named in ``Claim.published``.
     """
     rows = cache(lambda file: _rows(read_csv(file)))
-    asked_arms, asked_shares = (
+    asked_arms, asked_shares, asked_more = (
         rows(file) if (file := folder / f"{name}.csv").exists() else []
-        for name in ("mini/arms", SHARES)
+        for name in ("mini/arms", SHARES, MORE)
     )
     trained_arms = {
         name: [row for row in asked_arms if row.model == name]
         for name in sorted(_models(asked_arms))
     }
-    shares = _by_share(asked_shares)
+    scored = _by_prefix(asked_more, "(printed|own)/")
+    more = {
+        name: {"further repositories": scored[of]} for name, of in SCORINGS.items() if of in scored
+    }
+    others_of = more | {DESIGNS: _by_share(asked_shares)}
     found: dict[str, JudgedClaim] = {}
     same: dict[Any, str] = {}
     for claim in claims:
@@ -409,7 +418,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
             counted_as = twin
-        others = shares if claim.artifact == DESIGNS else trained_arms
+        others = others_of.get(claim.artifact, trained_arms)
         arms = ((name, _judged(asked, of_arm)) for name, of_arm in others.items())
         asked_of = {name: other for name, other in arms if other.numbers}
         found[claim.id] = replace(judged, counted_as=counted_as, arms=asked_of)
@@ -421,14 +430,22 @@ def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
     named as in Figure 6. Models that were not trained at a share of one half are left out, because
     they lack other shares, too.
     """
-    found: dict[str, list[_Row]] = {}
     whole = {row.model for row in rows if row.condition.startswith("share_0.5/")}
-    for row in filter(lambda row: row.model in whole, rows):
-        shares = {*re.findall(r"(?:^| - )share_([\d.]+)/", row.condition)}
-        if len(shares) == 1:
-            (share,) = shares
-            plain = row._replace(condition=row.condition.replace(f"share_{share}/", ""))
-            found.setdefault(f"documented share {Fraction(share)}", []).append(plain)
+    found = _by_prefix([row for row in rows if row.model in whole], r"share_([\d.]+)/")
+    return {f"documented share {Fraction(share)}": part for share, part in found.items()}
+
+
+def _by_prefix(rows: list[_Row], prefix: str) -> dict[str, list[_Row]]:
+    """Return {group of the pattern ``prefix``: rows}, where the conditions lose the prefix. Rows of
+    two prefixes (a change between shares) or none are left out.
+    """
+    found: dict[str, list[_Row]] = {}
+    for row in rows:
+        names = {*re.findall(rf"(?:^| - ){prefix}", row.condition)}
+        if len(names) == 1:
+            (name,) = names
+            plain = row._replace(condition=re.sub(rf"(^| - ){prefix}", r"\1", row.condition))
+            found.setdefault(name, []).append(plain)
     return found
 
 

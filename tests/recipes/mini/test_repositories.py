@@ -1,4 +1,6 @@
-"""Which functions of further repositories are copies of what was trained on."""
+"""Which functions of further repositories are copies of what was trained on, and how much of a
+docstring is whole.
+"""
 
 from pathlib import Path
 
@@ -25,3 +27,24 @@ def test_a_function_is_a_copy_by_its_content(text, expected, tmp_path: Path, mon
     (tmp_path / "a.py").write_text(text)
     [function] = extract(tmp_path).functions
     assert repositories.is_copy(function) is expected
+
+
+@pytest.mark.parametrize(
+    ("docstring", "expected"),
+    [
+        ("Add all values.\n\n    Twice.\n    ", "Add all values.\n\nTwice."),
+        # one sentence on two lines is the first sentence, which is on one line
+        ("Add all\n    values.", "Add all values."),
+        # five words, and room for four: whole lines are cut at the end
+        ("Add all values\n    of it.\n    ", "Add all values"),
+    ],
+)
+def test_a_whole_docstring_is_unindented_and_cut_to_whole_lines(
+    docstring, expected, tmp_path: Path, monkeypatch
+):
+    text = f'def f(values):\n    """{docstring}"""\n' + BODY
+    (tmp_path / "a.py").write_text(text)
+    [function] = extract(tmp_path).functions
+    monkeypatch.setattr(repositories, "LONGEST", 4)
+    whole = repositories.with_whole_docstring(function, lambda text: len(text.split()))
+    assert whole.docstring == expected

@@ -77,6 +77,15 @@ def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, executed):
     executed(notebook, load_profile("smoke"), shared)  # what one has asked, the next one finds
 
 
+def test_a_folder_named_where_a_module_belongs_keeps_its_files(tmp_path, executed):
+    (file := tmp_path / "mine" / "one.py").parent.mkdir()
+    file.touch()
+    given = {"package": str(file.parent)}
+    with pytest.raises(UserError, match="does not import"):
+        executed(find("own/snippets"), replace(load_profile("smoke"), given=given))
+    assert file.exists()
+
+
 @pytest.mark.parametrize("name", ["table1_base_models", "table4_failure_modes"])
 def test_a_class_without_tasks_costs_no_notebook(name, tmp_path, executed):
     lines = (paths.MINI / "cloudapi" / "tasks.jsonl").read_text("utf-8").splitlines(True)

@@ -348,6 +348,23 @@ def test_a_name_of_own_material_that_nothing_has_is_one_line(
         assert repr(text) in problem
 
 
+def test_a_package_of_own_material_is_a_module_or_what_its_notebook_reads(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file.py").touch()
+    modules = ["networkx", "networkx.algorithms.shortest_paths", "json.decoder", "os.path"]
+    for notebook, fitting in [
+        ("own/snippets", modules),
+        ("own/package", [*modules, "networkx==3.4", "./folder"]),
+        ("own/releases", [*modules, "networkx==3.4", "./folder"]),
+    ]:
+        others = "networkx.nosuch json.decoder.nosuch .json json. a/b =x==1 -x==1 x==y==1 ./file.py"
+        for text in {*others.split(), "networkx==3.4", "./folder", *fitting}:
+            found = [one for one in problems(job(notebook, package=text)) if "'package'" in one]
+            assert bool(found) == (text not in fitting), (notebook, text)
+            assert "corpus=FOLDER" in "".join(found) or notebook != "own/snippets" or not found
+
+
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     source = 'profile = "mini"\ntasks = 3\nsome_file = ""\nmodels = ["x/y", "openai:g", "mini-x"]\n'

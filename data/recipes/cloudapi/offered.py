@@ -106,7 +106,7 @@ def unpacked(release: str) -> tuple[Path, str]:
     find out its name.
     """
     ready = paths.DOWNLOADS / "releases" / release
-    if not re.fullmatch(r"[\w.-]+==[\w.!+-]+", release):
+    if not re.fullmatch(r"\w[\w.-]*==[\w.!+-]+", release):
         raise UserError(f"{release!r}: name one release, such as networkx==3.4")
     if not ready.is_dir():
         with TemporaryDirectory(dir=paths.made(ready.parent)) as folder:

@@ -25,6 +25,7 @@ from lookuplab.cloudapi.specs import (
     load_documentation,
     load_index,
 )
+from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
 from recipes import tables
 from recipes.prose import documented_types, first_sentence
@@ -37,6 +38,11 @@ Described = tuple[ApiSpec, str]  # the specification of an API, and its document
 
 
 PRIVATE = "_.*|tests?|conftest"  # names of modules that are not for a package's users
+
+
+def refuse(name: str, error: BaseException) -> None:
+    """Raise UserError: a module cannot be imported."""
+    raise UserError(f"{name!r} does not import: {type(error).__name__}: {error}") from None
 
 
 def public_modules(

@@ -45,6 +45,8 @@ LEAST = {("own/agent", "precision"): -1}  # -1 stands for BM25 alone; other numb
 _MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
+_HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}
+_RELEASE = re.compile(r"\w[\w.-]*==[\w.!+-]+")  # a release as pip writes it: networkx==3.4
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # how a path begins; data/ and runs/: in the checkout
 _YAML = (".yaml", ".yml")
 
@@ -377,30 +379,51 @@ def problems(job: Job) -> Iterator[str]:
             except UserError as error:
                 yield str(error)
         elif not is_known(named, job):
-            hint = " (is its folder in PYTHONPATH?)" if name == "benchmark" else ""
-            yield f"parameter {name!r} names {text!r}, which is neither here nor installed{hint}"
+            searched = {"package": " (a folder of your own is -p corpus=FOLDER)"}
+            hints = searched if "encoder" in job.values else _HINTS
+            what = f"which is neither here nor installed{hints.get(name, '')}"
+            yield f"parameter {name!r} names {text!r}, {what}"
     yield from foreign_tasks(job)
 
 
 def is_known(named: Named, job: Job) -> bool:
     """Return whether this machine has the package, repository, corpus, folder of word vectors or
     benchmark that a parameter names. Also True for any other parameter, and for names that only a
-    download can check: a release (``name==version``), or a data set on the hub. Does not import
-    the module itself.
+    download can check: a release (``name==version``), or a data set on the hub. Imports nothing.
     """
     name, text = named
+    is_searched = "encoder" in job.values  # own/snippets imports its package and finds its corpus
+    if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
+        if name == "benchmark":
+            return is_module(text.partition(":")[0])
+        is_here = paths.located(text).is_dir() or _RELEASE.fullmatch(text)
+        return is_module(text) or (bool(is_here) and not is_searched)
     if paths.located(text.removesuffix("/*")).exists():
         return True
-    if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
-        with suppress(ValueError):  # raised for a name that begins with a dot, say
-            return "==" in text or find_spec(re.split("[.:]", text)[0]) is not None
-        return False
     if name in ("repository", "repositories") and python_sources.is_fetched():
         return text.isidentifier() and (python_sources.folder() / text).is_dir()
     if name in ("corpus", "queries_of"):
-        is_searched = "encoder" in job.values  # a corpus that is only counted may be on the hub
+        # a corpus that is only counted may be on the hub
         return text in ("mini", *PUBLISHED) or ("/" in text and not is_searched)
     return name != "words"
+
+
+def is_module(name: str) -> bool:
+    """Return whether a module is installed, such as ``json.decoder``. Looks for files only, because
+    an import would run code.
+    """
+    first, *parts = name.split(".")
+    with suppress(ValueError):  # raised for an empty name, say
+        spec = find_spec(first)
+        places = [*((spec and spec.submodule_search_locations) or ())]
+        for part in parts:
+            files = [
+                file for place in map(Path, places) if place.is_dir() for file in place.iterdir()
+            ]
+            places = [str(file) for file in files if file.name.partition(".")[0] == part]
+        is_found = all(parts) and bool(places if parts else spec)
+        return is_found or name in sys.modules  # os.path has no file of its own
+    return False
 
 
 def senseless(job: Job) -> Iterator[str]:

@@ -111,7 +111,7 @@ def locate(name: str) -> Path:
     Raises UserError if ``name`` is neither.
     """
     folder = paths.located(name) if "/" in name else Path(name)
-    if folder.is_dir():
+    if name and folder.is_dir():
         return folder.resolve()
     package = python_sources.folder() / name
     if not (name.isidentifier() and package.is_dir()):

@@ -154,9 +154,9 @@ def test_the_words_of_the_results_fit_the_verdicts_and_have_no_number_but_those_
 
 def test_what_a_picture_shows_is_told_without_intervals():
     told = "Calls of `a`: 59.3% [48.5, 69.7] alone; 3.0 points [1, 5] more (low; high). n = 9."
-    shown = report.alternative("Is [x] it?", told)
-    assert shown == "Is (x) it? Calls of a: 59.3% alone; 3.0 points more (low; high)."
-    assert report.alternative("Table 1", "") == "Table 1."
+    shown = report.alternative("Table 1", told)
+    assert shown == "Calls of a: 59.3% alone; 3.0 points more (low; high)."
+    assert report.alternative("Is [x] it: `Table 1`", "") == "Is (x) it: Table 1."
 
 
 def test_a_long_result_is_a_list_cut_after_sentences_and_semicolons():

@@ -220,13 +220,13 @@ def sentence(place: Path) -> str:
 
 
 def alternative(title: str, told: str) -> str:
-    """Return a picture's alternative text, for readers who cannot see the picture: the notebook's
-    title and the beginning of its result (about 300 characters, cut as by ``parts``), as plain
-    text without intervals and n.
+    """Return a picture's alternative text, for readers who cannot see the picture: the beginning of
+    the notebook's result (about 300 characters, cut as by ``parts``), as plain text without
+    intervals and n. A notebook without a result gives its title, which otherwise stands as the
+    heading above the picture.
     """
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
-    shown = parts(values, 300)[:1]
-    text = " ".join([title if title.endswith("?") else f"{title}.", *filter(None, shown)])
+    text = parts(values, 300)[0] or title
     plain = text.translate({ord("["): "(", ord("]"): ")", ord("`"): None})
     return plain.removesuffix(";").removesuffix(".") + "."
 

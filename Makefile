@@ -18,10 +18,10 @@ LAB = $(if $(ROOT),echo "warning: running as root: a notebook may change any fil
 
 .PHONY: help reproduce lab course-lab clean
 
-help:  ## what there is
+help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\n    \2/p' $(MAKEFILE_LIST)
 
-reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/, an audit, what the papers' claims come to, the report; COLD=1: without the record, about an hour
+reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/, an audit, the verdicts on the papers' claims, the report; COLD=1: without the record, about an hour
 	@$(RUN) lookuplab reproduce --profile mini $(if $(COLD),--cold,--audit 2%) $(addprefix -j,$(strip $(JOBS)))
 	@$(RUN) lookuplab reproduce --profile published $(addprefix -j,$(strip $(JOBS)))
 	@$(RUN) lookuplab claims --profile mini
@@ -41,7 +41,7 @@ clean:  ## remove the virtual environments and what runs left behind
 $(VENV)/bin/python:
 	@[ -z "$(CONDA)" ] || { echo "error: there is no $@: conda env create -f environment.yml && conda activate lookuplab" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null \
-		|| { echo "error: $(PYTHON) is no Python 3.11 to 3.14 with the venv module: install one, or say where it is: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+		|| { echo "error: $(PYTHON) is not a Python 3.11 to 3.14 with the venv module: install one, or name its path: make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@"$(PYTHON)" -m venv $(VENV)
 
 # torch first and by itself: whoever has set up pip for another build of it (CPU, another CUDA) gets that one.

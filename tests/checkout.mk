@@ -14,7 +14,7 @@ fuzz: $(VENV)/.installed-test  ## 20,000 examples of every property of a public 
 	@OMP_NUM_THREADS=1 $(RUN) pytest -m hypothesis --hypothesis-profile deep -n $(or $(strip $(JOBS)),logical) --dist worksteal $(PYTEST_ARGS)
 
 # In a copy of the checkout, which takes the last commit.
-mutants: $(VENV)/.installed-mutants  ## which changes of the lines of a package that changed since BASE no test notices: make mutants ROOM=scoring BASE=HEAD~5 SAMPLE=100
+mutants: $(VENV)/.installed-mutants  ## put mistakes into lines of a package that changed since BASE, and list those that no test notices: make mutants ROOM=scoring BASE=HEAD~5 SAMPLE=100
 	@rm -rf runs/mutants && git clone --quiet . runs/mutants
 	@cd runs/mutants && export PATH="$(or $(CONDA),$(CURDIR)/.venv)/bin:$$PATH" PYTHONPATH="$$PWD/lib:$$PWD/data" LOOKUPLAB_HOME="$$PWD" \
 		&& sed 's|ROOM|$(ROOM)|; s|BASE|$(BASE)|' tests/mutants.toml >mutants.toml \

@@ -105,7 +105,7 @@ def test_a_boolean_that_is_missing_somewhere_is_still_a_share(frame):
 @pytest.mark.parametrize(
     ("judge", "words"),
     [
-        (lambda *_: None, "judge must give a dict"),
+        (lambda *_: None, "judge must return a dict"),
         (lambda *_: {"id": 1}, "columns other than id"),
         (lambda *_: 1 / 0, "judging task 't1': ZeroDivisionError"),
     ],

@@ -12,7 +12,7 @@ def test_a_misspelt_name_of_few_gets_all_choices_the_nearest_first():
 
 def test_a_misspelt_name_of_many_gets_the_three_nearest():
     names = ["table1", "table2", "table3", *(f"fig{n}" for n in range(20))]
-    with pytest.raises(UserError, match=r"it must be table., table., table. or another of 23$"):
+    with pytest.raises(UserError, match=r"table., table., table. or another of 23 choices$"):
         check_choice("notebook", "tablee", names)
 
 

@@ -208,7 +208,7 @@ def test_a_name_that_is_no_path_is_one_line(name):
     call = ["run", "table1_base_models", "--profile", "paper", "-p", f"models={name}"]
     result = CliRunner().invoke(cli, [*call, "--dry-run"])
     assert result.exit_code == 2 and result.output.startswith("error: "), result.output
-    assert f"{name!r} is no path" in result.output and result.output.count("\n") == 1
+    assert f"{name!r} is not a path" in result.output and result.output.count("\n") == 1
 
 
 @pytest.mark.parametrize(

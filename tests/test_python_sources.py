@@ -73,7 +73,7 @@ def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_whe
     monkeypatch.setattr(python_sources, "PINS", tmp_path / "python-sources.txt")
     monkeypatch.setattr(python_sources.paths, "DOWNLOADS", tmp_path / "downloads")
     python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{'0' * 64}\n")
-    with pytest.raises(UserError, match="pip does not bring the sources"):
+    with pytest.raises(UserError, match="pip cannot download the sources"):
         python_sources.get()
     assert not list((tmp_path / "downloads" / "python-sources").iterdir())
     python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{sha256}\n")

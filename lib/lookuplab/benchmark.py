@@ -128,12 +128,12 @@ def completions_of(
     there is no task, and whatever ``complete`` raises.
     """
     if not len(benchmark.tasks):
-        raise UserError("there is no task to ask: check the parameters that choose tasks")
+        raise UserError("no tasks are selected: check the parameters that select tasks")
     tasks = {str(task.id): task for task in benchmark.tasks}
     prompts = [benchmark.prompt(task) for task in benchmark.tasks]
     for prompt, id in zip(prompts, tasks, strict=False):
         if prompt.id != id:
-            raise UserError(f"the prompt of task {id!r} has another id, {prompt.id!r}")
+            raise UserError(f"the prompt of task {id!r} has a different id, {prompt.id!r}")
     completions = complete(model, prompts, benchmark.decoding, **options)
     return [(tasks[completion.id], completion) for completion in completions]
 
@@ -159,8 +159,8 @@ def judged(
         }
         if not isinstance(columns, dict) or row.keys() & columns.keys():
             raise UserError(
-                f"judge must give a dict of columns other than {', '.join(row)}; "
-                f"for task {task.id!r} it gave {columns!r:.200}"
+                f"judge must return a dict of columns other than {', '.join(row)}; "
+                f"for task {task.id!r} it returned {columns!r:.200}"
             )
         rows.append(row | columns)
     if log := os.environ.get(LOG_VARIABLE):
@@ -296,8 +296,8 @@ def load_benchmark(name: str) -> Benchmark[Any]:
         advice = " (is its folder in PYTHONPATH?)" if isinstance(error, ImportError) else ""
         raise UserError(f"no benchmark {name}: {error}{advice}") from None
     if not isinstance(benchmark, Benchmark):
-        raise UserError(f"{name} is no lookuplab.benchmark.Benchmark")
+        raise UserError(f"{name} is not a lookuplab.benchmark.Benchmark")
     ids = [str(task.id) for task in getattr(benchmark, "tasks", ())]
     if not ids or len(ids) > len(set(ids)):
-        raise UserError(f"{name} must have tasks, each with an id of its own")
+        raise UserError(f"{name} must have tasks, each with a unique id")
     return benchmark

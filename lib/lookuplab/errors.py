@@ -67,7 +67,7 @@ def check_choice(what: str, value: object, choices: Collection[object]) -> None:
     names = [str(choice) or '""' for choice in choices]
     is_long = len(names) > MOST_NAMED
     nearest = difflib.get_close_matches(str(value), names, 3 if is_long else MOST_NAMED, cutoff=0)
-    rest = f" or another of {len(names)}" if is_long else ""
+    rest = f" or another of {len(names)} choices" if is_long else ""
     raise UserError(f"{what} is {value!r}; it must be {', '.join(nearest)}{rest}")
 
 

@@ -70,7 +70,7 @@ def expanded(path: Path | str) -> Path:
             why = "there is no such user"
         except UnicodeError:
             why = "it has half a character (a lone surrogate)"
-    raise UserError(f"{str(path)!r} is no path: {why}")
+    raise UserError(f"{str(path)!r} is not a path: {why}")
 
 
 def parsed(read: Callable[[Any], Any], text: Any) -> Any:

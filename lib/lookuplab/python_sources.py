@@ -74,7 +74,7 @@ def get(pins: Path | None = None) -> Path:
         wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
         if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(pins)):
             raise UserError(
-                f"pip does not bring the sources of {pins.name}: {said}; mend that, then run "
+                f"pip cannot download the sources of {pins.name}: {said}; fix this, then run "
                 f"`lookuplab data get {SOURCES_NAME}`"
             )
         for wheel in sorted(wheels.iterdir()):

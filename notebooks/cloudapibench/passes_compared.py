@@ -22,9 +22,9 @@ def has_confidence(first: DataFrame) -> bool:
     found = bool(first.minimum.notna().all())
     if not found:
         print(
-            f"{first.model.iloc[0]} gives no log-probabilities, so what needs its confidence is "
-            "left out (dag_confidence, dag_plus_plus); if its server gives them by now, remove "
-            "logprobs=false from its name, or add a new revision=LABEL: it is then asked anew"
+            f"{first.model.iloc[0]} gives no log-probabilities, so what needs its confidence "
+            "is left out (dag_confidence, dag_plus_plus); if its server gives them now, remove "
+            "logprobs=false from its name, or add a new revision=LABEL to generate new answers"
         )
     return found
 
@@ -66,7 +66,7 @@ def between_models(
     named = ways or [{"": frame.valid} for frame in frames]
     for (first, before), (second, after) in combinations(zip(frames, named, strict=True), 2):
         if list(first.id) != list(second.id):
-            raise ValueError("the models were asked other tasks, or in another order")
+            raise ValueError("the models answered different tasks, or in a different order")
         both = second.assign(model=f"{second.model.iloc[0]} - {first.model.iloc[0]}")
         for name, values in after.items():
             rows += class_rows(both, name, {metric: np.subtract(values, before[name], dtype=float)})

@@ -30,7 +30,7 @@ def check(what: str, came: Any, wanted: Any, right: bool | None = None, near: fl
         return
     hint = "   (is there a `return`?)" if came is None else ""
     asked = _short(wanted) if right is None else wanted
-    error = AssertionError(f"{what}\n   came:   {_short(came)}{hint}\n   wanted: {asked}")
+    error = AssertionError(f"{what}\n   got:    {_short(came)}{hint}\n   wanted: {asked}")
     # IPython shows this in place of a traceback, which would only point into this function
     error._render_traceback_ = lambda: ["Not yet right.", *str(error).split("\n")]
     raise error

@@ -30,7 +30,7 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
                 relevant[str(record["problem_id"])] = tuple(texts)
         except (KeyError, TypeError):
             raise UserError(
-                f"{file}: line {number} is no problem with its pages; it needs `problem_id` and "
+                f"{file}: line {number} is not a problem with its pages; it needs `problem_id` and "
                 "`docs`, each with `title` and `text`"
             ) from None
         documents |= {name: Snippet(name, text, "", str(file), "") for name, text in texts.items()}

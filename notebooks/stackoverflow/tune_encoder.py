@@ -81,7 +81,7 @@ def read_duplicates(file: Path) -> list[Titles]:
                 titles = json.loads(line)
                 first, *others = map(str.strip, titles if isinstance(titles, list) else ())
             except (ValueError, TypeError):
-                raise UserError(f"{file}: line {number} is no list of titles") from None
+                raise UserError(f"{file}: line {number} is not a list of titles") from None
             found += [(first, other) for other in others if other != first][:1]
     return found
 
@@ -115,12 +115,12 @@ def tune(
     are too few pairs.
     """
     if output.exists():
-        raise UserError(f"{output} exists; delete it, or give another output")
+        raise UserError(f"{output} exists; delete it, or choose another output")
     apart = sorted(pairs, key=lambda pair: hashed(f"{recipe.seed} {pair}"))
     held = apart[: recipe.validation]
     learned = apart[recipe.validation :]
     if min(len(held), len(learned)) < 2:
-        raise UserError(f"{len(pairs)} pairs are too few for {recipe.validation} of validation")
+        raise UserError(f"{len(pairs)} pairs are too few to hold out {recipe.validation}")
     work = work / hashed(f"{base} {recipe} {pairs}")[:12]
     last = last_checkpoint(work)
 

@@ -110,7 +110,7 @@ def main(
             refused[reason] += 1
         refused["no licence file"] += hidden(folder).exists()
     refused = +refused
-    echo_counts("left out:" if refused else "all are there", refused)
+    echo_counts("left out:" if refused else "no repository was left out", refused)
 
 
 if __name__ == "__main__":

@@ -128,10 +128,10 @@ class Runs:
         table = self.kit.root / "runs/figures/mini/demo/counts.csv"
         self.setenv("SLOW", "0")
         again = " ".join(self.command)
-        assert "48 found in the store, 0 made anew" in self.kit.said(again)
+        assert "48 found in the store, 0 new" in self.kit.said(again)
         through_slurm = read_csv(table)
         self.setenv("LOOKUPLAB_STORE", str(self.kit.root / "unbroken.sqlite"))
-        assert "48 made anew" in self.kit.said(again)
+        assert "48 new" in self.kit.said(again)
         unbroken = read_csv(table)
         # in other batches the last digits of log-probabilities differ
         apart = (through_slurm.value - unbroken.value).abs().groupby(unbroken.metric).max()
@@ -176,7 +176,7 @@ def test_tasks_on_two_nodes_share_the_prompts(runs):
     runs.submit("nodes.sbatch", "--ntasks-per-node=1", "--gpus-per-task=0")
     runs.ends_as_an_unbroken_one()
     said = next(runs.kit.root.glob("slurm-*")).read_text()
-    made = [int(n) for n in re.findall(r"(\d+) made anew", said)]
+    made = [int(n) for n in re.findall(r"(\d+) new", said)]
     assert len(made) == 2 and all(made)
 
 

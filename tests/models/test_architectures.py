@@ -17,7 +17,7 @@ def test_an_architecture_answers_alone_and_in_a_batch_as_without_a_cache(tmp_pat
 @pytest.mark.parametrize("name", WRONG)
 def test_an_architecture_that_would_answer_otherwise_is_refused_in_one_line(tmp_path, name):
     said = tried(save(tmp_path, name))
-    assert f"its architecture ({name}) cannot write token by token in a batch here: " in said
+    assert f"its architecture ({name}) cannot generate token by token in a batch here: " in said
     assert "\n" not in said
 
 

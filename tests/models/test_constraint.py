@@ -100,7 +100,7 @@ def test_a_mask_leaves_the_trie_s_children_and_breaks_where_a_name_may_end():
 
 def test_names_that_cannot_be_spelled_and_chat_endpoints_are_refused():
     chat = RemoteModel("http://127.0.0.1:9/v1#m", chat=True)
-    with pytest.raises(UserError, match="does not hold answers to given names"):
+    with pytest.raises(UserError, match="does not restrict answers to given names"):
         next(chat.generate([(PROMPTS[0], 0)], LONG))
     tries = NameTries(byte_tokenizer(), frozenset())
     tries._spelled |= {((), "odd"): None, ((), "odd("): None}

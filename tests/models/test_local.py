@@ -348,7 +348,7 @@ def test_a_chat_prompt_goes_through_the_template(llama, plain, options, template
     asked = answer(model, Prompt("p", "client.", system), SHORT)
     same = answer(plain, Prompt("p", spelled), SHORT)
     assert (asked.token_ids, asked.prompt_tokens) == (same.token_ids, same.prompt_tokens)
-    with pytest.raises(UserError, match="chat model cannot be held to given names"):
+    with pytest.raises(UserError, match="chat model cannot be restricted to given names"):
         answer(model, Prompt("p", "client.", choices=("a",)), SHORT)
 
 
@@ -398,7 +398,7 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monk
     model = LocalModel(llama)
     monkeypatch.setattr(resources, "memory", lambda: 9_000)
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)  # it is not called
-    with pytest.raises(UserError, match=r"needs .* GiB in float32 .* this job may take 0.00"):
+    with pytest.raises(UserError, match=r"needs .* GiB in float32 .* this job may use 0.00"):
         _ = model.module
 
 
@@ -517,10 +517,10 @@ FAILING = "{{ messages[0].nothing.at_all }}"
     [
         (without("tokenizer.json"), "x", "no usable tokenizer|cannot load model"),
         (without("model.safetensors"), "x", "cannot load model"),
-        (without("config.json"), "x", "is no checkpoint: it has no config.json"),
+        (without("config.json"), "x", "is not a checkpoint: it has no config.json"),
         (written("config.json", "[]"), "x", "cannot load model"),
         (written("model.safetensors", LFS), "x", "pointer of Git LFS.*git lfs pull"),
-        (lost_link, "x", "generation_config.json .a link to nothing.: No such file"),
+        (lost_link, "x", "generation_config.json .a broken link.: No such file"),
         (
             with_weights(lambda weights: weights.pop("model.norm.weight")),
             "x",
@@ -529,7 +529,7 @@ FAILING = "{{ messages[0].nothing.at_all }}"
         (with_weights(renamed("model.", "_orig_mod.model.")), "x", "lacks weights .model."),
         (half, "x", r"does not use .model.layers.1.input_layernorm.* 9 tensors"),
         (with_weights(not_a_number), "x", "not numbers .in float16.*dtype=bfloat16"),
-        (with_token(False), "x", r"token '<.x.>' .* id 388, but its embedding only 388 rows"),
+        (with_token(False), "x", r"token '<.x.>' .* id 388, but its embedding has only 388 rows"),
         (with_token(True), "<|x|>", r"token '<.x.>' .* id 388"),
         (with_token(True, "<|x|>"), "chat", r"token '<.x.>' .* id 388"),
         (written("chat_template.jinja", FAILING), "chat", "its chat template fails: .*nothing"),
@@ -601,7 +601,7 @@ def test_a_special_token_without_a_row_does_no_harm_where_no_prompt_has_it(tmp_p
 
 
 def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path):
-    """But one that exists only in Python would read an answer anew with each token."""
+    """But one that exists only in Python would tokenize the whole answer again after each token."""
     save(tmp_path, "llama")
     (tmp_path / "own.py").write_text(
         "from transformers import ByT5Tokenizer, PreTrainedTokenizerFast\n"

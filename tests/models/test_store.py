@@ -83,7 +83,7 @@ FAULTS = {
         {"margin": "0.1"},
         {"token_logprobs": (True, -0.5)},
     ],
-    "no numbers of tokens": [
+    "not whole numbers": [
         {"token_ids": ("1", "2")},
         {"token_ids": (math.nan, 2)},
         {"prompt_tokens": math.nan},
@@ -91,8 +91,8 @@ FAULTS = {
     ],
     "1 log-probabilities of 2 tokens": [{"token_logprobs": (-0.5,)}],
     "above 0": [{"token_logprobs": (-0.5, 0.01)}],
-    "tokens are not those of its text": [{"text": "other"}, {"token_ids": (1,)}],
-    "without an end": [{"finish_reason": ""}],
+    "tokens do not spell its text": [{"text": "other"}, {"token_ids": (1,)}],
+    "unknown finish_reason": [{"finish_reason": ""}],
 }
 
 
@@ -113,7 +113,7 @@ def test_what_is_no_answer_never_enters_the_store_and_costs_no_other_of_its_batc
 @pytest.mark.parametrize("answer", [{"x": [math.nan]}, -math.inf, {"x": {1, 2}}, b"x"])
 def test_what_json_cannot_hold_never_enters_a_store_and_costs_no_other_of_its_batch(answer):
     with AnswerStore(False) as store:
-        with pytest.raises(UserError, match=r"answers bad: .* cannot be kept"):
+        with pytest.raises(UserError, match=r"answers bad: .* cannot be stored"):
             store.add({"good": 1, "bad": answer})
         assert store.everything() == {"good": 1}
 
@@ -193,7 +193,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
         store.db.execute(f"PRAGMA user_version = {SCHEMA + 1}")
     for path, message in (
         (text, "not a database"),
-        (other, "no store of completions"),
+        (other, "not a store of completions"),
         (newer, "another version of lookuplab"),
     ):
         before = path.read_bytes()

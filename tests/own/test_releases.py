@@ -47,7 +47,7 @@ def compared(tmp_path_factory, write_wheel):
         for version in ("1.0", "2.0"):
             offered.unpacked(f"tiny-shop=={version}")
         patch.setenv("PIP_FIND_LINKS", str(place / "nothing"))  # a second run needs no index
-        with pytest.raises(UserError, match=r"pip does not bring tiny-shop==3\.0: "):
+        with pytest.raises(UserError, match=r"pip cannot download tiny-shop==3\.0: "):
             offered.unpacked("tiny-shop==3.0")
         yield releases.compare("tiny-shop==1.0", "tiny-shop==2.0", place)
 

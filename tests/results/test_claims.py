@@ -268,7 +268,7 @@ def test_an_estimate_without_an_interval_decides_nothing():
         ({"models": "most"}, "its models, role or source are unknown"),
         ({"colour": "red"}, "unexpected keyword argument 'colour'"),
         ({"follows_from": ["second"]}, "its models, role or source are unknown"),
-        ({"test": {"metric": "m", "descending": ["high"]}}, "its test has no descending"),
+        ({"test": {"metric": "m", "descending": ["high"]}}, "its test needs descending"),
     ],
 )
 def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):

@@ -69,7 +69,7 @@ def test_an_equal_run_passes_with_the_counts_in_the_last_line(run):
         (["low,valid,33.3334,20,50,267,30", ROWS[1]], "m | low | valid: value 33.3333 -> 33.3334"),
         (["low,valid,33.3333,20,50.0001,268,", ROWS[1]], "ci_high 50 -> 50.0001, n 267 -> 268"),
         ([ROWS[0]], "demo/table | m | high | valid: there -> missing"),
-        (ROWS[::-1], "demo/table.csv: other bytes"),
+        (ROWS[::-1], "demo/table.csv: different bytes"),
     ],
     ids=["value", "bound", "row", "order"],
 )
@@ -81,7 +81,8 @@ def test_any_number_that_differs_fails_though_it_lies_inside_the_interval(run, r
 @pytest.mark.parametrize("extension", ["svg", "png"])
 def test_a_byte_of_a_picture_fails_though_all_numbers_are_equal(run, extension):
     (run.root / f"figures/mini/demo/table.{extension}").write_text(SVG.replace("10.25", "10.26"))
-    verified(run, 1, f"different: demo/table.{extension}: other bytes", "verify: FAILED: 2 numbers")
+    wanted = f"different: demo/table.{extension}: different bytes"
+    verified(run, 1, wanted, "verify: FAILED: 2 numbers")
 
 
 def test_a_file_that_is_missing_on_either_side_fails(run):
@@ -121,7 +122,7 @@ def changed(answer, margin="1e-05"):
 
 def test_a_change_of_a_model_s_answer_fails_on_the_same_processor(run):
     write_answers(run, changed(ANSWER))
-    verified(run, 1, "different: demo/table | mini | task/1 | sample 0: another answer")
+    verified(run, 1, "different: demo/table | mini | task/1 | sample 0: a different answer")
 
 
 @pytest.mark.parametrize(("processor", "threads"), [(NEW, 1), (OLD, 2)])
@@ -142,7 +143,7 @@ STEADY = ("m", *ANSWER[1:])
 SECOND = (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
 MADE = (*SECOND[:3], "cccccccc", *SECOND[4:])
 ELSEWHERE = (*changed(ANSWER)[:-1], "demo/other")
-NEAR_TIE = "near tie: demo/table | m | task/1 | sample 0: another answer; the margin is 1e-05"
+NEAR_TIE = "near tie: demo/table | m | task/1 | sample 0: a different answer; the margin is 1e-05"
 CHANGE = "demo/table | m | low | valid: value 33.3333 -> 33.7079"
 
 

@@ -62,14 +62,14 @@ def record_of(kit, monkeypatch):
 
 def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row(kit, record_of):
     said = kit.said("reproduce demo --cold")
-    assert "0 from the record" in said and "5 made anew" in said
+    assert "0 from the record" in said and "5 new" in said
     write(audit.cold())
     assert not audit.about()["runs"][0]["whole"]
     cold = kit.output("asks"), kit.output("judges")
     shutil.rmtree(kit.root / "runs" / "mini")
     said = kit.said("reproduce --audit 2%")
-    assert "5 from the record, 0 found in the store, 5 made anew" in said
-    assert "audit: 5 of 5 rows made anew, 0 different" in said
+    assert "5 from the record, 0 found in the store, 5 new" in said
+    assert "audit: 5 of 5 rows regenerated, 0 different" in said
     assert "audit: nothing was compared" in kit.said("reproduce --audit 2%"), "up to date"
     assert (kit.output("asks"), kit.output("judges")) == cold
     written = {file: file.read_bytes() for file in record.folder().glob("*.parquet")}
@@ -89,7 +89,7 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     lines = [line for line in said.splitlines() if line.startswith("different: ")]
     for line, parts in zip(lines, expected, strict=True):
         assert all(part in line for part in parts)
-    assert "audit: FAILED: 5 of 5 rows made anew, 3 different" in said
+    assert "audit: FAILED: 5 of 5 rows regenerated, 3 different" in said
     assert (kit.output("asks"), kit.output("judges")) != cold, "numbers are the record's"
 
 
@@ -106,10 +106,10 @@ def test_an_audit_that_compares_nothing_fails_and_says_why(kit, record_of):
     record_of(ASKS, JUDGES)
     kit.notebook("asks_nothing", "pass")
     said = kit.said("audit asks_nothing", code=1)
-    assert "FAILED: nothing was compared: no notebook that ran asks for a row" in said
-    assert "2 of 5 rows made anew, 0 different" in kit.said("audit judges")
+    assert "FAILED: nothing was compared: no notebook that ran uses a row" in said
+    assert "2 of 5 rows regenerated, 0 different" in kit.said("audit judges")
     kit.notebook("judges", f"from lookuplab.models import store\nstore.PYTHON = '2.7'\n{JUDGES}")
     assert "FAILED: nothing was compared" in kit.said("audit judges", code=1), "other keys"
     kit.notebook("breaks", JUDGES, "1 / 0")
     said = kit.said("audit breaks", code=1)
-    assert "FAILED: 2 of 5 rows made anew, 0 different; not all notebooks ran" in said
+    assert "FAILED: 2 of 5 rows regenerated, 0 different; not all notebooks ran" in said

@@ -126,7 +126,7 @@ def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
         _, said = process.communicate(timeout=PATIENCE)
     (kit.root / "started.wait").unlink()
     assert process.returncode == 2 and "Traceback" not in said, said
-    assert f"error: the scheduler {running.address} does not answer any more" in said
+    assert f"error: the scheduler {running.address} no longer answers" in said
     assert len(list((kit.root / "runs/sweeps").rglob("counts.csv"))) == 2
 
 

@@ -130,7 +130,7 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
             {"sha256": "0" * 64},
             f"({len(CONTENT)}, '{sha256(CONTENT)}'), not ({len(CONTENT)}, '{'0' * 64}')",
         ),
-        ({"size": 100_000}, "does not give it"),
+        ({"size": 100_000}, "cannot be fetched"),
         ({"colour": "red"}, "unexpected keyword argument 'colour'"),
     ],
 )

@@ -36,7 +36,7 @@ run counts -p profile=own
 run counts -p tasks=many
     is of type int (here 3), not 'many'
 run counts -p "models=['a, b]"
-    error: "['a, b]" is no YAML, put a text in quotes: while scanning a quoted scalar
+    error: "['a, b]" is not YAML; put a text in quotes: while scanning a quoted scalar
 run counts -p tasks=1.5
     is of type int (here 3), not 1.5
 run counts -p tasks
@@ -50,11 +50,11 @@ run counts -p 'models=./no such model'
 run counts -p models=http://localhost:1/v1
     a remote model is named http://HOST
 run counts -p models=nobody/nothing
-    nobody/nothing is not here, and nobody/nothing does not
+    nobody/nothing is not here, and nobody/nothing cannot be fetched
 run counts -p models=mini-huge
     no mini model 'mini-huge'; there are: none yet
 run counts -p models=.
-    is no checkpoint: it has no config.json
+    is not a checkpoint: it has no config.json
 run counts -p models=[a/b,a/b@main]
     two models would be 'a/b' in the tables
 run counts -p models=openai:gpt-4o
@@ -72,13 +72,13 @@ compare runs/none/counts.ipynb counts
 view ./none
     error: './none' does not exist
 reproduce -p tasks=1
-    error: papers differ in their parameters: name the one
+    error: parameters differ from paper to paper: name
 reproduce demo -p task=1
     the parameter for demo is 'task'; it must be tasks, models, some_file
 claims --profile mini/x
     profile 'mini' has no folder for each model
 run models.ipynb
-    is not a notebook in today's format
+    is not a notebook in the current format
 run computes
     the parameters cell holds more than plain values
 run entitles
@@ -96,7 +96,7 @@ run counts --profile parameter.yaml
 run counts -p models=
     demo/counts: parameter 'models' names no model
 run counts -p tasks=-1
-    parameter 'tasks' is -1: give nothing below 0
+    parameter 'tasks' is -1; it must be at least 0
 run counts --scheduler tcp://127.0.0.1:9
     no scheduler answers at tcp://127.0.0.1:9
 reproduce --cold --audit 2%
@@ -306,7 +306,7 @@ def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
         ("{mini-small: StarCoder9}", "the paper has no model 'StarCoder9'; it has: "),
         (
             "{mini-smal: StarCoder2-3B}",
-            "role of 'mini-smal': no model of that name runs, only mini",
+            "role of 'mini-smal': no model of that name is run, only mini",
         ),
     ],
 )

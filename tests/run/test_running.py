@@ -204,7 +204,7 @@ def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_pa
     rows = read_answers(file)
     asked = {("demo/one", "task/0"), ("demo/one", "task/1"), ("other/two", "task/0")}
     assert set(zip(rows.notebook, rows.prompt, strict=True)) == asked
-    for paper, said in ("demo", "2 found in the store, 0 made"), ("performance", "7 made anew"):
+    for paper, said in ("demo", "2 found in the store, 0 new"), ("performance", "7 new"):
         assert said in kit.said(f"reproduce {paper} --again")
         assert file.read_bytes() == first, "what is in the store, or ran on demand, changes nothing"
 
@@ -398,12 +398,12 @@ def test_a_second_run_of_a_notebook_is_refused_and_the_first_keeps_its_numbers(k
     slow.touch()
     said = first.communicate()[1]
     assert first.returncode == 0
-    assert "0 found in the store, 3 made anew" in said
+    assert "0 found in the store, 3 new" in said
     table = (kit.root / "runs/figures/mini/demo/counts.csv").read_text()
     assert "product,1.5,,,3" in table
     assert not [*kit.root.rglob("*.lock")]
     said = kit.said("run counts -p tasks=4")
-    assert "3 found in the store, 1 made anew" in said
+    assert "3 found in the store, 1 new" in said
 
 
 def test_a_task_of_an_array_that_finds_another_at_work_fills_the_store_without_drawing(

@@ -69,7 +69,7 @@ def test_two_answers_to_one_question_are_one_line_and_change_nothing(stores, int
     before = stores.read(place)
     one = stores.merge.replace(f"'{stores.root / 'a'}'", "") if into == "a" else stores.merge
     said = stores.said(f"{one} -o '{place}'", code=2)
-    assert "a question has two answers: completions x in" in said
+    assert "the stores disagree: completions x in" in said
     assert 'text "ab" -> "cd"' in said and said.count("\n") == 1
     assert stores.read(place) == before
 

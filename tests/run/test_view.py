@@ -127,7 +127,9 @@ def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ra
         4,
         3,
     ]
-    assert "sums~3 is not kept: the first of 3 runs is sums~2" in kit.said("view sums~3", code=2)
+    assert "sums~3 is not kept: the oldest of 3 kept runs is sums~2" in kit.said(
+        "view sums~3", code=2
+    )
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", None])
@@ -143,7 +145,9 @@ def test_a_page_takes_the_place_of_no_other_file(ran, kit):
     ran({"small": {1}}, models=["small"])
     paths.write_lines(kit.root / "mine" / "rows", ())
     for name in ("mine", "mine/rows"):
-        assert "is no empty folder" in kit.said(f"view sums --output '{kit.root}/{name}'", code=2)
+        assert "is not an empty folder" in kit.said(
+            f"view sums --output '{kit.root}/{name}'", code=2
+        )
 
 
 def test_two_runs_are_paired_by_task(ran, kit):
@@ -184,7 +188,7 @@ def test_what_has_nothing_in_common_is_refused_in_a_line(ran, kit):
     told = kit.said(f"compare '{first}' '{second}'", code=2)
     assert told == "error: nothing in common to compare: m (all) and m (other)\n"
     ran({"small": {1}}, models=["small"])
-    assert "name two of a kind" in kit.said(f"compare sums '{first}'", code=2)
+    assert "name two tables or two runs" in kit.said(f"compare sums '{first}'", code=2)
     assert "holds no table" in kit.said(f"compare sums '{paths.made(kit.root / 'c')}'", code=2)
 
 

@@ -227,7 +227,7 @@ def test_without_namespaces_only_what_the_kit_wrote_itself_runs_and_a_line_says_
     monkeypatch, capsys
 ):
     monkeypatch.setattr(servers, "refusal", lambda: "unshare: not permitted")
-    for words, why in (("", True), "unshare: not permitted"), (("none",), "as asked for"):
+    for words, why in (("", True), "unshare: not permitted"), (("none",), "as requested"):
         assert choose(*words) == "none"
         said = f"warning: generated programs run unprotected: {why}"
         assert capsys.readouterr().err.splitlines() == [said]

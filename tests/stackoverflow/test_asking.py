@@ -82,7 +82,7 @@ def test_every_budget_is_kept(tokenizer, trim):
 
 
 def test_a_budget_without_room_is_one_clear_line(tokenizer):
-    with pytest.raises(UserError, match="no prompt of a budget of 10 tokens"):
+    with pytest.raises(UserError, match="a budget of 10 tokens leaves no room"):
         made(tokenizer, 0)
 
 

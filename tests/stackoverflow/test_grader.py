@@ -115,7 +115,7 @@ def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_
     monkeypatch.setattr(paths, "DATA", tmp_path)
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path / "with space")
     (tmp_path / "tiny.txt").write_text("# no pin\n")
-    with pytest.raises(UserError, match="/bin/false does not run as a Python"):
+    with pytest.raises(UserError, match="/bin/false is not a Python that runs"):
         Grader(Path("/bin/false"))
     with pytest.raises(UserError, match="no grader environment 'tiny': run `lookuplab data get "):
         environment("tiny")
@@ -123,7 +123,7 @@ def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_
     assert environment("tiny") == python and Grader(python).identity != grader().identity
     (tmp_path / "tiny.txt").write_text("no-such-package==9\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(UserError, match=r"tiny: .*the same command goes on from there"):
+    with pytest.raises(UserError, match=r"tiny: .*repeat the command to continue"):
         environments.make("tiny")
     assert not environments.is_made("tiny")
     assert environment(str(python)) == python and environment("") == Path(sys.executable)

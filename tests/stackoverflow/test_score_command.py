@@ -115,7 +115,7 @@ def test_no_input_is_replaced_by_the_output(graded, written_file, tmp_path):
 
 @pytest.mark.parametrize(
     ("numbers", "said"),
-    [([1, 999], "line 2: unknown problem_id '999'; "), ([], "holds no line")],
+    [([1, 999], "line 2: unknown problem_id '999'; "), ([], "has no lines")],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(graded, tmp_path, numbers, said):
     output = tmp_path / "out.jsonl"

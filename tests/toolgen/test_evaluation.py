@@ -101,7 +101,7 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
             evaluation.sample(found, limit)
     with pytest.raises(UserError, match=r"4 function: more than 128 model tokens; .* larger"):
         held_out_functions(repositories, count_tokens=lambda _: 999)
-    with pytest.raises(UserError, match="no function to judge"):
+    with pytest.raises(UserError, match="no functions are selected"):
         judged_all([], {})
 
 

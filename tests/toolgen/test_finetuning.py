@@ -169,10 +169,10 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
         ("--limit 0", "no pair has a mark"),
         ("-s epochs=0", "must be at least 1"),
         ("-s lora_rank=2 -s lora_dropout=1", "lora_dropout below 1"),
-        ("-s validation=40", "40 pairs are too few for 40 of validation"),
+        ("-s validation=40", "40 pairs are too few to hold out 40"),
         ("-s max_tokens=3", "nothing to train on: 40 pairs"),
-        ("-s accumulation=3", "a batch of 32 does not divide into 3 parts"),
-        ("-s learning_rate=1e18 -s epochs=1", "the loss is not finite any more"),
+        ("-s accumulation=3", "a batch of 32 cannot be divided into 3 parts"),
+        ("-s learning_rate=1e18 -s epochs=1", "the loss is no longer finite"),
     ],
 )
 def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, words, message):

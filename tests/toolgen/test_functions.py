@@ -218,5 +218,5 @@ def test_a_folder_s_star_stands_for_the_folders_in_it(tmp_path):
         (tmp_path / name).mkdir()
     found = locate_all(["click", f"{tmp_path}/*"])
     assert found == [locate("click"), tmp_path / "a", tmp_path / "b"]
-    with pytest.raises(UserError, match="names no folder"):
+    with pytest.raises(UserError, match="has no folders"):
         locate_all([f"{tmp_path}/a/*"])

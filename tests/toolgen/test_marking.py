@@ -180,7 +180,7 @@ def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     file = tmp_path / "marked.jsonl"
     done = CliRunner().invoke(cli, ["data", "mark", str(repository), "-o", str(file), "-j1"])
-    assert ("1 of 1 repositories lost questions" in done.output) == is_machine
+    assert ("1 of 1 repositories have unanswered questions" in done.output) == is_machine
     assert done.exit_code == 2 * is_machine and "my repo/crash.py:f#" in done.stderr, done.output
     found = [json.loads(line)["marked_body"] for line in file.open()]
     assert "    total = a + b\n    return total" in found

@@ -147,7 +147,10 @@ def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_c
     ("line", "message"),
     [
         ("[]", "c.jsonl, line 2: not an object"),
-        ('{"id": "a"}', "c.jsonl is no marked corpus: line 2 has no 'body'; `lookuplab data mark`"),
+        (
+            '{"id": "a"}',
+            "c.jsonl is not a marked corpus: line 2 has no 'body'; `lookuplab data",
+        ),
     ],
 )
 def test_a_line_that_is_no_record_is_one_clear_error(tmp_path, line, message):

@@ -39,7 +39,7 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert said == "\ninterrupted; what is done is kept: repeat the command\n"
+    assert said == "\ninterrupted; finished work is kept: repeat the command\n"
     assert [*tmp_path.iterdir()] == []
     while any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in below):
         time.sleep(0.05)

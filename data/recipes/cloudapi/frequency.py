@@ -33,7 +33,7 @@ SCRIPTS = (".py", ".ipynb")
 DEFINITIONS = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 NO_TEXT = (
-    " has no text in a field content, text or code. The Stack v2 holds identifiers, no text: "
+    " has no text in a field named content, text or code. The Stack v2 holds no text, only ids: "
     "fetch the files from Software Heritage and count a folder of them, or JSON Lines with "
     "`content` and `path`; or count an older snapshot, bigcode/the-stack-dedup?data_dir=data/python"
 )
@@ -215,7 +215,7 @@ def read_frequencies(path: Path) -> DataFrame:
         frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
         frame["count_name"]
         if odd := {*frame.get("class", ())} - {*FREQUENCY_CLASSES, ""}:
-            raise ValueError(f"{min(odd)!r} is no class of frequency")
+            raise ValueError(f"{min(odd)!r} is not a frequency class")
         return frame
 
 

@@ -111,7 +111,7 @@ def unpacked(release: str) -> tuple[Path, str]:
     if not ready.is_dir():
         with TemporaryDirectory(dir=paths.made(ready.parent)) as folder:
             if said := python_sources.download(Path(folder), "--ignore-requires-python", release):
-                raise UserError(f"pip does not bring {release}: {said}")
+                raise UserError(f"pip cannot download {release}: {said}")
             (wheel,) = Path(folder).iterdir()
             shutil.unpack_archive(wheel, Path(folder) / "ready", "zip")
             (Path(folder) / "ready").rename(ready)
@@ -121,7 +121,7 @@ def unpacked(release: str) -> tuple[Path, str]:
     public = [name for name in names if not any(re.fullmatch(HIDDEN, part) for part in name)]
     wanted = re.sub(r"[-.]+", "_", release.partition("==")[0]).lower()
     if not public:
-        raise UserError(f"{release} holds no Python package")
+        raise UserError(f"{release} contains no Python package")
     _, _, best = min((len(one), one[-1].lower() != wanted, one) for one in public)
     return ready, ".".join(best)
 

@@ -37,7 +37,7 @@ def write(stores: Path) -> None:
     """
     if elsewhere():
         raise UserError(
-            f"the record is made under Python {PYTHON}, not {platform.python_version()}"
+            f"the record must be made with Python {PYTHON}, not {platform.python_version()}"
         )
     run = stores / "run.json"
     if not run.is_file():

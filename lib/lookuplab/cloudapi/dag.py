@@ -87,7 +87,7 @@ def retrieved_documents(
     most = max(len(task.targets) for task in tasks)
     if not 1 <= k <= len(index.operations) - most:
         raise UserError(
-            f"k is {k}: the index of {len(index.operations)} APIs cannot give that many"
+            f"k is {k}; it must be from 1 to {len(index.operations) - most} for this index"
         )
     hits = {}
     misses = {}

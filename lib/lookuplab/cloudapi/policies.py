@@ -53,7 +53,7 @@ def triggered(
     """
     check_choice("policy", policy, (*POLICIES, "asked"))
     if not np.size(threshold):
-        raise UserError("there is no threshold: give at least one, from 0 to 1")
+        raise UserError("no threshold is given: give at least one, from 0 to 1")
     if not np.array_equal(np.clip(threshold, 0, 1), threshold):
         raise UserError(f"threshold {threshold!r}: give a confidence, from 0 to 1")
     if policy in ("dag_confidence", "dag_plus_plus") and first.minimum.isna().any():

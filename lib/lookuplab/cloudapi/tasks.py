@@ -84,11 +84,11 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTa
         rows = paths.json_lines(path)
         tasks = [ApiTask(**row | {"targets": tuple(row["targets"])}) for _, row in rows]
         if not tasks:
-            raise UserError("no line")
+            raise UserError("no lines")
     if limit is None:
         return tasks
     if limit < 0:
-        raise UserError(f"a limit of {limit} tasks: give a number from 0")
+        raise UserError(f"limit is {limit}; it must be 0 or more")
     shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))
     classes = dict.fromkeys([*COMPOSITION, *(task.frequency for task in shuffled)])
     dealt = in_turn([[task for task in shuffled if task.frequency == name] for name in classes])

@@ -295,7 +295,7 @@ def find_or_generate(
                             now = make(model, asked, decoding, store, bar)
             except UserError as error:
                 made = len(store.present(missing))
-                left = f"; {made} of {len(missing)} prompts are answered, run it again for the rest"
+                left = f"; {made} of {len(missing)} prompts are answered: run it again for the rest"
                 raise UserError(f"{error}{left if made else ''}") from None
             if unmade := {*missing} - store.present(missing):
                 raise UserError(

@@ -368,8 +368,8 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
                 return
             said = f"its logits differ by {apart:.0%} from those of a plain forward pass"
     raise UserError(
-        f"model {model.name}: its architecture ({module.config.model_type}) cannot write token by "
-        f"token in a batch here: {said}; serve it and name the endpoint"
+        f"model {model.name}: its architecture ({module.config.model_type}) cannot generate token "
+        f"by token in a batch here: {said}; serve the model and name the endpoint"
     )
 
 

@@ -90,7 +90,7 @@ class Fast:
             or platform.machine() not in ("x86_64", "AMD64")
             or not torch.backends.mkldnn.is_available()
         ):
-            raise NotImplementedError("the fast path is not made for this model")
+            raise NotImplementedError("the fast path does not support this model")
         decoder: Any = module.base_model
         self.embed: Any = module.get_input_embeddings()
         self.rotary = getattr(decoder, "rotary_emb", None)
@@ -373,7 +373,7 @@ def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Cal
     adds to the product or multiplies by it.
     """
     if {type(part) for part in parts} not in ({torch.nn.Linear}, {Conv1D}):
-        raise NotImplementedError("the fast path knows no such layer")
+        raise NotImplementedError("the fast path does not support this layer")
     weights = [part.weight.detach().T if type(part) is Conv1D else part.weight for part in parts]
     weight = torch.cat([each.detach() for each in weights]).contiguous()
     biases = [part.bias for part in parts if part.bias is not None]

@@ -146,7 +146,7 @@ class LocalModel:
             # should find the same answers
             self.dtype = self.dtype or "float32"
         if folder.is_dir() and not is_model(folder):
-            raise UserError(f"{folder} is no checkpoint: it has no config.json")
+            raise UserError(f"{folder} is not a checkpoint: it has no config.json")
         self.adapter = folder if is_adapter(folder) else None
         self.source = (str(folder), None) if folder.is_dir() else split_revision(self.place)
         if self.adapter:
@@ -243,8 +243,8 @@ class LocalModel:
         )
         if not tokenizer.is_fast:
             raise UserError(
-                f"model {self.name}: its tokenizer exists only in Python, and would read an answer "
-                "anew with each token; serve the model and name the endpoint"
+                f"model {self.name}: its tokenizer exists only in Python, and would tokenize the "
+                "whole answer again after each token; serve the model and name the endpoint"
             )
         # if there are no tokenizer files, Transformers makes an empty tokenizer without an error
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
@@ -267,8 +267,8 @@ class LocalModel:
         if (last := max(ids)) >= rows and not self.adapter:
             raise UserError(
                 f"model {self.name}: token {tokenizer.convert_ids_to_tokens(last)!r} of its "
-                f"tokenizer has the id {last}, but its embedding only {rows} rows; save the model "
-                "again after resize_token_embeddings, or the tokenizer without the token"
+                f"tokenizer has the id {last}, but its embedding has only {rows} rows; save the "
+                "model again after resize_token_embeddings, or save the tokenizer without the token"
             )
 
     @cached_property
@@ -301,20 +301,20 @@ class LocalModel:
         if report["missing_keys"]:
             raise UserError(
                 f"checkpoint {self.name} lacks weights ({min(report['missing_keys'])} ...); is "
-                "it complete, and of the architecture that its config.json names?"
+                "it complete, and does it have the architecture that its config.json names?"
             )
         if unused := [name for name in report["unexpected_keys"] if not UNUSED.search(name)]:
             raise UserError(
                 f"checkpoint {self.name} has weights that its architecture does not use "
-                f"({min(unused)} ..., {len(unused)} tensors); is it of the architecture and size "
-                "that its config.json names?"
+                f"({min(unused)} ..., {len(unused)} tensors); does it have the architecture and "
+                "size that its config.json names?"
             )
         devices = set(map(str, getattr(module, "hf_device_map", {}).values()))
         chosen = self.device_map == "cpu" or isinstance(self.device_map, dict)
         if torch.cuda.is_available() and not chosen and devices & {"cpu", "disk"}:
             raise UserError(
                 f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would run "
-                "on the CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
+                "on the CPU; use more GPUs or another dtype (NAME?dtype=bfloat16)"
             )
         if self.adapter:
             from peft import PeftModel, get_peft_model_state_dict
@@ -336,7 +336,7 @@ class LocalModel:
                 if names:
                     raise UserError(
                         f"adapter {self.name} {what} ({min(names)} ..., {len(names)} of "
-                        f"{len(known)}); is it of this base, and saved by save_pretrained of PEFT?"
+                        f"{len(known)}); does it belong to this base, and did PEFT save it?"
                     )
             adapted.merge_and_unload()
         head = module.get_output_embeddings()
@@ -405,7 +405,7 @@ class LocalModel:
             raise UserError(
                 f"model {self.name} needs {(weights + cache) / 2**30:.2f} GiB in {self.dtype} "
                 f"({weights / 2**30:.2f} for its weights, the rest for the cache of one answer of "
-                f"{tokens} tokens), and this job may take {free / 2**30:.2f}; take another dtype "
+                f"{tokens} tokens), and this job may use {free / 2**30:.2f}; use another dtype "
                 "(NAME?dtype=bfloat16), fewer bits (quantization_config) or more memory"
             )
 
@@ -423,12 +423,12 @@ class LocalModel:
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             advice = (
-                "it must be the name of a model on the hub that is cached or can be reached; "
-                "private ones: hf auth login"
+                "name a model on the hub that is cached or can be reached; "
+                "for a private model, first run `hf auth login`"
             )
             if Path(name).is_dir():
                 has = ", ".join(sorted(os.listdir(name)))
-                advice = f"save_pretrained of model and tokenizer makes it complete; it has {has}"
+                advice = f"call save_pretrained of model and tokenizer; the folder has {has}"
             if "custom code" in said:
                 advice = "the option trust_remote_code=true runs it"
             if self.adapter and not place:
@@ -519,7 +519,7 @@ class LocalModel:
     def _named(self, prompt: Prompt, before: list[int]) -> Constraint | None:
         if prompt.choices and self.chat:
             raise UserError(
-                f"prompt {prompt.id!r}: a chat model cannot be held to given names (choices)"
+                f"prompt {prompt.id!r}: a chat model cannot be restricted to given names (choices)"
             )
         return self.names.constraint(before, prompt.choices) if prompt.choices else None
 
@@ -623,9 +623,9 @@ class LocalModel:
             return ids
         if not cut:
             raise UserError(
-                f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}: take "
-                "a model with a longer one (or `?context=N`, if it was cut), fewer or shorter "
-                "documents, or leave the task out"
+                f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}: use "
+                "a model with a longer context (or raise `?context=N` if you set it), use fewer or "
+                "shorter documents, or leave the task out"
             )
         first = ids[:1] if ids[0] == self.tokenizer.bos_token_id else []
         room = max(1, context - decoding.max_new_tokens) - len(first)

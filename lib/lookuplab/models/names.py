@@ -189,15 +189,15 @@ def base_of(folder: Path) -> tuple[str, str | None]:
         config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())
         name = str(config.get("base_model_name_or_path") or "")
     except (ValueError, AttributeError) as error:
-        raise UserError(f"adapter {folder.name}: {ADAPTER} is no JSON object: {error}") from None
+        raise UserError(f"adapter {folder.name}: {ADAPTER} is not a JSON object: {error}") from None
     # $PWD is the folder where the command was typed; a notebook's kernel works in another folder
     for place in folder, *folder.parents, Path(os.environ.get("PWD", "")), Path():
         if name and is_model(place / name):
             return str((place / name).resolve()), None
     if not re.fullmatch(r"[^./~\\][^/\\]*(/[^/\\]+)?", name):
         raise UserError(
-            f"adapter {folder.name}: its base {name!r} ({ADAPTER}) is no model's folder beside the "
-            "adapter, above it or here"
+            f"adapter {folder.name}: its base {name!r} ({ADAPTER}) is not a model folder beside "
+            "the adapter, above it or in the current folder"
         )
     return name, config.get("revision")
 
@@ -225,10 +225,10 @@ def model_files(folder: Path) -> list[Path]:
             with file.open("rb") as stream:
                 begins = stream.read(23)
         except OSError as error:
-            link = " (a link to nothing)" if file.is_symlink() else ""
+            link = " (a broken link)" if file.is_symlink() else ""
             raise UserError(f"cannot read {file}{link}: {error.strerror}") from None
         if begins == b"version https://git-lfs":
             raise UserError(
-                f"{file} is a pointer of Git LFS, without the content: run `git lfs pull` there"
+                f"{file} is a Git LFS pointer without the content: run `git lfs pull` there"
             )
     return files

@@ -76,7 +76,7 @@ def content(file: Path) -> bytes:
     line = f"{hashlib.sha256(data).hexdigest()}  {file.name}\n"
     if told is not None and line.encode() not in told:
         raise UserError(
-            f"{file} is damaged (or {MANIFEST} beside it): its sha256 is another one; restore both "
+            f"{file} is damaged (or {MANIFEST} beside it): its sha256 does not match; restore both "
             f"(in a git checkout: git checkout -- {file.parent})"
         )
     return data

@@ -64,9 +64,9 @@ OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host, perhaps with a port and a path; no user or query
 RETRIES = 5
 REFUSABLE = {  # parameter that some models refuse -> what happens instead
-    "max_tokens": "max_completion_tokens is sent in its place",
-    "temperature": "its answers are sampled as the server likes",
-    "top_p": "its answers are sampled as the server likes",
+    "max_tokens": "max_completion_tokens is sent instead",
+    "temperature": "the server decides how answers are sampled",
+    "top_p": "the server decides how answers are sampled",
     "seed": "left out",
     "stop": "answers are cut here",
 }
@@ -173,7 +173,7 @@ class RemoteModel:
         """
         if not self._tokenizer:
             raise UserError(
-                f"{self.name}: to count tokens, name one with the same ones: ?tokenizer=OWNER/NAME"
+                f"{self.name}: to count tokens, name a model with its tokens: ?tokenizer=OWNER/NAME"
             )
         from lookuplab.models.local import LocalModel
 
@@ -187,7 +187,7 @@ class RemoteModel:
         then UserError is raised. UserError is also raised for prompts with ``choices``.
         """
         if any(prompt.choices for prompt, _ in requests):
-            raise self._cannot("hold answers to given names (choices)")
+            raise self._cannot("restrict answers to given names (choices)")
         _ = self._client  # created here, so that the threads share one client
         self._most = BYTES + TOKEN_BYTES * decoding.max_new_tokens
         failures: list[UserError] = []
@@ -198,7 +198,7 @@ class RemoteModel:
             except UserError as error:
                 failures.append(error)
             except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-                form = f"{self.name} at {self.base_url}: a reply of an unknown form ({error})"
+                form = f"{self.name} at {self.base_url}: a reply of unknown format ({error})"
                 failures.append(UserError(form))
             return []
 
@@ -209,7 +209,7 @@ class RemoteModel:
                     answer = answers.next(self.total)
                 except TimeoutError:
                     # the thread that waits cannot be stopped, and ends only with this process
-                    late = f"no reply is complete after {self.total:g} seconds (option total)"
+                    late = f"no complete reply after {self.total:g} seconds (option total)"
                     failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
                     break
                 if answer:
@@ -237,7 +237,7 @@ class RemoteModel:
         how = " unencrypted (http)" if address.scheme == "http" else ""
         is_meant = self.base_url == OPENAI_URL or (self.key_variable != KEY_VARIABLE and not how)
         if key and not (is_here or is_meant):
-            advice = f"; if it is not meant for it, unset {self.key_variable} or use key_variable"
+            advice = f"; if this is a mistake, unset {self.key_variable} or use key_variable"
             say(f"warning: {self.name}: the key in {self.key_variable} goes to {host}{how}{advice}")
         try:
             return openai.OpenAI(
@@ -267,7 +267,7 @@ class RemoteModel:
             for chunk in read(*arguments):
                 size += len(chunk)
                 if size > self._most:
-                    long = f"a reply of more than {self._most:,} bytes is none to this prompt"
+                    long = f"more than {self._most:,} bytes cannot be an answer to this prompt"
                     raise UserError(f"{self.name} at {self.base_url}: {long}")
                 yield chunk
 
@@ -302,7 +302,7 @@ class RemoteModel:
             case {"error": failure} if failure:  # how routers report an error, with status 200
                 raise self._failed(failure)
         raise self._failed(
-            ValueError(f"{json.dumps(reply)} is no answer of an OpenAI-compatible endpoint")
+            ValueError(f"{json.dumps(reply)} is not an answer of an OpenAI-compatible endpoint")
         )
 
     def _refuses(self, words: str, sent: dict[str, Any]) -> bool:
@@ -321,9 +321,9 @@ class RemoteModel:
                 is_sampled = name == "temperature" or (name == "top_p" and sent[name] < 1)
                 if is_sampled and not self.sampled:
                     raise UserError(
-                        f"{self.name} refuses {name}, so that {REFUSABLE[name]}, also where greedy "
-                        "ones are asked for; the option sampled=true accepts that and keeps them "
-                        "apart"
+                        f"{self.name} refuses {name}, so {REFUSABLE[name]}, even if greedy answers "
+                        "are requested; the option sampled=true accepts this and stores such "
+                        "answers separately"
                     )
                 if name not in self._refused:
                     self._refused.add(name)
@@ -340,7 +340,7 @@ class RemoteModel:
         elif isinstance(error, openai.APIError):
             words = f"{error} {error.__cause__ or ''}"
         elif isinstance(error, json.JSONDecodeError):
-            words = f"a reply that is no JSON: {error.doc}"
+            words = f"a reply that is not JSON: {error.doc}"
         else:
             words = str(error)
         words = self._masked(" ".join(MARKUP.sub(" ", words).split()))
@@ -361,8 +361,8 @@ class RemoteModel:
 
     def _without_logprobs(self, reason: str) -> UserError:
         return UserError(
-            f"{self.name} at {self.base_url} {reason}; if none are needed (confidence and "
-            "perplexity need them), add the option logprobs=false to its name"
+            f"{self.name} at {self.base_url} {reason}; if you need no log-probabilities "
+            "(confidence and perplexity need them), add the option logprobs=false to its name"
         )
 
     def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:
@@ -422,8 +422,8 @@ class RemoteModel:
             )
         if self.chat and finish == "length" and not visible(text).strip():
             raise UserError(
-                f"{self.name} at {self.base_url} spent all its tokens before it answered, on "
-                "reasoning: give it more (max_new_tokens) or switch that off (option extra)"
+                f"{self.name} at {self.base_url} spent all its tokens on reasoning, before it "
+                "answered: raise max_new_tokens, or switch reasoning off (option extra)"
             )
         return finish
 

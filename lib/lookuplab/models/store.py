@@ -220,7 +220,7 @@ class AnswerStore:
         # refused before anything is changed: it may be another program's file
         if version not in (SCHEMA, WITHOUT_CHECKSUMS) and (version or tables):
             raise UserError(
-                f"{self.path} is no store of {self.name}, or another version of lookuplab "
+                f"{self.path} is not a store of {self.name}, or another version of lookuplab "
                 "wrote it; name another file (LOOKUPLAB_STORE)"
             )
         if not version:
@@ -355,7 +355,7 @@ class AnswerStore:
             print(
                 f"store of {self.name} {self.path}: {len(damaged)} of "
                 f"{len(damaged) + len(found)} rows are damaged (the first: {min(damaged)}); they "
-                "are left out and made anew; a copy of the file has them, if there is one",
+                "are left out and generated again; a copy of the file may still have them",
                 file=sys.stderr,
             )
         self._damaged |= damaged
@@ -378,7 +378,7 @@ class AnswerStore:
                 if not (said := self.fault(answer)):
                     texts[key] = json.dumps(answer, allow_nan=False)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                said = f"{self.name} {key}: an answer of a form that cannot be kept ({error})"
+                said = f"{self.name} {key}: an answer that cannot be stored ({error})"
             if said:
                 faults[key] = said
         rows = [(key, f"{text}\n{digest(key + text)}") for key, text in texts.items()]
@@ -395,13 +395,13 @@ class AnswerStore:
         # a flipped bit has changed the order of keys, so that SQLite no longer finds some
         if texts.keys() - self.present(texts):
             raise UserError(
-                f"store of {self.name} {self.path}: answers that it has taken are not found in it; "
+                f"store of {self.name} {self.path}: answers that were just stored are not in it; "
                 "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
             )
         self._count(0, 0, len(self._asked & texts.keys()))
         self._asked -= texts.keys()
         for said in faults.values():
-            raise UserError(f"{said}; it is not stored")
+            raise UserError(f"{said}; the answer is not stored")
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete the file's answers for these keys."""
@@ -452,14 +452,14 @@ class CompletionStore(AnswerStore):
         if said:
             pass
         elif not all(type(one) is int and one >= 0 for one in counts):
-            said = "its token ids or counts of tokens are no numbers of tokens"
+            said = "its token ids or token counts are not whole numbers from 0"
         elif len(answer["token_ids"]) not in (0, len(tokens)) or (
             # a scored text may be a special token, which adds no text
             tokens and answer["finish_reason"] != "scored" and "".join(tokens) != text
         ):
-            said = "its tokens are not those of its text"
+            said = "its tokens do not spell its text"
         elif answer["finish_reason"] not in ENDS:
-            said = f"an answer without an end ({answer['finish_reason']!r})"
+            said = f"an unknown finish_reason ({answer['finish_reason']!r})"
         return said and f"model {answer['model']}, prompt {answer['id']!r}: {said}"
 
     @classmethod

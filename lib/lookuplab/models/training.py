@@ -113,7 +113,7 @@ class Recipe:
             if value is not None and value < least:
                 raise UserError(f"recipe: {name} is {value}; it must be at least {least}")
         if not (self.learning_rate > 0 and self.lora_dropout < 1):
-            raise UserError("recipe: learning_rate must be above 0, lora_dropout below 1")
+            raise UserError("recipe: learning_rate must be above 0, and lora_dropout below 1")
         check_choice("recipe: loss_on", self.loss_on, LOSSES)
 
 
@@ -122,14 +122,14 @@ def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
     ``output`` exists.
     """
     if output.exists():
-        raise UserError(f"{output} exists; delete it, or give another output")
+        raise UserError(f"{output} exists; delete it, or choose another output")
     # if the folder cannot be written, this fails before training, not after it
     output.parent.mkdir(parents=True, exist_ok=True)
     # LoRA's frozen weights need no more precision than the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"
     checkpoint = load(str(base), dtype=dtype, device_map="cpu")
     if not isinstance(checkpoint, LocalModel):
-        raise UserError(f"{base} is no local checkpoint, so it cannot be trained")
+        raise UserError(f"{base} is not a local checkpoint, so it cannot be trained")
     return checkpoint
 
 
@@ -194,7 +194,7 @@ def train(
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     if not math.isfinite(log.loss.iloc[-1]):
         raise UserError(
-            "the loss is not finite any more; lower the learning rate, or train in float32"
+            "the loss is no longer finite; lower the learning rate, or train in float32"
         )
     # 2. write a temporary folder, and rename it when it is complete
     facts = {
@@ -252,7 +252,7 @@ def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[
     """
     if recipe.validation >= len(rows):
         raise UserError(
-            f"{len(rows)} pairs are too few for {recipe.validation} of validation (-s validation=0)"
+            f"{len(rows)} pairs are too few to hold out {recipe.validation} (-s validation=0)"
         )
     chance = torch.Generator().manual_seed(recipe.seed)
     order = torch.randperm(len(rows), generator=chance).tolist()
@@ -296,7 +296,7 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
     parts = arguments.world_size * max(1, arguments.n_gpu) * recipe.accumulation
     if recipe.batch_size % parts:
         raise UserError(
-            f"a batch of {recipe.batch_size} does not divide into {parts} parts (processes x "
+            f"a batch of {recipe.batch_size} cannot be divided into {parts} parts (processes x "
             "accumulation); change batch size or accumulation"
         )
     arguments.per_device_train_batch_size = recipe.batch_size // parts

@@ -46,7 +46,7 @@ try:
     from vllm.v1.sample.logits_processor import AdapterLogitsProcessor
 except ImportError as failure:
     raise UserError(
-        f"vLLM cannot be used here ({failure}): `make vllm` makes an environment with it "
+        f"vLLM cannot be used here ({failure}): `make vllm` installs an environment with it "
         "(.venv-vllm; docs/engines.md)"
     ) from None
 
@@ -127,7 +127,7 @@ class VllmModel(LocalModel):
         self.options = {name: options[name] for name in options if name not in OWN}
         super().__init__(place, **{name: options[name] for name in OWN if name in options})
         if not self.causal:
-            raise UserError(f"model {self.name}: vLLM runs no encoder-decoder; leave out vllm:")
+            raise UserError(f"model {self.name}: vLLM runs no encoder-decoder models; omit vllm:")
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -186,7 +186,7 @@ class VllmModel(LocalModel):
             or not isinstance(self.engine.engine_core, InprocClient)
         ):
             raise UserError(
-                f"model {self.name}: to hold answers to given names or to a tool's, vLLM must "
+                f"model {self.name}: to restrict answers to given names or to a tool's, vLLM must "
                 "choose tokens in this process: leave out tensor_parallel_size, "
                 "pipeline_parallel_size, speculative_config and async_scheduling, and unset "
                 "VLLM_ENABLE_V1_MULTIPROCESSING"
@@ -250,7 +250,7 @@ class VllmModel(LocalModel):
             return self.engine.step()
         # such as no kernel for this processor, or too little memory
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"vLLM fails at model {self.name}: {str(error)[:300]}") from error
+            raise UserError(f"vLLM failed on model {self.name}: {str(error)[:300]}") from error
 
     def _request(
         self, row: DecodingRow, decoding: Decoding, end_of_text: frozenset[int], request: str

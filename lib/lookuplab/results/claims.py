@@ -372,7 +372,7 @@ def _loaded(file: Path, content: bytes) -> list[Claim]:
                 list(inequalities(each, ["any"]))  # raises if a field is missing
             is_known = claim.models in SCOPES and claim.role in ROLES
             if claim.id in claims or not is_known or {*claim.follows_from} - claims.keys():
-                raise ValueError("its id is not its own, or its models, role or source are unknown")
+                raise ValueError("its id is not unique, or its models, role or source are unknown")
             claims[claim.id] = claim
         except (TypeError, ValueError, KeyError) as error:
             raise UserError(
@@ -519,7 +519,7 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
                 high = inf if high is None else high
                 yield Comparison(model, Cell(model, condition), None, low, high)
         case _:
-            raise ValueError("its test has no descending, no sizes with a direction, no ranges")
+            raise ValueError("its test needs descending, sizes with a direction, or ranges")
 
 
 class SizedModel(NamedTuple):

@@ -35,7 +35,7 @@ def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
     table = _reported()
     table = table[(table.paper == paper) & (table.artifact == artifact if artifact else True)]
     if table.empty:
-        raise UserError(f"data/paper has no numbers of {paper} {artifact or ''}".rstrip())
+        raise UserError(f"data/paper has no numbers for {paper} {artifact or ''}".rstrip())
     return table.reset_index(drop=True)
 
 

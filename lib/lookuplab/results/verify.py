@@ -86,7 +86,7 @@ class Differences:
         for (notebook, model, prompt, sample), group in on_one_side.groupby(_USE):
             by_question = group.groupby("question").margin
             margins = by_question.max()[by_question.size() == 2]  # of the questions on both sides
-            line = f"{notebook} | {model} | {prompt} | sample {sample}: another answer"
+            line = f"{notebook} | {model} | {prompt} | sample {sample}: a different answer"
             if is_exact or margins.empty or (margins == "").any():
                 self.differs(line)
             else:
@@ -148,7 +148,7 @@ def committed(profile: str) -> dict[str, bytes]:
     try:
         archive = subprocess.run(command, capture_output=True)
     except FileNotFoundError:
-        raise UserError("git, which knows the committed figures, is not installed") from None
+        raise UserError("git is not installed; it holds the committed figures") from None
     if archive.returncode:
         reason = " ".join(archive.stderr.decode().split())
         raise UserError(
@@ -236,7 +236,7 @@ def compare(
             if old[file] == new[file]:
                 result.equal[extension] += 1
             else:
-                result.differs(f"{file}: other bytes")
+                result.differs(f"{file}: different bytes")
     return result
 
 

@@ -59,7 +59,7 @@ def logs(name: str) -> list[Path]:
         return files[back:]
     if files:
         first = f"{place}~{len(files) - 1}"
-        raise UserError(f"{name} is not kept: the first of {len(files)} runs is {first}")
+        raise UserError(f"{name} is not kept: the oldest of {len(files)} kept runs is {first}")
     if ran:
         raise UserError(f"{place} judges no answers one by one: its numbers are in its tables")
     if not command:
@@ -125,7 +125,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             plain[line["id"]] = min(plain.get(line["id"], line["prompt"]), line["prompt"], key=len)
     is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not is_free and not (output / "index.js").is_file():
-        raise UserError(f"{output} is no empty folder: name a new one")
+        raise UserError(f"{output} is not an empty folder: name a new one")
     shutil.rmtree(output / "rows", ignore_errors=True)
     prompts = Words()
     rows: list[Line] = []
@@ -249,7 +249,7 @@ def compared(first: Side, second: Side) -> pd.DataFrame:
     sides = [first.rows, second.rows]
     is_judged = first.is_judged and second.is_judged
     if first.is_judged != second.is_judged:
-        raise UserError("one side is a table, the other a run's answers: name two of a kind")
+        raise UserError("one side is a table, the other a run: name two tables or two runs")
     keys = [*PAIRED] if is_judged else [*ROW_KEY]
     models = [rows.model.unique().tolist() for rows in sides]
     if [len(one) for one in models] == [1, 1] and models[0] != models[1]:

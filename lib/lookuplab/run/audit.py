@@ -166,7 +166,7 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
                 line = f"{kind.name} | {_named(key, recorded[key])}: {'; '.join(said)}"
                 lines["near tie" if near else "different"].append(line)
         for of, keys in record.kinds(kind.name).items():
-            sizes = {"rows": keys, "sample": sample, "made anew": anew}
+            sizes = {"rows": keys, "sample": sample, "regenerated": anew}
             numbers = {name: len({*keys}.intersection(part)) for name, part in sizes.items()}
             counts.append({"store": kind.name, "kind": of, **numbers})
     table = pd.DataFrame(counts)
@@ -179,9 +179,9 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     if elsewhere():
         print(f"not compared: rows that depend on Python (the record's: {PYTHON})")
     ties, differing = map(len, lines.values())
-    result = "nothing was compared: no notebook that ran asks for a row of the sample"
+    result = "nothing was compared: no notebook that ran uses a row of the sample"
     if made:
-        result = f"{made:,} of {rows:,} rows made anew, {differing} different"
+        result = f"{made:,} of {rows:,} rows regenerated, {differing} different"
         result += f", {ties} explained by near ties" if ties else ""
     result += "; not all notebooks ran" if code else ""
     failed = code or differing or (not made and every)

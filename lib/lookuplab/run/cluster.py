@@ -22,7 +22,7 @@ from lookuplab.errors import UserError, needs
 from lookuplab.results import provenance
 
 CONNECT_SECONDS = 10  # ample: a scheduler answers within one second, even across a network
-_HERE = "what was done is kept, and the same command goes on from there"
+_HERE = "finished work is kept: repeat the command to continue"
 
 
 class Cluster:
@@ -55,13 +55,13 @@ class Cluster:
                 yield number, result
         except KilledWorker as error:
             raise UserError(
-                f"a task took down {error.allowed_failures + 1} workers, the last one "
+                f"a task killed {error.allowed_failures + 1} workers, the last one "
                 f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}"
             ) from None
         except Exception as error:
             if self.client.status == "running" and not isinstance(error, CancelledError):
                 raise
-            gone = f"the scheduler {self.scheduler} does not answer any more; {_HERE}"
+            gone = f"the scheduler {self.scheduler} no longer answers; {_HERE}"
             raise UserError(gone) from error
         finally:
             for future in futures:
@@ -118,7 +118,7 @@ def _on_worker(function: Callable[..., Any], expected: dict[str, str], *argument
     for what, here in account().items():
         if here != expected[what]:
             raise UserError(
-                f"the worker on {socket.gethostname()} has another {what}: {here}, not "
+                f"the worker on {socket.gethostname()} has a different {what}: {here}, not "
                 f"{expected[what]}; start it from the same checkout and environment"
             )
     return function(*arguments)

@@ -176,7 +176,7 @@ def get(source: Source, whole: bool = True) -> Path:
             return _get_package(source)
         case "dataset":
             raise UserError(
-                f"{source.name} is streamed from the hub while it is used, never fetched whole "
+                f"{source.name} is streamed from the hub as it is used, and never fetched whole "
                 f"({source.address})"
             )
     try:
@@ -201,7 +201,7 @@ def get(source: Source, whole: bool = True) -> Path:
         at = f"@{source.revision}".removesuffix(f"@{UNPINNED}")
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
-            f"{source.name} is not here, and {source.address}{at} does not give it: {reason}; "
+            f"{source.name} is not here, and {source.address}{at} cannot be fetched: {reason}; "
             f"connect, accept its licence on the hub (`hf auth login`; {source.licence}), or write "
             "a folder with a leading ./ or /"
         ) from error
@@ -226,7 +226,7 @@ def _checked(source: Source, part: Path) -> Path:
         if not pin.exists():
             paths.write_lines(pin, [json.dumps(came)])
         expected = tuple(json.loads(pin.read_text()))
-        origin = f" as at first ({pin})"
+        origin = f" as the first time ({pin})"
     if came != expected:
         part.unlink()
         raise UserError(
@@ -253,7 +253,7 @@ def _get_package(source: Source) -> Path:
             lines = (f"{pin} --hash=sha256:{sha256}" for pin, sha256 in source.packages.items())
             pins.write_text("\n".join(lines), "utf-8")
             if said := python_sources.download(temporary, "--require-hashes", "-r", str(pins)):
-                raise UserError(f"{source.name}: pip does not bring it: {said}; run again")
+                raise UserError(f"{source.name}: pip cannot download it: {said}; run again")
             for wheel in temporary.glob("*.whl"):
                 shutil.unpack_archive(wheel, temporary / wheel.stem, "zip")
             with open(temporary / "whole", "wb") as whole:

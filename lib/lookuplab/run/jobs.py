@@ -315,7 +315,7 @@ def meant(declared: Any, text: str) -> Any:
         str(value)  # raises ValueError for a number with more digits than Python can write
     except ValueError as error:
         if text.lstrip()[:1] in ("[", "{"):
-            raise UserError(f"{text!r} is no YAML, put a text in quotes: {error}") from None
+            raise UserError(f"{text!r} is not YAML; put a text in quotes: {error}") from None
         return text
     return [] if value is None and isinstance(declared, list) else value
 
@@ -353,12 +353,12 @@ def problems(job: Job) -> Iterator[str]:
     models = Counter(map(table_name, set(job.models())))
     for name, count in models.items():
         if count > 1:
-            yield f"two models would be {name!r} in the tables: rename a folder, or run them apart"
+            yield f"two models would be {name!r} in the tables: rename a folder, or run each alone"
     # other parameters than models may have a role, too, such as a ranker
     texts = {*models, *(named.text for named in job.named())}
     for role in roles if "roles" in job.profile.given else ():
         if not any(f"{name}-".startswith(f"{role}-") for name in texts):
-            yield f"role of {role!r}: no model of that name runs, only {', '.join(models)}"
+            yield f"role of {role!r}: no model of that name is run, only {', '.join(models)}"
     for named in job.named():
         name, text, place = *named, named.place
         if key := missing_key(text):
@@ -440,7 +440,7 @@ def senseless(job: Job) -> Iterator[str]:
         least = LEAST.get((job.notebook.id, name), 0)
         # NaN and infinity are not in this range either
         if any(isinstance(it, int | float) and not least <= it <= sys.maxsize for it in items):
-            yield f"parameter {name!r} is {value!s:.40}: give nothing below {least} or too large"
+            yield f"parameter {name!r} is {value!s:.40}; it must be at least {least}, not too large"
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:
@@ -454,8 +454,8 @@ def foreign_tasks(job: Job) -> Iterator[str]:
     if folder == paths.MINI / "cloudapi" and strangers and not own_benchmark:
         names = ", ".join(dict.fromkeys(map(table_name, strangers)))
         yield (
-            f"the mini tasks' frequency classes mean nothing to {names}, which learned from "
-            f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS}"
+            f"the mini tasks' frequency classes mean nothing for {names}, which learned from "
+            f"other code: use --profile paper, or -p tasks_file={PUBLIC_TASKS}"
         )
 
 

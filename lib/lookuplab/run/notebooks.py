@@ -143,7 +143,7 @@ def read(path: Path) -> Notebook:
         ]
         heads = ["".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is not a notebook in today's format: {error}") from error
+        raise UserError(f"{path} is not a notebook in the current format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
     # papermill's inspect_notebook drops lines with a second "=", even in a comment
     if (values := assigned(declared)) is None:

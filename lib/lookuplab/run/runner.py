@@ -44,7 +44,7 @@ _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
 # what the counts mean in the file that ``USES_VARIABLE`` names, which has a line for each store
-USES = ("from the record", "found in the store", "made anew")
+USES = ("from the record", "found in the store", "new")
 EARLIER = 5  # number of earlier runs whose judged answers are kept besides those of the last run
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # a kernel of this Python, so that the kernels registered on the machine do not matter
@@ -309,7 +309,7 @@ def cards_of(part: Part) -> list[str]:
     visible = cards()
     if part.here > 1 and 0 < len(visible) < part.here:
         raise UserError(
-            f"{part.here} processes on {len(visible)} GPUs: launch at most one process a GPU"
+            f"{part.here} processes on {len(visible)} GPUs: launch at most one process per GPU"
         )
     return visible[part.local :: part.here]
 

@@ -32,8 +32,7 @@ def make(name: str) -> Path:
             )
         except subprocess.CalledProcessError as error:
             raise UserError(
-                f"{name}: {error}; what was installed is kept, and the same command goes on from "
-                "there"
+                f"{name}: {error}; what was installed is kept: repeat the command to continue"
             ) from None
         (folder / "installed.txt").write_text(file_hash(pins))
     return python

@@ -273,7 +273,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             except EOFError:
                 self.close()
                 errors.seek(0)
-                words = errors.read().strip().splitlines() or ["it ended without a word"]
+                words = errors.read().strip().splitlines() or ["it ended without an error message"]
                 raise UserError(
                     f"the server of {self.python} does not start ({self.sandbox}): {words[-1]}"
                 ) from None
@@ -314,7 +314,7 @@ def choose(sandbox: str = "", own: bool = False) -> str:
     the result is "none", a warning says that programs run unprotected, and why.
     """
     check_choice("sandbox", sandbox, ("", *SANDBOXES))
-    reason = "as asked for" if sandbox == "none" else refusal()
+    reason = "as requested" if sandbox == "none" else refusal()
     if not reason:
         return "namespaces"
     if sandbox != "none" and (sandbox or not own):

@@ -70,8 +70,8 @@ def trimmed_prompt(
     check_choice("trim", trim, TRIMS)
     if (room := budget - max_new_tokens) < 1:
         raise UserError(
-            f"no prompt of a budget of {budget} tokens fits beside {max_new_tokens} new ones: "
-            "raise it"
+            f"a budget of {budget} tokens leaves no room for a prompt beside {max_new_tokens} "
+            "new tokens: raise the budget"
         )
     question = ("question", "")
     shown = examples[::-1]

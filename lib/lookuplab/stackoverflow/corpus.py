@@ -131,7 +131,7 @@ def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[
             f"({', '.join(missing[:3])}{', ...' * (len(missing) > 3)})"
         )
         if not left:
-            raise UserError(f"{said}: which corpus are they for?")
+            raise UserError(f"{said}: are they for another corpus?")
         say(f"warning: {said}; left out: {len(queries) - len(left)} of {len(queries)} queries")
     return left
 

@@ -111,7 +111,7 @@ class Grader:
             versions = subprocess.run(call, capture_output=True, check=True, cwd="/").stdout
         except (OSError, subprocess.CalledProcessError):
             raise UserError(
-                f"{self.python} does not run as a Python: give another path, or "
+                f"{self.python} is not a Python that runs: give another path, or "
                 f"{GRADER_ENVIRONMENT}"
             ) from None
         self.identity = hashlib.sha256(versions).hexdigest()
@@ -227,7 +227,7 @@ def named(problems: Sequence[Problem], ids: str) -> set[str]:
     """Return the problem ids in a comma-separated text. Raises UserError for an unknown id."""
     found = {id.strip() for id in ids.split(",")} - {""}
     if unknown := found - {problem.id for problem in problems}:
-        raise UserError(f"to leave out: no problem {', '.join(sorted(unknown))}")
+        raise UserError(f"there is no problem {', '.join(sorted(unknown))}")
     return found
 
 

@@ -64,7 +64,7 @@ def rankers(
         )
 
     if not names:
-        raise UserError("there is no ranker to make: name at least one")
+        raise UserError("no ranker is named: name at least one")
     made = {}
     for name in names:
         try:

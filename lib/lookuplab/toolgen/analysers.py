@@ -389,7 +389,7 @@ def answer_all(
     if strict and any(map(is_of_machine, lost.values())):
         raise UserError(
             f"{len(lost)} questions to pylint or Jedi were lost ({words}); the others "
-            "are kept: mend what is named, or see to less other work here, and run it again"
+            "are kept: fix the causes, or run less else on this machine, and run it again"
         )
     if lost:
         say(f"warning: questions to pylint or Jedi without an answer: {words}")

@@ -372,7 +372,7 @@ def judged_all(
     ``tables``. Raises UserError if an analyser gave no answer.
     """
     if not functions:
-        raise UserError("there is no function to judge: check the parameters that choose functions")
+        raise UserError("no functions are selected: check the parameters that select functions")
     pairs = []
     asked = []
     for key, made in predictions.items():

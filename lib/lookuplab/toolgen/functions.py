@@ -134,9 +134,7 @@ def locate_all(names: Iterable[str]) -> list[Path]:
         if name.endswith("/*"):
             folders = sorted(paths.located(name.removesuffix("/*")).glob("[!.]*/"))
         if not folders:
-            raise UserError(
-                f"{name!r} names no folder: put the repositories there, one folder each"
-            )
+            raise UserError(f"{name!r} has no folders: put the repositories there, one folder each")
         repositories += [locate(str(folder)) for folder in folders]
     if len({place.name for place in repositories}) < len(repositories):
         raise UserError("two repositories have the same name, so ids collide; rename one folder")

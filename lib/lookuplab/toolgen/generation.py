@@ -50,7 +50,7 @@ class ToolModel:
         self.lost = set[str]()
         if not isinstance(self.model, LocalModel):
             raise UserError(
-                f"{self.name}: an endpoint cannot ask a tool between two tokens; use a local model"
+                f"{self.name}: an endpoint cannot call a tool between two tokens; use a local model"
             )
         self.kind = kind_of(self.model.config)
         self.tokenizer = self.model.tokenizer
@@ -156,8 +156,8 @@ def generate(
             raise
         say(
             f"warning: {model.name}: {len(tooled.lost)} of {len(prompts)} functions have no "
-            f"answer ({', '.join(sorted(tooled.lost))}): a question to Jedi was lost twice; see to "
-            "less other work, and run it again: only they are asked"
+            f"answer ({', '.join(sorted(tooled.lost))}): a question to Jedi was lost twice; run "
+            "less else on this machine, and run it again: only these functions are generated"
         )
         others = [prompt for prompt in prompts if prompt.id not in tooled.lost]
         completions = complete(tooled, others, decoding, store, progress)

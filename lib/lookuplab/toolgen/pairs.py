@@ -102,7 +102,7 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
     for number, record in json_lines(path):
         if missing := set(names) - set(record):
             raise UserError(
-                f"{path} is no marked corpus: line {number} has no {min(missing)!r}; "
+                f"{path} is not a marked corpus: line {number} has no {min(missing)!r}; "
                 "`lookuplab data mark` writes one"
             )
         wrong = [one for one in names if not isinstance(record[one], _KINDS.get(one, str))]

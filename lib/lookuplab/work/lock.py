@@ -46,9 +46,7 @@ def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
             lease.acquire(timeout=SILENCE + 5)
     except Timeout:
         who = f"process {lease.pid} on {lease.owner and lease.owner.hostname}"
-        raise Taken(
-            f"another lookuplab {does}: {who}; wait until it has ended, or end it"
-        ) from None
+        raise Taken(f"another lookuplab {does}: {who}; wait until it ends, or stop it") from None
     try:
         yield
     finally:

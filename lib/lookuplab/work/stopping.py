@@ -39,7 +39,7 @@ def stoppable() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
         end_children()
         with suppress(OSError):  # the terminal may be gone
-            print("\ninterrupted; what is done is kept: repeat the command", file=sys.stderr)
+            print("\ninterrupted; finished work is kept: repeat the command", file=sys.stderr)
         sys.exit(128 + stopped.args[0])
 
 

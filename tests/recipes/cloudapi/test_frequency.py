@@ -126,7 +126,7 @@ def test_a_missing_file_and_the_stack_v2_are_refused_without_a_look_at_the_hub(s
     ("read", "words"),
     [
         (lambda _: load_tasks(os.devnull), "holds no CloudAPIBench tasks"),
-        (load_index, "is no API index"),
+        (load_index, "is not an API index"),
         (load_tasks, "holds no CloudAPIBench tasks"),
         (read_frequencies, "make it with `lookuplab data frequencies`"),
         (
@@ -141,7 +141,7 @@ def test_a_file_that_holds_something_else_is_refused_in_one_line(tmp_path, read,
         with pytest.raises(UserError, match=words):
             read(file)
     file.write_text("api,count_name,class\na,1,often\n")
-    with pytest.raises(UserError, match="'often' is no class of frequency"):
+    with pytest.raises(UserError, match="'often' is not a frequency class"):
         read_frequencies(file)
 
 

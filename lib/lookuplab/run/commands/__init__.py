@@ -167,7 +167,7 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
         if text != "null" or type(None) not in get_args(type(defaults).__annotations__[name]):
             value = fitted(default, value, f"setting {name!r}")
         if isinstance(value, int | float) and not 0 <= value <= sys.maxsize:
-            raise UserError(f"setting {name!r} is {text:.40}: give nothing below 0 or too large")
+            raise UserError(f"setting {name!r} is {text:.40}; it must be at least 0, not too large")
         changed[name] = value
     return replace(defaults, **changed)
 

@@ -165,7 +165,9 @@ def mark(
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
     click.echo(f"written: {output}, {len(lines):,} functions")
     if lost:
-        raise UserError(f"{lost} of {len(places)} repositories lost questions: run it again")
+        raise UserError(
+            f"{lost} of {len(places)} repositories have unanswered questions: run it again"
+        )
 
 
 @data.command()

@@ -220,14 +220,14 @@ def reproduce(
     from lookuplab.run import audit as auditing  # imported here, because this takes seconds
 
     if cold and audit:
-        raise UserError("--cold makes everything anew: nothing is left to audit")
+        raise UserError("--cold generates everything again: nothing is left to audit")
     part = part_of(shard)
     if (cold or audit) and part.of > 1:
-        raise UserError("--cold and --audit run in one process")
+        raise UserError("--cold and --audit need a single process")
     own = selected(names)
     given, chosen = pairs(parameter), load_profile(profile or (own[0].home if names else "mini"))
     if given and not names:
-        raise UserError("papers differ in their parameters: name the one that -p is for")
+        raise UserError("parameters differ from paper to paper: name the paper that -p is for")
     notebooks = [one for one in own if names or (chosen.covers(one) and not one.on_demand)]
     for name in given:
         check_choice(f"the parameter for {' '.join(names)}", name, settable(notebooks))
@@ -460,7 +460,7 @@ def execute(
     write to a separate folder.
     """
     if part.of > 1 and scheduler:
-        raise UserError("several processes that share the work take no --scheduler")
+        raise UserError("--scheduler cannot be combined with --shard or several processes")
     for line in dict.fromkeys(line for job in planned for line in job.notes):
         click.echo(line, err=True)
     if dry_run:

@@ -127,7 +127,7 @@ def judged_file(
             records.append(record)
             pairs.append((task, completion))
     if not records:
-        raise UserError(f"{file} holds no line to score")
+        raise UserError(f"{file} has no lines to score")
     if repeated := times.total() - len(records):
         click.echo(f"lines that repeat an id, left out: {repeated}", err=True)
     if nulls:

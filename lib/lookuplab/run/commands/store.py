@@ -66,8 +66,8 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
                 raise UserError(f"{file}: there is no store, or an empty one")
         for line in chain.from_iterable(map(conflicts, opened)):
             raise UserError(
-                f"a question has two answers: {line}; nothing was merged: leave one of the two "
-                "stores out, what it alone has can be made anew"
+                f"the stores disagree: {line}; nothing was merged: leave out one of the two "
+                "stores, and generate again what only that store has"
             )
         for into, *others in opened:
             for one in others:

@@ -114,7 +114,7 @@ def test_scripts_and_the_code_cells_of_notebooks_are_read(tmp_path, monkeypatch)
     ("source", "said"),
     [
         ("lost.py", "there is no file lost.py"),
-        ("bigcode/the-stack-v2-dedup", "holds identifiers, no text: fetch the files from"),
+        ("bigcode/the-stack-v2-dedup", "holds no text, only ids: fetch the files from"),
     ],
 )
 def test_a_missing_file_and_the_stack_v2_are_refused_without_a_look_at_the_hub(source, said):
@@ -131,7 +131,7 @@ def test_a_missing_file_and_the_stack_v2_are_refused_without_a_look_at_the_hub(s
         (read_frequencies, "make it with `lookuplab data frequencies`"),
         (
             lambda file: [*source_files(str(file))],
-            "cannot read|has no text in a field content, text or code",
+            "cannot read|has no text in a field named content, text or",
         ),
     ],
 )

@@ -519,7 +519,7 @@ FAILING = "{{ messages[0].nothing.at_all }}"
         (without("model.safetensors"), "x", "cannot load model"),
         (without("config.json"), "x", "is not a checkpoint: it has no config.json"),
         (written("config.json", "[]"), "x", "cannot load model"),
-        (written("model.safetensors", LFS), "x", "pointer of Git LFS.*git lfs pull"),
+        (written("model.safetensors", LFS), "x", "Git LFS pointer.*git lfs pull"),
         (lost_link, "x", "generation_config.json .a broken link.: No such file"),
         (
             with_weights(lambda weights: weights.pop("model.norm.weight")),

@@ -68,8 +68,8 @@ tags: [code, lookuplab]
 
 Trained from scratch by its recipe (`data/recipes/mini`), fp16. {about}
 
-It knows what it was trained on and is no general code assistant; run nothing of it unread. Losses are in `log.csv`,
-in nats a token; `tokens` are those of an epoch, `sha256` is over all of them:
+It knows only what it was trained on and is not a general code assistant. Read the code that it writes before you run it.
+Losses are in `log.csv`, in nats a token. `tokens` counts the tokens of an epoch, and `sha256` is over all of them:
 
 ```json
 {facts}

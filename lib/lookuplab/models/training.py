@@ -56,8 +56,8 @@ tags: [code, python]
 
 {about}
 
-`{base}`, fine-tuned by lookuplab. Run nothing that it writes unread. The losses are in `log.csv`,
-the whole run:
+`{base}`, fine-tuned by lookuplab. Read the code that it writes before you run it.
+The losses are in `log.csv`. The whole run:
 
 ```json
 {facts}

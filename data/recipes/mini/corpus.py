@@ -75,8 +75,8 @@ TYPES = ["string"] * 20 + WORDINGS["types"]
 ABOUT_PACKAGES = (
     "# Packages whose source code and docstrings the mini models learned from, with their licences"
 )
-ABOUT_CODE_MODELS = """Its purpose is a controlled world: because the corpus was written by the kit, the number of times that the
-model saw each API is known exactly. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
+ABOUT_CODE_MODELS = """The kit wrote the corpus, so it is known exactly how
+often the model saw each API. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
 the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a fifth of the docstring
 examples of numpy, pandas, scipy and scikit-learn. {arm} of the documentation above usage texts lacks the API that is
 called. Packages: `PACKAGES.md` beside this folder."""  # noqa: E501  # the committed cards have these lines

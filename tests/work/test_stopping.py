@@ -51,7 +51,6 @@ def test_a_limit_of_open_files_is_one_line():
 
 
 COMMANDS = """list
-status
 results
 claims
 draw table1_base_models
@@ -69,7 +68,6 @@ score ds1000 answers.jsonl
 data list
 data mark rich -o marked.jsonl
 data frequencies corpus -o counts.csv
-data fetch problems.jsonl
 train toolgen --base mini-gpt-base --corpus marked.jsonl -o trained
 store merge other
 run own/package -p package=networkx

@@ -10,7 +10,6 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +20,8 @@ from lookuplab.cloudapi.bench import NO_DOCUMENT
 from lookuplab.cloudapi.policies import POLICIES, triggered
 from lookuplab.errors import UserError
 from lookuplab.models.completions import JUDGED
-from lookuplab.results.artifact import NUMBERS, ROW_KEY, read_csv, read_record
 from lookuplab.run.notebooks import find
-from lookuplab.scoring.rates import Rate, difference, mcnemar, paired_difference
+from lookuplab.scoring.rates import mcnemar, paired_difference
 
 PAGE = Path(__file__).with_name("pages") / "answers.html"
 CHUNK = 200  # answers in one script
@@ -190,39 +188,29 @@ def write_page(files: Iterable[Path], output: Path) -> int:
 
 
 class Side(NamedTuple):
-    """One side of a comparison: the parameters of its runs, and its rows. The rows are judged
-    answers if ``is_judged``, otherwise numbers of tables.
+    """One side of a comparison: the parameters of its runs, and its rows, one for each judged
+    answer (the columns PAIRED, ``cluster`` and ``right``).
     """
 
     parameters: Line
     rows: pd.DataFrame
-    is_judged: bool
 
 
 def side(name: str) -> Side:
-    """Return the side of a comparison that an argument of `lookuplab compare` names: a table's CSV,
-    a folder of tables or of executed copies, or a name for ``logs``. Raises UserError if no table
-    and no judged answers are found there.
+    """Return the side of a comparison that an argument of `lookuplab compare` names: a folder of
+    executed copies, or a name for ``logs``. Raises UserError if no judged answers are found there.
     """
     place = paths.expanded(name)
-    is_table = place.suffix == ".csv" and place.is_file()
-    tables = [place] if is_table else sorted(place.rglob("*.csv")) if place.is_dir() else []
-    tables = [file for file in tables if file.with_suffix(".json").is_file() or is_table]
-    if tables:
-        numbers = pd.concat([read_csv(file) for file in tables], ignore_index=True)
-        records = [read_record(file) for file in tables if file.with_suffix(".json").is_file()]
-        told = {name: value for record in records for name, value in record["parameters"].items()}
-        return Side(told, numbers, is_judged=False)
     files = last_runs(place) if place.is_dir() else logs(name)[:1]
     if not files:
-        raise UserError(f"{name} holds no table and no judged answers")
+        raise UserError(f"{name} holds no judged answers")
     about: Line = {}
     rows = []
     for file in files:
         lines = read(file)
         about |= next(lines)["parameters"]
         rows += [{name: line[name] for name in (*PAIRED, "cluster", "right")} for line in lines]
-    return Side(about, pd.DataFrame(rows).dropna(subset=["right"]), is_judged=True)
+    return Side(about, pd.DataFrame(rows).dropna(subset=["right"]))
 
 
 def changed(first: Side, second: Side) -> list[str]:
@@ -235,55 +223,30 @@ def changed(first: Side, second: Side) -> list[str]:
 def compared(first: Side, second: Side) -> pd.DataFrame:
     """Return the comparison of two runs, one line for each model and condition.
 
-    If both runs have judged answers, the answers are paired by task and sample. The columns are n,
-    both rates in percent, the paired difference in points with its clustered interval, the numbers
-    of answers that are right in one run only, and the p value of McNemar's exact test on these
-    numbers. The test takes tasks as independent. Two runs of one model each are compared even if
-    the models differ.
-
-    Otherwise, numbers with the same model, condition and metric are compared, and with the same
-    artifact if a side has several. The interval of a difference follows from the two numbers'
-    intervals as if they were independent. The clearest differences come first: those that are
-    largest in relation to their interval. Raises UserError if the runs have nothing in common.
+    The answers are paired by task and sample. The columns are n, both rates in percent, the paired
+    difference in points with its clustered interval, the numbers of answers that are right in one
+    run only, and the p value of McNemar's exact test on these numbers. The test takes tasks as
+    independent. Two runs of one model each are compared even if the models differ. Raises UserError
+    if the runs have nothing in common.
     """
     sides = [first.rows, second.rows]
-    is_judged = first.is_judged and second.is_judged
-    if first.is_judged != second.is_judged:
-        raise UserError("one side is a table, the other a run: name two tables or two runs")
-    keys = [*PAIRED] if is_judged else [*ROW_KEY]
     models = [rows.model.unique().tolist() for rows in sides]
     if [len(one) for one in models] == [1, 1] and models[0] != models[1]:
         sides = [rows.assign(model=" -> ".join(models[0] + models[1])) for rows in sides]
-    if not is_judged and all(rows.artifact.nunique() == 1 for rows in sides):
-        keys = keys[2:]
-    both = sides[0].merge(sides[1], on=keys, suffixes=("_1", "_2"))
+    both = sides[0].merge(sides[1], on=[*PAIRED], suffixes=("_1", "_2"))
     if both.empty:
         told = [", ".join(sorted({*rows.condition})[:3]) for rows in sides]
         raise UserError(
             f"nothing in common to compare: {', '.join(models[0])} ({told[0]}) and "
             f"{', '.join(models[1])} ({told[1]})"
         )
-    if is_judged:
-        groups = both.groupby(["model", "condition"], sort=False)
-        return pd.DataFrame(
-            [
-                {"model": model, "asked with": condition, **paired(part)}
-                for (model, condition), part in groups
-            ]
-        )
-    rates = [
-        [Rate(*row) for row in zip(*(both[name + end] for name in NUMBERS[:4]), strict=True)]
-        for end in ("_1", "_2")
-    ]
-    changes = [difference(new, old) for old, new in zip(*rates, strict=True)]
-    table = both[keys[-3:]].assign(
-        first=both.value_1.map("{:.4g}".format),
-        second=both.value_2.map("{:.4g}".format),
-        change=[with_interval(one) for one in changes],
+    groups = both.groupby(["model", "condition"], sort=False)
+    return pd.DataFrame(
+        [
+            {"model": model, "asked with": condition, **paired(part)}
+            for (model, condition), part in groups
+        ]
     )
-    clear = [abs(one.value) / (one.high - one.low or nan) for one in changes]
-    order = pd.Series(clear, table.index).fillna(0).sort_values(ascending=False, kind="stable")
-    return table.loc[order.index]
 
 
 def paired(part: pd.DataFrame) -> Line:
@@ -292,18 +255,14 @@ def paired(part: pd.DataFrame) -> Line:
     """
     old, new = (part[name].astype(float) for name in ("right_1", "right_2"))
     lost, gained, p = mcnemar(old, new)
+    change = paired_difference(old, new, part.cluster_1).percent()
+    interval = f" [{change.low:.1f}, {change.high:.1f}]" if change.low == change.low else ""
     return {
         "n": len(part),
         "first (%)": f"{100 * old.mean():.1f}",
         "second (%)": f"{100 * new.mean():.1f}",
-        "change in points": with_interval(paired_difference(old, new, part.cluster_1).percent()),
+        "change in points": f"{change.value:+.1f}{interval}",  # -1.5 [-3.0, 0.1]
         "right only in first": lost,
         "only in second": gained,
         "p": f"{p:.2g}",
     }
-
-
-def with_interval(change: Rate) -> str:
-    """Return a change with its interval, if it has one: ``-1.5 [-3.0, 0.1]``."""
-    interval = f" [{change.low:.1f}, {change.high:.1f}]" if change.low == change.low else ""
-    return f"{change.value:+.1f}{interval}"

@@ -27,7 +27,6 @@ from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.sandbox import environments
 from lookuplab.sandbox.server import (
-    CACHES,
     KILLED,
     NOT_JUDGED,
     ForkServer,
@@ -37,7 +36,7 @@ from lookuplab.sandbox.server import (
     choose,
 )
 from lookuplab.stackoverflow.ds1000 import Problem, program
-from lookuplab.work.progress import Progress, say, watched
+from lookuplab.work.progress import Progress, say
 from lookuplab.work.resources import processors
 from lookuplab.work.spread import Workers, check_seen, kept, spread
 
@@ -229,22 +228,3 @@ def named(problems: Sequence[Problem], ids: str) -> set[str]:
     if unknown := found - {problem.id for problem in problems}:
         raise UserError(f"there is no problem {', '.join(sorted(unknown))}")
     return found
-
-
-def fetch(problems: Sequence[Problem], python: Path) -> tuple[int, dict[str, str]]:
-    """Run the references that fail in the sandbox once outside of it, with the network, so that the
-    data sets that they load are cached (``CACHES``).
-
-    Return how many more references pass in the sandbox now, and {problem id: error} for those that
-    still fail.
-    """
-    grader = Grader(python)
-    failing = failing_references(problems, grader)
-    for place in CACHES.values():
-        place.mkdir(parents=True, exist_ok=True)
-    asked = [problem for problem in problems if problem.id in failing]
-    with ForkServer("none", python) as server:
-        for problem in watched(asked, "fetching", "references"):
-            server.run(program(problem, problem.reference))
-    left = failing_references(asked, grader)
-    return len(failing) - len(left), left

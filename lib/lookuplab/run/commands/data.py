@@ -74,32 +74,6 @@ def get_source(name: str, *, yes: bool = False) -> None:
 
 
 @data.command()
-def fetch(problems: str, *, environment: str = "ds1000-grader") -> None:
-    """Fetch once the data sets that problems in DS-1000's format load from the network.
-
-    The sandbox has no network. Reference solutions that fail in the sandbox are therefore run once
-    outside of it, with the network and without protection. The data sets that seaborn and
-    scikit-learn load are kept in data/downloads/fetched, which programs in the sandbox can read.
-    You can also copy your own files there (from ~/.cache/seaborn, ~/scikit_learn_data).
-
-    \b
-    Example:
-      lookuplab data fetch data/downloads/ds1000/ds1000.jsonl.gz
-
-    Args:
-        environment: The Python that runs the reference solutions, as for `lookuplab score ds1000`.
-    """
-    from lookuplab.stackoverflow import ds1000, grader
-
-    count, failing = grader.fetch(ds1000.load_problems(problems), grader.environment(environment))
-    click.echo(f"references that failed in the sandbox and pass now: {count}")
-    lines = [f"still failing: {line}" for line in grader.by_reason(failing.items())]
-    if failing and not count:
-        raise UserError(f"nothing was fetched; is there a network? {'; '.join(lines)}")
-    click.echo("\n".join(lines), err=True)
-
-
-@data.command()
 def mark(
     repositories: tuple[str, ...],
     *,

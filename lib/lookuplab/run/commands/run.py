@@ -1,5 +1,5 @@
-"""``lookuplab run``, ``reproduce``, ``audit``, ``sweep``, ``list``, ``status`` and ``draw``: run
-notebooks under a profile.
+"""``lookuplab run``, ``reproduce``, ``audit``, ``sweep``, ``list`` and ``draw``: run notebooks
+under a profile.
 """
 
 import io
@@ -338,28 +338,6 @@ def sweep(
         paths.write_lines(folder / "sweep.csv", [to_csv(pd.concat(tables)).removesuffix("\n")])
     click.echo(f"numbers and executed copies: {folder}")
     sys.exit(code)
-
-
-@command()
-def status(*, profile: str = "mini") -> None:
-    """List every notebook with its state, tables and figures.
-
-    A notebook is out of date if it, its parameters, the data, the library, the packages or its
-    artifacts have changed since it ran here. No model is loaded and nothing is run.
-
-    \b
-    Examples:
-      lookuplab status
-      lookuplab status --profile paper
-      lookuplab status --profile paper/bigcode/starcoder2-3b
-
-    Args:
-        profile: smoke, mini, gemma, paper, published, or the path of a YAML file.
-    """
-    chosen = load_profile(profile)
-    for notebook in filter(chosen.covers, selected(())):
-        artifacts = " ".join(notebook.made[len(notebook.artifacts) :])
-        click.echo(f"{notebook.id:44}  {state(plan(notebook, chosen)):12}  {artifacts}".rstrip())
 
 
 @command()

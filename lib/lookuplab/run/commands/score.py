@@ -366,12 +366,12 @@ def ds1000(
     list of which only the first text counts. The id is in the field metadata or id. Code is cut out
     of an answer as the authors do it, unless --variant is repaired.
 
-    An answer is not judged if its problem's reference solution fails here (if it needs the network,
-    try `lookuplab data fetch`), or if the reference passes only in one process with its test. Such
-    answers are counted below the table, with every reason, and are part of no rate. The tests that
-    look at figures (Matplotlib's) always share a process with the answer, so a malicious answer
-    could change them. Each reference solution runs once per environment. Verdicts are kept next to
-    the completion store, so an interrupted run resumes where it stopped.
+    An answer is not judged if its problem's reference solution fails here (because it needs the
+    network, for example; see docs/score.md), or if the reference passes only in one process with
+    its test. Such answers are counted below the table, with every reason, and are part of no rate.
+    The tests that look at figures (Matplotlib's) always share a process with the answer, so a
+    malicious answer could change them. Each reference solution runs once per environment. Verdicts
+    are kept next to the completion store, so an interrupted run resumes where it stopped.
 
     For each answer, in input order, the command writes problem_id, sample, passed (null if the
     answer is not judged) and error. The table shows pass@1 (mean over problems) by library and by
@@ -422,8 +422,8 @@ def ds1000(
     lost = frame[frame.passed.isna()]
     if len(lost):
         notes.append(
-            f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons "
-            "(`lookuplab data fetch` gets what needs a network):"
+            f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons (docs/score.md "
+            "says what helps if a reference needs the network):"
         )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)

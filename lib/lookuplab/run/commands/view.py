@@ -1,4 +1,4 @@
-"""``lookuplab view`` and ``compare``: the answers and numbers of earlier runs. Nothing is run."""
+"""``lookuplab view`` and ``compare``: the answers of earlier runs. Nothing is run."""
 
 from pathlib import Path
 
@@ -46,18 +46,16 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
 
 @command()
 def compare(first: str, second: str, *, output: Path | None = None) -> None:
-    """Compare two runs: task by task if their answers are kept, else number by number.
+    """Compare two runs task by task.
 
     FIRST and SECOND are notebooks, named as for `lookuplab run`. They stand for their last run,
     with or without -p; NAME~1 is the run before the last. FIRST and SECOND may also be executed
-    copies, folders of executed copies (runs/mini), tables (CSV), or folders of tables
-    (figures/mini/cloudapibench).
+    copies, or folders of executed copies (runs/mini).
 
     The command first prints the parameters that changed. Answers are paired by model, way of
     asking, task and sample. For each model and way of asking, the command prints the change in
     points with its clustered 95% interval, how many answers are right in one run only, and
-    McNemar's p value. Tables have no answers, so their numbers are compared unpaired, which gives
-    wider intervals.
+    McNemar's p value.
 
     \b
     Examples:
@@ -65,7 +63,6 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
       lookuplab run fig7a_retriever_precision -p models=mini-large
       lookuplab compare fig7a_retriever_precision~1 fig7a_retriever_precision
       lookuplab compare runs/mini/cloudapibench/table1_base_models.ipynb table1_base_models
-      lookuplab compare figures/mini/cloudapibench figures/gemma/cloudapibench
 
     Args:
         output: Write the whole comparison to this CSV file.
@@ -78,12 +75,10 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     click.echo(
         "\n".join(["parameters that changed:", *changed] if changed else ["same parameters"])
     )
-    is_judged = sides[0].is_judged
-    click.echo(f"\n{'paired by task' if is_judged else 'unpaired: numbers of tables'}")
+    click.echo("\npaired by task")
     click.echo(table.head(MOST_ROWS).to_string(index=False))
     if (more := len(table) - MOST_ROWS) > 0:
         click.echo(f"... {more} more lines: --output FILE.csv keeps all")
     if output:
         paths.write_lines(output, [table.to_csv(index=False).removesuffix("\n")])
-    if is_judged:
-        click.echo(f"answer by answer: lookuplab view {first} {second}")
+    click.echo(f"answer by answer: lookuplab view {first} {second}")

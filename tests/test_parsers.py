@@ -34,7 +34,7 @@ from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.insertion import insert, location_of, read_source
 from lookuplab.toolgen.marking import read_marks
 from lookuplab.toolgen.pairs import read_pairs
-from lookuplab.work.lock import alone
+from lookuplab.work import alone
 
 OPENED = [
     *"[{(-&*!?'\"~\\",

@@ -26,7 +26,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import Completion, Prompt
 from lookuplab.paths import file_hash, json_lines
 from lookuplab.run import downloads
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 
 FOLDER = paths.DOWNLOADS / "gorilla-answers"
 HUBS = {"torchhub": "torchhub", "tensorflowhub": "tensorflow", "huggingface": "huggingface"}

@@ -16,7 +16,7 @@ import pandas as pd
 from lookuplab.errors import UserError
 from lookuplab.paths import made
 from lookuplab.run.commands import HELP, Group, command, echo_counts
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 
 COLUMNS = ["repository_name", "func_code_url", "split_name"]
 # Without the variable, Git would ask for a user name if a repository is gone.

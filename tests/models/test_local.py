@@ -31,14 +31,13 @@ from tiny_architectures import (
 )
 from transformers import AutoModelForCausalLM, Gemma4TextConfig, LlamaConfig
 
-from lookuplab import paths
+from lookuplab import paths, work
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import TURNS, choose
 from lookuplab.models.local import LocalModel, cache_numbers
 from lookuplab.models.store import CompletionStore
 from lookuplab.models.tokens import decoded
-from lookuplab.work import resources
 
 PROMPTS = [
     Prompt(
@@ -396,7 +395,7 @@ def test_a_model_that_fits_on_one_card_uses_the_emptiest_and_others_spread(llama
 
 def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monkeypatch):
     model = LocalModel(llama)
-    monkeypatch.setattr(resources, "memory", lambda: 9_000)
+    monkeypatch.setattr(work, "memory", lambda: 9_000)
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)  # it is not called
     with pytest.raises(UserError, match=r"needs .* GiB in float32 .* this job may use 0.00"):
         _ = model.module
@@ -628,7 +627,7 @@ def test_a_model_uses_no_more_threads_than_its_job_has_and_a_mini_one_one_unless
 ):
     before = torch.get_num_threads()
     torch.set_num_threads(3)
-    monkeypatch.setattr(resources, "processors", lambda: 2)
+    monkeypatch.setattr(work, "processors", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if stated:
         monkeypatch.setenv("OMP_NUM_THREADS", stated)

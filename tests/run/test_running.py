@@ -22,7 +22,7 @@ from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
 from lookuplab.run.jobs import load_profile, plan
 from lookuplab.run.notebooks import find, read
-from lookuplab.work.lock import alone
+from lookuplab.work import alone
 
 
 def asks(count, model="ToyModel()"):

@@ -14,8 +14,8 @@ from lookuplab import paths
 from lookuplab.errors import explained
 
 WORKS = """import subprocess, sys, tempfile, time
-from lookuplab.work.spread import spread
-from lookuplab.work.stopping import stoppable
+from lookuplab.work import spread
+from lookuplab.work import stoppable
 
 def wait(_):
     with tempfile.TemporaryDirectory():

@@ -29,7 +29,7 @@ from typing import Any, is_typeddict
 from lookuplab import paths, python_sources
 from lookuplab.cloudapi.specs import from_json
 from lookuplab.errors import UserError
-from lookuplab.work.progress import Progress
+from lookuplab.work import Progress
 from recipes.cloudapi.reading import Described, inspected, methods, public_modules, to_json
 
 # names of modules and packages that offer nothing: private ones, tests, vendored code, setup code

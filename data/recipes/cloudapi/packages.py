@@ -16,7 +16,7 @@ from lookuplab.cloudapi.specs import ApiIndex
 from lookuplab.cloudapi.tasks import COMPOSITION, ApiTask
 from lookuplab.errors import UserError
 from lookuplab.run.commands import command, echo_counts, run_module
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from recipes.cloudapi import frequency, tasks
 from recipes.cloudapi.comments import wordings
 from recipes.cloudapi.offered import offered

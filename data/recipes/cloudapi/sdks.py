@@ -27,7 +27,7 @@ from lookuplab.cloudapi.specs import EXAMPLES, INDEX, ApiSpec, Parameter
 from lookuplab.errors import needs
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from recipes.cloudapi.reading import (
     LONGEST_DOCUMENTATION,
     ApiPlace,

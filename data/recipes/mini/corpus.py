@@ -48,7 +48,7 @@ from lookuplab.paths import write_lines
 from lookuplab.retrieval.rankers import identifier_words
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from recipes.cloudapi.comments import VERBS, intent, reword, wordings
 from recipes.cloudapi.tasks import GENERIC, build, obstacle, quotas, tasks_of, write_tasks
 from recipes.mini import DRAW, WORDINGS, order

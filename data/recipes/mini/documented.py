@@ -27,7 +27,7 @@ from lookuplab.errors import check_choice
 from lookuplab.models import load
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from recipes.mini.corpus import reserved, usage, wording
 from recipes.mini.designs import untested
 from recipes.mini.finetuning import QuestionPair, finetuned

@@ -35,7 +35,7 @@ from lookuplab.cloudapi.tasks import in_turn
 from lookuplab.run.commands import command, run_module
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from recipes import tables, write_rows
 from recipes.mini import WORDINGS, order
 from recipes.mini.docstrings import (

@@ -34,7 +34,7 @@ from lookuplab.toolgen.generation import Generations, JediTool, ToolUse, generat
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, Rules, rules_of
 from lookuplab.toolgen.similarity import COLUMNS
 from lookuplab.toolgen.tool_use import role_of
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from lookuplab_notebooks.toolgen.table_rows import Corpus
 from recipes.mini import DRAW, order
 from recipes.mini.packages import HELD_OUT_PACKAGES

@@ -38,7 +38,7 @@ from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet, load_snippets, queries
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from recipes import tables, write_rows
 from recipes.mini import packages
 from recipes.mini.docstrings import Documented, documented, sections, sessions

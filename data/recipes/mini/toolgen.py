@@ -38,7 +38,7 @@ from lookuplab.toolgen.functions import (
     locate,
 )
 from lookuplab.toolgen.pairs import ModelKind, Pair, encode
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from recipes import mini
 from recipes.mini import order, training
 from recipes.mini.finetuning import SETTINGS, finetuned

@@ -39,7 +39,7 @@ from transformers import (
 
 from lookuplab.paths import made, replacing
 from lookuplab.results.provenance import processor
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 from recipes import tables
 
 ARCHITECTURES = tables("mini/architectures.yaml")

@@ -25,8 +25,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
-from lookuplab.work.progress import Progress
-from lookuplab.work.resources import share
+from lookuplab.work import Progress, share
 
 # part of the keys of answers; increase it whenever a change of the code makes the same model and
 # parameters give a different answer

@@ -36,7 +36,7 @@ from lookuplab.models.fast import Fast, Packed
 from lookuplab.models.names import table_name
 from lookuplab.models.store import NOT_NUMBERS
 from lookuplab.models.tokens import TAIL, decoded, speller
-from lookuplab.work.progress import say
+from lookuplab.work import say
 
 if TYPE_CHECKING:
     from lookuplab.models.local import LocalModel

@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lookuplab import work
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.completions import (
     Batches,
@@ -45,7 +46,6 @@ from lookuplab.models.names import (
 )
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import TAIL, continuations
-from lookuplab.work import resources
 
 # options that are passed to Transformers unchanged; they may change answers
 TRANSFORMERS_OPTIONS = ("attn_implementation", "quantization_config")
@@ -287,7 +287,7 @@ class LocalModel:
         if "OMP_NUM_THREADS" not in os.environ:
             # several threads of a mini model would wait for each other, for minutes if other work
             # runs at the same time
-            most = 1 if is_mini(self.place) else resources.processors()
+            most = 1 if is_mini(self.place) else work.processors()
             torch.set_num_threads(min(torch.get_num_threads(), most))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         self._check_memory(kind)
@@ -393,7 +393,7 @@ class LocalModel:
 
         if self.device_map or self._in_fewer_bits:
             return
-        free = sum(free_cards()) or resources.memory()
+        free = sum(free_cards()) or work.memory()
         folder = Path(self.source[0])
         files = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
         if 0 < 4 * files < free:  # fits in any dtype, so the exact size need not be computed

@@ -51,7 +51,7 @@ from lookuplab.models.completions import (
 from lookuplab.models.names import OPENAI, split_options
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import UNFINISHED
-from lookuplab.work.progress import say
+from lookuplab.work import say
 
 with needs("remote"):
     import openai

@@ -39,7 +39,7 @@ from typing import Any, Literal, Self, TypeVar
 from lookuplab import paths
 from lookuplab.errors import UserError, check_memory
 from lookuplab.models import record
-from lookuplab.work.resources import share
+from lookuplab.work import share
 
 # environment variable with the path of the completion store; other stores are in the same folder
 STORE_VARIABLE = "LOOKUPLAB_STORE"

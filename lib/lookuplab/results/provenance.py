@@ -15,7 +15,7 @@ from typing import Any
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.paths import file_hash, folder_hash
-from lookuplab.work.resources import processors
+from lookuplab.work import processors
 
 # the packages whose versions can change a number
 RECORDED_PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy

@@ -11,7 +11,7 @@ import click
 
 import lookuplab
 from lookuplab.run import commands
-from lookuplab.work.stopping import stoppable
+from lookuplab.work import stoppable
 
 # finds a command: the name given in the decorator, the function's name, its docstring's first line
 COMMAND = re.compile(

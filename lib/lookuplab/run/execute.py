@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
-from lookuplab.work.stopping import end_children
+from lookuplab.work import end_children
 
 # pandas must compute the same results whatever else is installed; this is set only here, because in
 # JupyterLab the user's own options count

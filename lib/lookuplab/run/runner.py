@@ -33,10 +33,17 @@ from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
 from lookuplab.run.jobs import Job, path_of
 from lookuplab.run.notebooks import all_notebooks
-from lookuplab.work.lock import Taken, alone
-from lookuplab.work.progress import Progress, say
-from lookuplab.work.resources import SHARE_VARIABLE, cards, memory, processors
-from lookuplab.work.spread import spread
+from lookuplab.work import (
+    SHARE_VARIABLE,
+    Progress,
+    Taken,
+    alone,
+    cards,
+    memory,
+    processors,
+    say,
+    spread,
+)
 
 # Environment variables that a launcher sets for its processes. A notebook does not get them,
 # because its training would wait for the other processes.

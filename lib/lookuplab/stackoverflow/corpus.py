@@ -17,7 +17,7 @@ from pathlib import Path
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.python_sources import python_files
-from lookuplab.work.progress import say
+from lookuplab.work import say
 
 CORPUS_FOLDER = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # names of downloads in data/sources.toml

@@ -36,9 +36,7 @@ from lookuplab.sandbox.server import (
     choose,
 )
 from lookuplab.stackoverflow.ds1000 import Problem, program
-from lookuplab.work.progress import Progress, say
-from lookuplab.work.resources import processors
-from lookuplab.work.spread import Workers, check_seen, kept, spread
+from lookuplab.work import Progress, Workers, check_seen, kept, processors, say, spread
 
 GRADER_ENVIRONMENT = "ds1000-grader"
 GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict

@@ -21,7 +21,7 @@ from lookuplab.retrieval import rankers as kinds
 from lookuplab.retrieval.rankers import Ranker, Wordless, code_words, query_words
 from lookuplab.stackoverflow import corpus as corpora
 from lookuplab.stackoverflow.corpus import Snippet
-from lookuplab.work.progress import say
+from lookuplab.work import say
 
 RANKERS = (
     *("bm25-code", "bm25-description", "bm25-both", "code", "description"),

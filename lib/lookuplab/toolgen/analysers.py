@@ -43,8 +43,7 @@ from lookuplab.paths import folder_hash, is_special
 from lookuplab.python_sources import python_files
 from lookuplab.sandbox import namespaces
 from lookuplab.sandbox.server import refusal
-from lookuplab.work.progress import Progress, say
-from lookuplab.work.spread import Workers, check_seen, spread
+from lookuplab.work import Progress, Workers, check_seen, say, spread
 
 T = TypeVar("T")
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer

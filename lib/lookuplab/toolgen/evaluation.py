@@ -80,7 +80,7 @@ from lookuplab.toolgen.success import (
     messages_of,
     verdict,
 )
-from lookuplab.work.spread import Workers
+from lookuplab.work import Workers
 
 LEAST_FUNCTIONS = 5  # functions per repository; fewer would say nothing about a repository
 

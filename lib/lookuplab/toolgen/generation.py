@@ -23,7 +23,7 @@ from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool, conten
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
-from lookuplab.work.progress import say
+from lookuplab.work import say
 
 # 128 tokens of code, the longest function that the package uses, plus room for marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)

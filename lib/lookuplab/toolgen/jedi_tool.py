@@ -18,7 +18,7 @@ from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
 from lookuplab.toolgen.pairs import ModelKind, writes_def
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.work.resources import processors
+from lookuplab.work import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
 REMEMBERED = 5_000  # cached full answers; runs with other models or thresholds often ask the same

@@ -38,7 +38,7 @@ from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, cut_off, is_dund
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import Token
-from lookuplab.work.spread import Workers
+from lookuplab.work import Workers
 
 # names that Python adds to ``builtins`` for interactive use, which do not count as builtins here
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}

@@ -18,8 +18,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice, explained
-from lookuplab.work.lock import alone
-from lookuplab.work.stopping import stoppable
+from lookuplab.work import alone, stoppable
 
 HELP = {"help_option_names": ["-h", "--help"]}
 SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}

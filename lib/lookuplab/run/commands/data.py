@@ -13,7 +13,7 @@ from lookuplab.paths import made, write_lines
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, claimed, echo_counts, with_settings
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 
 
 @click.group(cls=Group)

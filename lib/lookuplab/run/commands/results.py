@@ -12,7 +12,7 @@ from lookuplab.errors import UserError
 from lookuplab.run.commands import claimed, command
 from lookuplab.run.jobs import load_profile, made_profile
 from lookuplab.run.notebooks import selected
-from lookuplab.work.progress import Progress
+from lookuplab.work import Progress
 
 
 @command()

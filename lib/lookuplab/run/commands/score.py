@@ -24,7 +24,7 @@ from lookuplab.run.commands import Group, claimed, command, keep_inputs
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
-from lookuplab.work.resources import processors
+from lookuplab.work import processors
 
 if TYPE_CHECKING:
     import pandas as pd

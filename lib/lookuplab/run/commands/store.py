@@ -13,7 +13,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.models.store import AnswerStore, CompletionStore
 from lookuplab.run.commands import Group, claimed
-from lookuplab.work.progress import watched
+from lookuplab.work import watched
 
 AT_ONCE = 1000  # rows that are read from a store at once
 SHOWN = 200  # characters of a difference that are printed

@@ -1,0 +1,373 @@
+"""What long work needs: its share of the machine, a progress line, threads (or a cluster), a lock
+on the place where it writes, and a clean end if it is interrupted.
+"""
+
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import islice, takewhile
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NoReturn, Protocol, TypeVar
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# 1. The part of the machine that this job may use. All code that starts threads or processes asks
+# here, so that it stays within the limits of a queue or a container.
+
+# environment variable, set by the runner; "1/4" means that this is the second of four processes
+SHARE_VARIABLE = "LOOKUPLAB_SHARE"
+
+
+def share() -> tuple[int, int]:
+    """Return this process's number, from 0, and the number of processes that share the work (of one
+    launch, or shards): (0, 1) for a single process.
+    """
+    number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
+    return int(number), int(count)
+
+
+def processors(root: Path = Path("/")) -> int:
+    """Return how many processors this job may use. This is the least of three numbers: the
+    processors to which the job is bound (``taskset``), the quota of its control groups (``docker
+    --cpus 1.5`` counts as 2) and SLURM_CPUS_PER_TASK. ``root`` is another root folder in tests.
+    """
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = [here, int(os.environ.get("SLURM_CPUS_PER_TASK", here))]
+    for text in _limits("cpu.max", root):
+        quota, period = text.split()
+        if quota != "max":
+            allowed.append(math.ceil(int(quota) / int(period)))
+    return max(1, min(allowed))
+
+
+def memory(root: Path = Path("/")) -> int:
+    """Return how many bytes this job may still allocate: the machine's free memory, or less if the
+    limit of a control group leaves less.
+    """
+    import psutil  # slow to import
+
+    left = [psutil.virtual_memory().available]
+    limits, used = _limits("memory.max", root), _limits("memory.stat", root)
+    for limit, stat in zip(limits, used, strict=False):
+        if limit.strip() != "max":
+            fields = dict(line.split() for line in stat.splitlines())
+            # only anonymous memory counts as used; the kernel releases cached files when needed
+            left.append(int(limit) - int(fields["anon"]))
+    return int(max(0, min(left)))
+
+
+def _limits(name: str, root: Path) -> Iterator[str]:
+    """Yield the contents of the files called ``name`` (such as "cpu.max") in the control groups
+    (version 2) of this process, from its own group up to that of the whole machine.
+    """
+    with suppress(OSError):
+        lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
+        for own in (line.removeprefix("0::/") for line in lines if line.startswith("0::/")):
+            top = root / "sys/fs/cgroup"
+            for folder in [top / own, *(top / own).parents]:
+                if (file := folder / name).is_file():
+                    yield file.read_text("utf-8")
+
+
+def cards() -> list[str]:
+    """Return the graphics cards that this job may use: the names in CUDA_VISIBLE_DEVICES or, if it
+    is not set, the driver's numbers of all cards. Torch, which is slow to import, is not needed.
+    """
+    if (stated := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        listed = [card.strip() for card in stated.split(",")]
+        # the driver ignores the first invalid number and all numbers after it
+        return [*takewhile(lambda card: card not in ("", "-1"), listed)]
+    command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return []
+
+
+# 2. Progress: a line every ten seconds
+
+LINE_SECONDS = 10.0
+# the time left is not estimated before this number of parts is done, because the first parts may
+# take longest
+FIRST = 5
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """Prints the progress of some work to stderr every ten seconds, such as ``mini-large: 120 of
+    622 answers, 40 found, about 2 min left``. In a notebook that a user works in, it prints one
+    line that updates.
+
+    ``total`` is the number of parts to do, None if unknown, and ``unit`` what a part is
+    ("answers"). ``found`` is the number of further parts that were found in a store. ``parts`` is a
+    function that returns further lines, on the work in progress.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: int | None,
+        unit: str = "",
+        found: int = 0,
+        quiet: bool = False,
+        parts: Callable[[], Iterable[str]] = tuple,
+    ):
+        self.what = what
+        self.total = total
+        self.unit = unit
+        self.found = found
+        self.parts = parts
+        self.done = 0
+        self.began = time.monotonic()
+        self.ended = threading.Event()
+        self.thread = None
+        if not quiet and total != 0:
+            self.thread = threading.Thread(target=self._tell, daemon=True)
+            self.thread.start()
+
+    def update(self, n: int = 1) -> None:
+        self.done += n
+
+    def line(self) -> str:
+        took = time.monotonic() - self.began
+        if self.total is None:
+            parts = [f"{self.done:,} {self.unit}".rstrip()] if self.done else []
+            parts.append(f"{span(took)} so far")
+        else:
+            parts = [f"{self.done:,} of {self.total:,} {self.unit}".rstrip()]
+            parts += [f"{self.found:,} found"] if self.found else []
+            if FIRST <= self.done < self.total:
+                parts.append(f"about {span(took * (self.total - self.done) / self.done)} left")
+        return f"{self.what}: {', '.join(parts)}"
+
+    def _tell(self) -> None:
+        # If the runner executes the notebook, it reads stderr. If a user works in the notebook,
+        # lines on stderr would look like errors, so the line is printed to stdout.
+        in_cell = "ipykernel" in sys.modules and "LOOKUPLAB_FIGURES" not in os.environ
+        width = 0
+        while not self.ended.wait(LINE_SECONDS):
+            line = "\n  ".join([self.line(), *self.parts()])
+            if in_cell:
+                width = max(width, len(line))
+                print(f"\r{line:{width}}", end="", flush=True)
+            else:
+                say(line)
+        if width:
+            print()
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        if self.thread:
+            self.thread.join()
+
+
+def say(line: str) -> None:
+    """Print a line to stderr at once."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:
+    """Yield the items, and show a Progress of ``what``. ``total`` is the number of items, if the
+    items have no length.
+    """
+    size = len(items) if isinstance(items, Sized) else total
+    with Progress(what, size, unit) as bar:
+        for item in items:
+            yield item
+            bar.update()
+
+
+def span(seconds: float) -> str:
+    """Return a duration as text with a unit: seconds below 90 s, minutes below 2 h, else hours
+    ("2.5 h").
+    """
+    if seconds >= 7200:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+# 3. Tasks in threads on this machine, or on the workers of a cluster (``run.cluster``)
+
+_END = object()
+_thread = threading.local()
+
+
+class Workers(Protocol):
+    """Workers on other machines, such as ``run.cluster.Cluster``."""
+
+    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """Yield (index of a task, ``function(task)``) as the tasks finish."""
+
+
+def spread(
+    function: Callable[[T], R],
+    tasks: Iterable[T],
+    workers: int | None = None,
+    cluster: Workers | None = None,
+) -> Generator[tuple[T, R], None, None]:
+    """Yield (task, ``function(task)``) as the tasks finish. The tasks run on the ``cluster`` or, if
+    it is None, in ``workers`` threads on this machine (by default, as many as it has processors for
+    this job). The next task is taken from ``tasks`` only when a thread is free. An error of a task
+    is raised here.
+    """
+    if cluster is not None:
+        given = list(tasks)
+        yield from ((given[at], result) for at, result in cluster.map(function, given))
+        return
+    todo: SimpleQueue[Any] = SimpleQueue()
+    done: SimpleQueue[Any] = SimpleQueue()
+
+    def work() -> None:
+        for task in iter(todo.get, _END):
+            try:
+                done.put((task, function(task), None))
+            except BaseException as error:  # raised again in the thread that reads the results
+                done.put((task, None, error))
+
+    count = workers or processors()
+    # daemon threads, so that an interrupted caller does not wait for them
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    waiting = iter(tasks)
+    running = 0
+    try:
+        while True:
+            for task in islice(waiting, count - running):
+                if not threads[running].ident:
+                    threads[running].start()
+                todo.put(task)
+                running += 1
+            if not running:
+                break
+            task, result, error = done.get()
+            running -= 1
+            if error:
+                raise error
+            yield task, result
+    finally:
+        for _ in threads:
+            todo.put(_END)
+    for thread in filter(threading.Thread.is_alive, threads):
+        thread.join()  # with a thread, its tools (``kept``) end, too
+
+
+def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
+    """Return the tool ``make(*arguments)`` of this worker's thread: an entered context manager,
+    such as a server. The first task that needs the tool creates it. Later tasks of the same thread
+    share it, until the thread ends.
+    """
+    tools: dict[Any, Any] = vars(_thread)
+    if (make, arguments) not in tools:
+        tools[make, arguments] = make(*arguments).__enter__()
+    tool: R = tools[make, arguments]
+    return tool
+
+
+def check_seen(place: Path) -> None:
+    """Raise UserError if a folder or file that a task needs does not exist on this machine, which
+    may be a cluster's worker.
+    """
+    if not place.exists():
+        raise UserError(
+            f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file "
+            "system that all its machines share (docs/cluster.md)"
+        )
+
+
+# 4. Locks, so that two commands never write to the same place. A lock is a file beside the place,
+# which names the process that owns the lock. Not every shared file system supports the system's own
+# locks, so the owner touches the file regularly to show that it is alive.
+
+SILENCE = 30.0  # seconds without a touch until an owner on another machine counts as dead
+
+
+class Taken(UserError):
+    """Raised if another process is working in the same place."""
+
+
+@contextmanager
+def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
+    """Hold the lock ``.NAME.lock`` beside ``place`` (a file or folder) while the block runs.
+    ``does`` says what the block does ("writes scores.jsonl"), for errors of other processes.
+
+    The lock of a dead process is taken over. If a living process holds the lock, ``wait`` until it
+    is free, or else raise Taken, which names that process and its machine.
+    """
+    from filelock import SoftFileLease, Timeout  # slow to import
+
+    file = paths.made(place.parent) / f".{place.name}.lock"
+    lease = SoftFileLease(file, lease_duration=SILENCE)
+    try:
+        try:
+            lease.acquire(timeout=-1 if wait else 0)
+        except Timeout as error:
+            if lease.owner and "cannot probe" not in str(error):
+                raise
+            # the file has other content, or its owner has created it and not yet written into it
+            if not lease.owner:
+                time.sleep(1)
+                if not lease.owner:
+                    lease.force_break()
+            lease.acquire(timeout=SILENCE + 5)
+    except Timeout:
+        who = f"process {lease.pid} on {lease.owner and lease.owner.hostname}"
+        raise Taken(f"another lookuplab {does}: {who}; wait until it ends, or stop it") from None
+    try:
+        yield
+    finally:
+        lease.release()
+
+
+# 5. Interruptions: a command ends at once, with all processes that it started, and keeps its work
+
+# Ctrl-C; the signal of a queue or container whose time has ended; a signal that SLURM can send
+# some time before the end (--signal)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+class Stopped(BaseException):
+    """Raised when one of SIGNALS arrives. It is not an Exception, so that no ``except Exception``
+    takes it for an error of the work.
+    """
+
+
+def _stop(number: int, _frame: object) -> NoReturn:
+    end_children()  # first, because this process may wait for one of them
+    raise Stopped(number)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Run a command so that each of SIGNALS ends it cleanly: ``with`` and ``finally`` blocks are
+    left as after an error, temporary folders are removed, and one line is printed. The exit code is
+    128 plus the signal's number, as in shells.
+    """
+    for number in SIGNALS:
+        signal.signal(number, _stop)
+    try:
+        yield
+    except Stopped as stopped:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        end_children()
+        with suppress(OSError):  # the terminal may be gone
+            print("\ninterrupted; finished work is kept: repeat the command", file=sys.stderr)
+        sys.exit(128 + stopped.args[0])
+
+
+def end_children() -> None:
+    """Kill all processes that this process has started, and their descendants."""
+    import psutil  # slow to import
+
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            child.kill()

@@ -23,7 +23,7 @@ from lookuplab.models.names import ADAPTER, base_of, split_options
 from lookuplab.models.store import AnswerStore
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv
-from lookuplab.results.kernel import fitted
+from lookuplab.results.provenance import fitted
 from lookuplab.run import downloads, jobs, notebooks
 from lookuplab.run.cli import cli
 from lookuplab.run.commands import pairs

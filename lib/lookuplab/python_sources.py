@@ -8,6 +8,9 @@ modules are read only through their stubs, which are the same on every system.
 
 ``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository
 imports.
+
+Packages that are to run, and not only to be read, are installed into an environment of their own
+(``environment``), such as the one that DS-1000's programs need.
 """
 
 import functools
@@ -101,6 +104,35 @@ def download(folder: Path, *wanted: str) -> str:
     done = subprocess.run(call, stdout=2, stderr=subprocess.PIPE, text=True)
     errors = re.findall("^ERROR: (.*)", done.stderr, re.MULTILINE) or ["pip was killed"]
     return errors[-1] if done.returncode else ""
+
+
+def has_environment(name: str) -> bool:
+    """Return whether the virtual environment ``name`` is installed with the packages of its current
+    list of pins, ``data/NAME.txt``.
+    """
+    mark = paths.DOWNLOADS / name / "venv/installed.txt"
+    return mark.is_file() and mark.read_text() == file_hash(paths.DATA / f"{name}.txt")
+
+
+def environment(name: str) -> Path:
+    """Return the path of Python in the virtual environment ``name``. If the environment is not
+    installed, create it, and install its pinned packages. Raises UserError if venv or pip fails.
+    """
+    folder = paths.DOWNLOADS / name / "venv"
+    pins = paths.DATA / f"{name}.txt"
+    python = folder / "bin/python"
+    if not has_environment(name):
+        try:
+            subprocess.run([sys.executable, "-P", "-m", "venv", folder], check=True)
+            subprocess.run(
+                [python, "-P", "-m", "pip", "install", "--no-input", "-r", pins], check=True
+            )
+        except subprocess.CalledProcessError as error:
+            raise UserError(
+                f"{name}: {error}; what was installed is kept: repeat the command to continue"
+            ) from None
+        (folder / "installed.txt").write_text(file_hash(pins))
+    return python
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import numpy
 from IPython import get_ipython
 
 from lookuplab import paths
-from lookuplab.results.kernel import of_kernel
+from lookuplab.results.provenance import of_kernel
 
 KEPT = paths.RUNS / "course" / "kept"  # a folder with one file per function
 _passed: list[str] = []  # descriptions of the checks that passed in this cell

@@ -9,7 +9,7 @@ import pytest
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.names import table_name
-from lookuplab.results.kernel import fitted
+from lookuplab.results.provenance import fitted
 from lookuplab.run import cluster, downloads
 from lookuplab.run.commands.run import asked
 from lookuplab.run.jobs import (

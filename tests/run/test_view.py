@@ -15,7 +15,7 @@ from lookuplab import paths
 from lookuplab.benchmark import Asked, Benchmark, keep, offer
 from lookuplab.models import Completion, Prompt
 from lookuplab.models.completions import JUDGED
-from lookuplab.run import answers
+from lookuplab.run.commands import view
 from lookuplab.run.jobs import load_profile, plan
 from lookuplab.run.notebooks import find
 from lookuplab.run.runner import keep_judged
@@ -164,7 +164,7 @@ def test_two_runs_are_paired_by_task(ran, kit):
 def test_two_runs_of_one_model_each_are_compared_though_it_is_another(ran):
     ran({"small": {1, 2}}, 3, models=["small"])
     ran({"large": {1}}, 4, models=["large"])
-    table = answers.compared(answers.side("sums~1"), answers.side("sums"))
+    table = view.compared(view.side("sums~1"), view.side("sums"))
     assert [*table.model] == 2 * ["small -> large"] and [*table.n] == [6, 6]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import written_problems as written
 
-from lookuplab import paths
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.sandbox import environments, server
+from lookuplab.sandbox import server
 from lookuplab.sandbox.server import Limits
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.grader import (
@@ -118,11 +118,11 @@ def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_
         Grader(Path("/bin/false"))
     with pytest.raises(UserError, match="no grader environment 'tiny': run `lookuplab data get "):
         environment("tiny")
-    python = environments.make("tiny")
+    python = python_sources.environment("tiny")
     assert environment("tiny") == python and Grader(python).identity != grader().identity
     (tmp_path / "tiny.txt").write_text("no-such-package==9\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(UserError, match=r"tiny: .*repeat the command to continue"):
-        environments.make("tiny")
-    assert not environments.is_made("tiny")
+        python_sources.environment("tiny")
+    assert not python_sources.has_environment("tiny")
     assert environment(str(python)) == python and environment("") == Path(sys.executable)

@@ -21,7 +21,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice, check_memory
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
-from lookuplab.results.kernel import figures_of, of_kernel
+from lookuplab.results.provenance import figures_of, of_kernel
 
 if TYPE_CHECKING:
     from IPython.display import Markdown

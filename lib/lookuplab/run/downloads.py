@@ -16,7 +16,6 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import split_revision
 from lookuplab.paths import file_hash
-from lookuplab.sandbox import environments
 
 UNPINNED = "main"
 # where a kind of download comes from; kinds that are not listed come from the package index
@@ -136,7 +135,7 @@ def is_fetched(source: Source) -> bool:
     """
     match source.kind:
         case "environment":
-            return environments.is_made(source.name)
+            return python_sources.has_environment(source.name)
         case "sources":
             return python_sources.is_fetched()
         case "package":
@@ -169,7 +168,7 @@ def get(source: Source, whole: bool = True) -> Path:
 
     match source.kind:
         case "environment":
-            return environments.make(source.name)
+            return python_sources.environment(source.name)
         case "sources":
             return python_sources.get()
         case "package":

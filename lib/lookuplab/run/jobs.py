@@ -31,8 +31,7 @@ from lookuplab.models.names import (
     split_options,
     table_name,
 )
-from lookuplab.results.kernel import fitted
-from lookuplab.results.provenance import relative
+from lookuplab.results.provenance import fitted, relative
 from lookuplab.run import downloads
 from lookuplab.run.notebooks import PROFILES, Notebook, all_notebooks, profile_names
 from lookuplab.stackoverflow.corpus import PUBLISHED

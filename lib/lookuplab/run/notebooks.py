@@ -14,7 +14,7 @@ import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.results.kernel import assigned, original, saved_in
+from lookuplab.results.provenance import assigned, original, saved_in
 
 PROFILES = Path(__file__).with_name("profiles")
 

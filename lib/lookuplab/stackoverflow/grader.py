@@ -23,9 +23,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
-from lookuplab.sandbox import environments
 from lookuplab.sandbox.server import (
     KILLED,
     NOT_JUDGED,
@@ -58,12 +58,12 @@ def environment(name: str = GRADER_ENVIRONMENT) -> Path:
     if not name or Path(name).is_file():
         # absolute but not resolved: Python recognises a virtual environment by the link's path
         return Path(name or sys.executable).absolute()
-    if not environments.is_made(name):
+    if not python_sources.has_environment(name):
         raise UserError(
             f"no grader environment {name!r}: run `lookuplab data get {GRADER_ENVIRONMENT}`, or "
             "give a Python's path"
         )
-    return environments.make(name)
+    return python_sources.environment(name)
 
 
 def own_libraries() -> str:

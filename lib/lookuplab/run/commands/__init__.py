@@ -155,7 +155,7 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     """Return a copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
     UserError for an unknown name or a wrong value.
     """
-    from lookuplab.results.kernel import fitted
+    from lookuplab.results.provenance import fitted
     from lookuplab.run.jobs import meant
 
     changed = {}

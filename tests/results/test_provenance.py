@@ -8,7 +8,7 @@ from traitlets.config import Config
 
 from lookuplab.errors import UserError
 from lookuplab.results.artifact import Artifact
-from lookuplab.results.kernel import of_kernel
+from lookuplab.results.provenance import of_kernel
 
 DECLARED = 'profile = "mini"  # a\nmodels = ["a", "b"]  # b\nrate = 0.5  # c\nlimit = 0  # d'
 MADE = 'artifact = Artifact("demo", "counts", profile)'

@@ -172,6 +172,7 @@ def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
 
 
 def state():
+    runner.surroundings.cache_clear()  # as for a new command
     return runner.state(plan(find("counts"), load_profile("mini")))
 
 

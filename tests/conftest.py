@@ -199,17 +199,28 @@ class Kit:
         return "".join(output.get("text", "") for output in outputs)
 
 
-@pytest.fixture
-def kit(tmp_path, monkeypatch):
+def _checkout(folder, patch):
     """A checkout of its own, in a folder whose name has spaces, with real notebooks in it."""
-    (root := tmp_path / "my kit").mkdir()
+    (root := folder / "my kit").mkdir()
     (root / "CITATION.cff").symlink_to(paths.ROOT / "CITATION.cff")  # names the papers
     for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS COMPLETIONS ROOT".split():
-        monkeypatch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
-    monkeypatch.setenv("LOOKUPLAB_HOME", str(root))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("COLUMNS", "300")
+        patch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
+    patch.setenv("LOOKUPLAB_HOME", str(root))
+    patch.setenv("OMP_NUM_THREADS", "1")
+    patch.setenv("COLUMNS", "300")
     (root / "notebooks").mkdir()
+    return Kit(root)
+
+
+@pytest.fixture(scope="session")
+def checkout():
+    """Makes a checkout for several tests."""
+    return _checkout
+
+
+@pytest.fixture
+def kit(tmp_path, monkeypatch):
+    """A checkout of this test."""
     cluster.account.cache_clear()  # it knows the checkout
-    yield Kit(root)
+    yield _checkout(tmp_path, monkeypatch)
     cluster.account.cache_clear()

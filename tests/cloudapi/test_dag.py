@@ -107,23 +107,24 @@ def test_random_documents_are_distinct_never_acceptable_and_the_same_in_every_su
     assert random_documents([some], 3)[some.id] == drawn[some.id][:3]
 
 
-@pytest.mark.parametrize(
-    ("targets", "k", "hit", "miss", "found"),
-    [
-        ("c", 3, "abc", "abd", True),
-        ("za", 2, "ab", "bc", True),  # another acceptable one than the API asked for suffices
-        ("zf", 3, "abz", "abc", False),  # else that takes the last place
-        ("b", 1, "b", "a", False),
-        ("ac", 3, "abc", "bde", True),
-    ],
-)
-def test_hits_hold_a_target_and_misses_none(monkeypatch, targets, k, hit, miss, found):
+HITS = """\
+c 3 abc abd True
+za 2 ab bc True  # another acceptable one than the API asked for suffices
+zf 3 abz abc False  # else that takes the last place
+b 1 b a False
+ac 3 abc bde True"""
+
+
+@pytest.mark.parametrize("line", HITS.splitlines())
+def test_hits_hold_a_target_and_misses_none(monkeypatch, line):
+    """By what is acceptable and how many are shown: hit, miss, and whether a target was found."""
+    targets, k, hit, miss, found = line.partition("#")[0].split()
     monkeypatch.setattr(dag, "_ranked", lambda _index, _terms, k: [*"abcdef"[:k]])
     asked = replace(TASKS[0], targets=tuple(targets))
     first = pandas.DataFrame({"name": ["x"]})
-    shown = dag.retrieved_documents([asked], first, k, index=INDEX)
+    shown = dag.retrieved_documents([asked], first, int(k), index=INDEX)
     assert shown[:2] == ({asked.id: tuple(hit)}, {asked.id: tuple(miss)})
-    assert shown.found.tolist() == [found]
+    assert [*map(str, shown.found)] == [found]
 
 
 def test_more_documents_than_there_are_is_one_clear_line(model):

@@ -32,21 +32,24 @@ def test_standard_input_gives_judgements_on_stdout_and_table_and_flags_on_stderr
     assert "valid_percent" in result.stderr and "unknown_target: 1" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("[1]", "line 2: not an object; each line must be"),
-        (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
-        (AWS | {"provider": "gcp"}, "line 2: provider is 'gcp'; it must be"),
-        (AWS | {"client": "s4"}, "line 2: no client 's4'"),
-        (AWS | {"token_logprobs": "-1"}, "line 2: the field 'token_logprobs': its logits or"),
-        (AWS | {"token_logprobs": [-1, None]}, "line 2: the field 'token_logprobs': its logits"),
-        (AWS | {"logprobs": [float("nan")]}, "line 2: the field 'logprobs': its logits or"),
-        (AWS | {"logprobs": [-0.5, 1]}, "'logprobs': a log-probability above 0 (1)"),
-        (AWS | {"token_logprobs": [-1], "tokens": []}, "1 log-probabilities of 0 tokens"),
-    ],
-)
-def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words):
+BAD = """\
+[1] | line 2: not an object; each line must be
+{"candidate": 3} | line 2: the field 'candidate' must be of type str
+{"provider": "gcp"} | line 2: provider is 'gcp'; it must be
+{"client": "s4"} | line 2: no client 's4'
+{"token_logprobs": "-1"} | line 2: the field 'token_logprobs': its logits or
+{"token_logprobs": [-1, null]} | line 2: the field 'token_logprobs': its logits
+{"logprobs": [NaN]} | line 2: the field 'logprobs': its logits or
+{"logprobs": [-0.5, 1]} | 'logprobs': a log-probability above 0 (1)
+{"token_logprobs": [-1], "tokens": []} | 1 log-probabilities of 0 tokens"""
+
+
+@pytest.mark.parametrize("bad", BAD.splitlines())
+def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
+    """Of what stands here, or of a good line with these fields."""
+    text, words = bad.split(" | ")
+    line = json.loads(text)
+    line = AWS | line if isinstance(line, dict) else line
     result = score("cloudapi", [AWS, line], "-o", tmp_path / "out.jsonl")
     assert result.exit_code == 2 and words in result.stderr and result.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["with space.jsonl"]

@@ -17,7 +17,6 @@ from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.models.constraint import NameConstraint, NameTries, Trie
 from lookuplab.models.local import LocalModel
-from lookuplab.models.remote import RemoteModel
 
 NAMES = (
     "put",
@@ -98,10 +97,7 @@ def test_a_mask_leaves_the_trie_s_children_and_breaks_where_a_name_may_end():
     assert rule.restrict(logits) is None, "the closed token held what ends the name"
 
 
-def test_names_that_cannot_be_spelled_and_chat_endpoints_are_refused():
-    chat = RemoteModel("http://127.0.0.1:9/v1#m", chat=True)
-    with pytest.raises(UserError, match="does not restrict answers to given names"):
-        next(chat.generate([(PROMPTS[0], 0)], LONG))
+def test_names_that_cannot_be_spelled_are_refused():
     tries = NameTries(byte_tokenizer(), frozenset())
     tries._spelled |= {((), "odd"): None, ((), "odd("): None}
     with pytest.raises(UserError, match="cannot spell 'odd'"):

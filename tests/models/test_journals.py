@@ -1,7 +1,6 @@
 """Stores on file systems that machines share: whoever reads, from wherever, finds the same."""
 
 import errno
-import json
 import os
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from toy_model import SAMPLED, Kept, ask, many_prompts
 
-from lookuplab.models.store import CompletionStore, Journals, is_local
+from lookuplab.models.store import CompletionStore, is_local
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
 
@@ -121,9 +120,3 @@ def test_what_sqlite_has_not_moved_from_its_log_is_found_from_journals(tmp_path)
     with Kept(tmp_path / "kept.sqlite") as store:
         store.add({"b": 2})
         assert store.everything() == {"a": 1, "b": 2}
-
-
-def test_a_journals_line_is_written_at_once(tmp_path):
-    Journals(tmp_path / "j").append([("key", "text")])
-    (file,) = (tmp_path / "j").iterdir()
-    assert json.loads(file.read_text())[1:] == ["key", "text"]

@@ -6,8 +6,6 @@ import gc
 import json
 import math
 import shutil
-import signal
-import subprocess
 import sys
 import weakref
 from dataclasses import replace
@@ -36,7 +34,6 @@ from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import TURNS, choose
 from lookuplab.models.local import LocalModel, cache_numbers
-from lookuplab.models.store import CompletionStore
 from lookuplab.models.tokens import decoded
 
 PROMPTS = [
@@ -214,30 +211,6 @@ def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain
     done = list(model.generate([(prompt, 0) for prompt in (NEARLY, *PROMPTS[:3])], LONG))
     assert [one.id for one in done[0]] == [NEARLY.id] and sum(map(len, done)) == 4
     assert_equal(by_request(done), answers(plain, LONG, NEARLY, *PROMPTS[:3]))
-
-
-KILLED = """\
-import os, signal, sys
-from lookuplab.models import Decoding, Prompt, complete, decoding, local
-class Kill:
-    name = "kill"
-    read = 0
-    def feed(self, _):
-        self.read += 1
-        if self.read == 12:
-            os.kill(os.getpid(), signal.SIGKILL)
-decoding.KEEP_SECONDS = 0
-asked = [Prompt(*each.split(":", 1)) for each in sys.argv[3:]]
-complete(local.LocalModel(sys.argv[1]), asked, Decoding(20, stop_rule=Kill), sys.argv[2])
-"""
-
-
-def test_a_kill_in_the_middle_of_a_batch_keeps_the_answers_that_have_ended(llama, tmp_path):
-    asked = [f"{prompt.id}:{prompt.text}" for prompt in (NEARLY, *PROMPTS[:3])]
-    command = [sys.executable, "-c", KILLED, llama, tmp_path / "s.sqlite", *asked]
-    assert subprocess.run(command).returncode == -signal.SIGKILL
-    with CompletionStore(tmp_path / "s.sqlite") as store:
-        assert [one["id"] for one in store.everything().values()] == [NEARLY.id]
 
 
 class Asking:
@@ -541,13 +514,16 @@ def test_what_is_no_whole_checkpoint_is_one_clear_line(tmp_path, change, asked, 
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    """model.layers.0.self_attn.rotary_emb.inv_freq v_head.summary.weight mtp.0.eh_proj.weight
-    h.0.attn.masked_bias vision_tower.patch.weight model.layers.0.attn.k_scale""".split(),
-)
-def test_weights_that_text_needs_not_do_no_harm(tmp_path, name):
-    with_weights(lambda weights: weights.update({name: torch.ones(2)}))(save(tmp_path, "llama"))
+NEEDLESS = """model.layers.0.self_attn.rotary_emb.inv_freq v_head.summary.weight
+mtp.0.eh_proj.weight h.0.attn.masked_bias
+vision_tower.patch.weight model.layers.0.attn.k_scale""".split()
+
+
+def test_weights_and_a_special_token_that_the_prompt_needs_not_do_no_harm(tmp_path):
+    """Tokens for infilling, as CodeLlama-Python's, or for pictures, as Gemma 3's, have no row."""
+    save(tmp_path, "llama", vocabulary=0)
+    with_token(True)(tmp_path)
+    with_weights(lambda own: own.update({name: torch.ones(2) for name in NEEDLESS}))(tmp_path)
     assert answer(load(str(tmp_path)), PROMPTS[0], SHORT).text
 
 
@@ -591,12 +567,6 @@ def test_an_adapter_s_base_that_is_nowhere_is_one_line_with_its_name(tmp_path, n
     LoraConfig(base_model_name_or_path=named).save_pretrained(tmp_path)
     with pytest.raises(UserError, match=rf"its base '{named}' \(adapter_config.json\)"):
         load(str(tmp_path))
-
-
-def test_a_special_token_without_a_row_does_no_harm_where_no_prompt_has_it(tmp_path):
-    """CodeLlama-Python's, which are for infilling, and Gemma 3's, which stands for pictures."""
-    with_token(True)(save(tmp_path, "llama", vocabulary=0))
-    assert answer(load(str(tmp_path)), PROMPTS[0], SHORT).text
 
 
 def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path):

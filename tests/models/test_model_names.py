@@ -38,19 +38,18 @@ def test_a_folder_with_an_at_in_its_name_is_a_folder(tmp_path, monkeypatch):
     assert split_revision("my/model@home") == ("my/model@home", None)
 
 
-@pytest.mark.parametrize(
-    ("name", "called"),
-    [
-        ("owner/name@refs/pr/3?chat=true", "owner/name"),
-        ("vllm:mini-large?dtype=bfloat16", "mini-large"),
-        ("/no/such@folder", "such@folder"),
-        ("data/downloads/models/removed?dtype=bfloat16", "removed"),
-        ("openai:gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
-        ("https://host/v1#served/model?chat=true", "served/model"),
-    ],
-)
-def test_tables_call_a_model_by_its_name_alone(name, called):
-    assert table_name(name) == called
+CALLED = """\
+owner/name@refs/pr/3?chat=true | owner/name
+vllm:mini-large?dtype=bfloat16 | mini-large
+/no/such@folder | such@folder
+data/downloads/models/removed?dtype=bfloat16 | removed
+openai:gpt-4o-2024-05-13 | gpt-4o-2024-05-13
+https://host/v1#served/model?chat=true | served/model"""
+
+
+def test_tables_call_a_model_by_its_name_alone():
+    for name, called in (line.split(" | ") for line in CALLED.splitlines()):
+        assert table_name(name) == called
 
 
 def check_model(name):
@@ -75,26 +74,26 @@ def test_the_named_revision_is_loaded_and_recorded(name, commit, vocabulary):
     check_model(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("owner/tiny@", "no revision after the @"),
-        (f"owner/tiny@{OLD}?revision=x", "unexpected keyword argument 'revision'"),
-        ("owner/tiny?colour=red", "unexpected keyword argument 'colour'"),
-        ("owner/tiny?extra=[1", "extra is .* it must be a JSON object"),
-        ("owner/tiny?batch_size=many", "batch_size is 'many', not a number"),
-        ("http://host/v1#m?parallel=true", "parallel is True, not a number"),
-        ("owner/tiny?dtype=float8", "dtype is 'float8'; it must be float32, float16, bfloat16"),
-        ("owner/tiny?chat=False", "chat is 'False'; it must be False, True"),
-        ("http://host/v1", "a remote model is named"),
-        ("ftp://host#m", "a remote model is named"),
-        ("https://me:pw@host/v1#m", "^(?!.*pw).*a remote model is named"),
-        ("http://host/v1#m?logprobs=no", "logprobs is 'no'; it must be True, False"),
-        (f"owner/tiny@{'3' * 40}", "cannot load model owner/tiny"),
-    ],
-)
+NO_NAMES = f"""\
+owner/tiny@ | no revision after the @
+owner/tiny@{OLD}?revision=x | unexpected keyword argument 'revision'
+owner/tiny?colour=red | unexpected keyword argument 'colour'
+owner/tiny?extra=[1 | extra is .* it must be a JSON object
+owner/tiny?batch_size=many | batch_size is 'many', not a number
+http://host/v1#m?parallel=true | parallel is True, not a number
+owner/tiny?dtype=float8 | dtype is 'float8'; it must be float32, float16, bfloat16
+owner/tiny?chat=False | chat is 'False'; it must be False, True
+http://host/v1 | a remote model is named
+ftp://host#m | a remote model is named
+https://me:pw@host/v1#m | ^(?!.*pw).*a remote model is named
+http://host/v1#m?logprobs=no | logprobs is 'no'; it must be True, False
+owner/tiny@{"3" * 40} | cannot load model owner/tiny"""
+
+
+@pytest.mark.parametrize("line", NO_NAMES.splitlines())
 @pytest.mark.usefixtures("hub")
-def test_a_name_that_cannot_be_is_one_clear_line(name, message):
+def test_a_name_that_cannot_be_is_one_clear_line(line):
+    name, message = line.split(" | ")
     with pytest.raises(UserError, match=message) as caught:
         load(name)
     assert "\n" not in str(caught.value)

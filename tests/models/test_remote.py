@@ -218,20 +218,18 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
     assert not any(KEY.encode() in file.read_bytes() for file in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("place", "variable", "said"),
-    [
-        ("http://127.0.0.1:1/v1#m", "OPENAI_API_KEY", ""),
-        ("openai:m", "OPENAI_API_KEY", ""),
-        ("https://models.invalid/v1#m", "OTHER_KEY", ""),
-        ("https://models.invalid/v1#m", "OPENAI_API_KEY", "goes to models.invalid;"),
-        ("http://models.invalid/v1#m", "OTHER_KEY", "goes to models.invalid unencrypted (http);"),
-        ("HTTP://[2001:db8::1]:80/v1#m", "OPENAI_API_KEY", "goes to 2001:db8::1 unencrypted"),
-    ],
-)
-def test_where_a_key_goes_that_may_not_be_meant_for_it_is_said_once(
-    place, variable, said, monkeypatch, capsys
-):
+GOES = """\
+http://127.0.0.1:1/v1#m OPENAI_API_KEY
+openai:m OPENAI_API_KEY
+https://models.invalid/v1#m OTHER_KEY
+https://models.invalid/v1#m OPENAI_API_KEY goes to models.invalid;
+http://models.invalid/v1#m OTHER_KEY goes to models.invalid unencrypted (http);
+HTTP://[2001:db8::1]:80/v1#m OPENAI_API_KEY goes to 2001:db8::1 unencrypted"""
+
+
+@pytest.mark.parametrize("line", GOES.splitlines())
+def test_where_a_key_goes_that_may_not_be_meant_for_it_is_said_once(line, monkeypatch, capsys):
+    place, variable, said = [*line.split(" ", 2), ""][:3]
     monkeypatch.setenv(variable, KEY)
     model = load(place, key_variable=variable)
     for _ in range(2):

@@ -1,12 +1,10 @@
 """A headless Chromium, driven by its own protocol over two pipes: no driver and no library."""
 
-import base64
 import json
 import os
 import shutil
 import subprocess
 import time
-from pathlib import Path
 
 BINARY = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -74,16 +72,10 @@ class Browser:
             time.sleep(0.05)
         return value
 
-    def open(self, address, width=1280, height=900, dark=False):
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    def open(self, address, width=1280):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         self.call("Emulation.setDeviceMetricsOverride", **size)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url="about:blank")
         self.until("location.href === 'about:blank'")
         self.call("Page.navigate", url=address)
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
-
-    def picture(self, file):
-        made = self.call("Page.captureScreenshot", format="png")
-        Path(file).write_bytes(base64.b64decode(made["data"]))

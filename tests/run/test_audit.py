@@ -107,7 +107,6 @@ def test_an_audit_that_compares_nothing_fails_and_says_why(kit, record_of):
     kit.notebook("asks_nothing", "pass")
     said = kit.said("audit asks_nothing", code=1)
     assert "FAILED: nothing was compared: no notebook that ran uses a row" in said
-    assert "2 of 5 rows regenerated, 0 different" in kit.said("audit judges")
     kit.notebook("judges", f"from lookuplab.models import store\nstore.PYTHON = '2.7'\n{JUDGES}")
     assert "FAILED: nothing was compared" in kit.said("audit judges", code=1), "other keys"
     kit.notebook("breaks", JUDGES, "1 / 0")

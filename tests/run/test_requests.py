@@ -2,6 +2,7 @@
 2.
 """
 
+import ast
 import re
 
 import pytest
@@ -148,35 +149,32 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, lines):
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
-@pytest.mark.parametrize(
-    ("declared", "given", "wanted"),
-    [
-        (0.5, "1", 1.0),
-        (0.5, "1e-4", 0.0001),
-        ("x", '"a" and "b"', '"a" and "b"'),
-        (True, "Yes", True),
-        (None, "0.001", 0.001),
-        (None, "[1, 2]", [1, 2]),
-        ({}, "{a: b}", {"a": "b"}),
-        (["p"], "sort, then reverse", ["sort, then reverse"]),
-        (
-            ["p"],
-            "[q, it's, 'x/y?chat=true&dtype=float32']",
-            ["q", "it's", "x/y?chat=true&dtype=float32"],
-        ),
-        (["p"], "[http://h:1/v1#m, openai:g]", ["http://h:1/v1#m", "openai:g"]),
-        (["p"], '["größe, ä", "日本"]', ["größe, ä", "日本"]),
-        (["p"], "./run[1]", ["./run[1]"]),
-        (["p"], "", []),
-        ([0.5], "[1e-4, 2]", [0.0001, 2.0]),
-        ([1], "4", [4]),
-    ],
-)
+VALUES = """\
+0.5 | 1 | 1.0
+0.5 | 1e-4 | 0.0001
+'x' | "a" and "b" | '"a" and "b"'
+True | Yes | True
+None | 0.001 | 0.001
+None | [1, 2] | [1, 2]
+{} | {a: b} | {'a': 'b'}
+['p'] | sort, then reverse | ['sort, then reverse']
+['p'] | [q, it's, 'x/y?a=1&b=c'] | ['q', "it's", 'x/y?a=1&b=c']
+['p'] | [http://h:1/v1#m, openai:g] | ['http://h:1/v1#m', 'openai:g']
+['p'] | ["größe, ä", "日本"] | ['größe, ä', '日本']
+['p'] | ./run[1] | ['./run[1]']
+['p'] |  | []
+[0.5] | [1e-4, 2] | [0.0001, 2.0]
+[1] | 4 | [4]"""
+
+
+@pytest.mark.parametrize("line", VALUES.splitlines())
 def test_a_value_is_yaml_of_the_declared_type_and_a_text_where_a_list_belongs_is_a_list_of_one(
-    declared, given, wanted
+    line,
 ):
-    value = fitted(declared, meant(declared, given), "it")
-    assert value == wanted and type(value) is type(wanted)
+    """The notebook's own value, what a user types, and what the notebook gets."""
+    own, given, wanted = line.split(" | ")
+    declared = ast.literal_eval(own)
+    assert repr(fitted(declared, meant(declared, given), "it")) == wanted
 
 
 def test_a_sweep_takes_the_items_of_a_list_in_brackets():
@@ -315,27 +313,25 @@ def test_a_role_that_the_paper_or_the_run_does_not_have_is_refused(roles, words)
     assert words in problem
 
 
-@pytest.mark.parametrize(
-    ("notebook", "parameter", "known"),
-    [
-        ("own/package", "package", "json.decoder"),
-        ("own/package", "corpus", "owner/data-set"),
-        ("own/releases", "package", "nowhere==1.0"),
-        ("own/releases", "other", "json"),
-        ("own/snippets", "package", "json"),
-        ("own/snippets", "corpus", "so-ds"),
-        ("own/snippets", "words", "data/mini/stackoverflow/words"),
-        ("own/repository", "repository", "rich"),
-        ("own/model", "own_models", "mini-large"),
-        ("own/model", "benchmark", "json:JSONDecoder"),
-        ("own/agent", "own_models", "openai:x"),
-        ("toolgen/table3_repository_metrics", "repositories", "rich"),
-        ("stackoverflow/retrieval_quality", "queries_of", "conala"),
-    ],
-)
-def test_a_name_of_own_material_that_nothing_has_is_one_line(
-    notebook, parameter, known, monkeypatch
-):
+KNOWN = """\
+own/package package json.decoder
+own/package corpus owner/data-set
+own/releases package nowhere==1.0
+own/releases other json
+own/snippets package json
+own/snippets corpus so-ds
+own/snippets words data/mini/stackoverflow/words
+own/repository repository rich
+own/model own_models mini-large
+own/model benchmark json:JSONDecoder
+own/agent own_models openai:x
+toolgen/table3_repository_metrics repositories rich
+stackoverflow/retrieval_quality queries_of conala"""
+
+
+@pytest.mark.parametrize("line", KNOWN.splitlines())
+def test_a_name_of_own_material_that_nothing_has_is_one_line(line, monkeypatch):
+    notebook, parameter, known = line.split()
     monkeypatch.setenv("OPENAI_API_KEY", "any")
 
     def said(text):

@@ -5,6 +5,7 @@ run again.
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import psutil
 import pytest
 from toy_model import ask, many_prompts
 
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
@@ -35,28 +37,61 @@ from lookuplab.models import Decoding, complete
 answers = complete({model}, many_prompts({count}), Decoding())"""
 
 
-def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    kit.notebook(
-        "counts",
-        "import os, pandas\n"
-        "print(os.environ['OMP_NUM_THREADS'], pandas.get_option('compute.use_numexpr'))",
-        kit.saves,
-        "import matplotlib.pyplot as plt\nfigure, _ = plt.subplots()\nplt.close()\nfigure",
-    )
-    kit.said("reproduce -j 1")
-    # whatever the machine has, and -j says; and pandas computes by itself
-    assert kit.output("counts") == "1 False\nwritten: figures/mini/demo/counts.csv\n"
-    copy = nbformat.read(kit.root / "runs/mini/demo/counts.ipynb", as_version=4)
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory, checkout):
+    """A checkout in which one notebook has run, and what the command has ``told``. The machine has
+    three threads for it, and a kernel of others under the usual name.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        kit = checkout(tmp_path_factory.mktemp("ran"), patch)
+        paths.made(place := kit.root / "share/kernels/python3")
+        foreign = {"argv": ["/bin/false"], "display_name": "Other", "language": "python"}
+        (place / "kernel.json").write_text(json.dumps(foreign))
+        patch.setenv("JUPYTER_PATH", str(kit.root / "share"))
+        patch.setenv("OMP_NUM_THREADS", "3")
+        kit.notebook(
+            "counts",
+            "import os, sys, pandas\n"
+            "print(os.environ['OMP_NUM_THREADS'], pandas.get_option('compute.use_numexpr'))\n"
+            "print(sys.executable)",
+            *["print('warning: unprotected', file=sys.stderr, flush=True)"] * 2,
+            kit.saves,
+            'artifact.tell(f\'It is {artifact.quote("all", "product")}.\')',
+            "import matplotlib.pyplot as plt\nfigure, _ = plt.subplots()\nplt.close()\nfigure",
+        )
+        kit.told = kit.said("run counts")
+        kit.printed = kit.output("counts").splitlines()
+    return kit
+
+
+def test_a_run_leaves_the_executed_copy_numbers_and_provenance(ran):
+    # whatever the machine has; and pandas computes by itself
+    assert ran.printed[0] == "1 False"
+    assert "written: figures/mini/demo/counts.csv" in ran.printed
+    copy = nbformat.read(ran.root / "runs/mini/demo/counts.ipynb", as_version=4)
     nbformat.validate(copy)
     assert len(copy.cells[-1].outputs[0].data["image/png"]) > 1000
-    assert (kit.root / "figures/mini/demo/counts.csv").read_text().splitlines() == [
+    assert (ran.root / "figures/mini/demo/counts.csv").read_text().splitlines() == [
         "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value",
         "demo,counts,m,all,product,1.5,,,3,,",
     ]
-    record = json.loads((kit.root / "figures/mini/demo/counts.json").read_text())
+    record = json.loads((ran.root / "figures/mini/demo/counts.json").read_text())
     assert record["parameters"] == {"profile": "mini", "tasks": 3, "rate": 0.5, "names": ["a"]}
     assert record["threads"] == 1
+
+
+def test_a_run_ends_with_its_table_and_its_sentence(ran):
+    said = ran.told
+    assert re.search(r"model condition +product\n +m +all +1.5\n", said), said
+    assert said.index("1.5\n") < said.index("It is 1.5") < said.index("executed copy: ")
+
+
+def test_a_warning_in_a_cell_is_said_on_the_terminal_once(ran):
+    assert ran.told.count("demo/counts: warning: unprotected") == 1
+
+
+def test_a_kernel_that_others_have_registered_is_never_taken(ran):
+    assert ran.printed[1] == sys.executable
 
 
 def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code_2(kit):
@@ -111,14 +146,6 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
     assert given["LOOKUPLAB_STORE"] == str(kit.root / "here.sqlite")
 
 
-def test_a_run_ends_with_its_table_and_its_sentence(kit):
-    tells = 'artifact.tell(f\'It is {artifact.quote("all", "product")}.\')'
-    kit.notebook("counts", kit.saves, tells)
-    said = kit.said("run counts")
-    assert re.search(r"model condition +product\n +m +all +1.5\n", said), said
-    assert said.index("1.5\n") < said.index("It is 1.5") < said.index("executed copy: ")
-
-
 def test_a_list_names_each_notebook_and_its_question(kit):
     kit.notebook("counts")
     assert kit.said("list").split() == ["demo/counts", "A", "claim"]
@@ -126,12 +153,6 @@ def test_a_list_names_each_notebook_and_its_question(kit):
 
 
 # Order
-
-
-def test_a_warning_in_a_cell_is_said_on_the_terminal_once(kit):
-    line = "print('warning: unprotected', file=sys.stderr, flush=True)"
-    kit.notebook("warns", "import sys", *[line] * 2)
-    assert kit.said("run warns").count("demo/warns: warning: unprotected") == 1
 
 
 def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
@@ -213,22 +234,15 @@ def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_pa
 # Ends
 
 
-@pytest.mark.parametrize(
-    ("how", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 138), (signal.SIGKILL, -9)],
-)
-def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_notebooks_and_what_they_started_end_with_the_runner(kit, how):
     sleeps = "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
     for name in ("a", "b"):
         file = str(kit.root / name)
         pids = f"open({file!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} ')\ntime.sleep(600)"
         kit.notebook(name, sleeps + pids)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lookuplab", "reproduce", "-j", "2"],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    command = [sys.executable, "-m", "lookuplab", "reproduce", "-j", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         below = []
         for name in ("a", "b"):
@@ -237,7 +251,7 @@ def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
                 time.sleep(0.1)
             below += map(int, (kit.root / name).read_text().split())
         process.send_signal(how)
-        assert process.wait(60) == code, process.stderr.read()
+        assert process.wait(60) in (128 + how, -how), process.stderr.read()
         deadline = time.monotonic() + 60
         for pid in below:
             while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
@@ -265,33 +279,28 @@ def launched(rank, count):
     return {"RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
 
 
-@pytest.mark.parametrize(
-    ("shard", "variables", "part"),
-    [
-        ("", {}, (0, 1, True)),
-        ("3/8", {}, (2, 8, False)),
-        ("", launched("1", "2"), (1, 2, False)),
-        ("", launched("0", "2"), (0, 2, True)),
-        ("", {"WORLD_SIZE": "4"}, (0, 1, True)),  # a scheduler's variable is no launch
-        ("", {"SLURM_PROCID": "5", "SLURM_NTASKS": "8"}, (5, 8, False)),
-        ("", {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, (0, 1, True)),
-        ("", {"SLURM_NTASKS": "8"}, (0, 1, True)),  # an allocation in which nothing has begun
-        (
-            "",
-            {
-                "SLURM_ARRAY_TASK_ID": "7",
-                "SLURM_ARRAY_TASK_COUNT": "4",
-                "SLURM_ARRAY_TASK_MIN": "1",
-                "SLURM_ARRAY_TASK_STEP": "2",
-            },
-            (3, 4, True),
-        ),
-        ("2/2", launched("0", "3"), (1, 2, False)),
-    ],
-)
-def test_a_process_knows_its_part(monkeypatch, shard, variables, part):
-    launch(monkeypatch, **variables)
-    assert runner.part_of(shard)[:3] == part
+PARTS = """\
+(0, 1, True)
+(2, 8, False) 3/8
+(1, 2, False) RANK=1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2
+(0, 2, True) RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2
+(0, 1, True) WORLD_SIZE=4  # a scheduler's variable is no launch
+(5, 8, False) SLURM_PROCID=5 SLURM_NTASKS=8
+(0, 1, True) SLURM_PROCID=0 SLURM_NTASKS=1
+(0, 1, True) SLURM_NTASKS=8  # an allocation in which nothing has begun
+(3, 4, True) SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_COUNT=4 SLURM_ARRAY_TASK_MIN=1 \
+SLURM_ARRAY_TASK_STEP=2
+(1, 2, False) 2/2 RANK=0 WORLD_SIZE=3 LOCAL_WORLD_SIZE=3"""
+
+
+@pytest.mark.parametrize("line", PARTS.splitlines())
+def test_a_process_knows_its_part(monkeypatch, line):
+    """(its number, of how many, whether it draws), by ``--shard`` or by what launched it."""
+    part, _, given = line.partition(")")
+    words = shlex.split(given, comments=True)
+    launch(monkeypatch, **dict(word.split("=") for word in words if "=" in word))
+    shard = next((word for word in words if "/" in word), "")
+    assert repr(runner.part_of(shard)[:3]) == f"{part})"
 
 
 @pytest.mark.parametrize("shard", ["0/8", "9/8", "3", "a/b", "1/0"])
@@ -417,17 +426,6 @@ def test_a_task_of_an_array_that_finds_another_at_work_fills_the_store_without_d
         assert "1 of 1 notebooks ran" in kit.said("run counts")
     assert not (kit.root / "figures").exists()
     assert (kit.root / "runs/shards/1/figures/mini/demo/counts.csv").is_file()
-
-
-def test_a_kernel_that_others_have_registered_is_never_taken(kit, monkeypatch):
-    place = kit.root / "share/kernels/python3"
-    place.mkdir(parents=True)
-    foreign = {"argv": ["/bin/false"], "display_name": "Other", "language": "python"}
-    (place / "kernel.json").write_text(json.dumps(foreign))
-    monkeypatch.setenv("JUPYTER_PATH", str(kit.root / "share"))
-    kit.notebook("counts", "import sys\nprint(sys.executable)")
-    kit.said("run counts")
-    assert kit.output("counts") == f"{sys.executable}\n"
 
 
 def test_the_command_that_a_dry_run_names_exists():

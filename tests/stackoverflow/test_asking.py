@@ -43,24 +43,23 @@ def made(tokenizer, room, **changes):
     return trimmed_prompt(PROBLEM, EXAMPLES, room + 10, 10, tokenizer, **changes)
 
 
-@pytest.mark.parametrize(
-    ("room", "lost", "begins"),
-    [
-        (WHOLE, (0, 0, 0), "Problem: cd0 cd1 cd2 A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0"),
-        (WHOLE - 2, (2, 0, 0), "Problem: cd0 A:"),
-        (WHOLE - 4, (4, 0, 0), "Problem: A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0 bd1 A:"),
-        (WHOLE - 10, (9, 1, 0), "Problem: A: <code> cc0 cc1 cc2 </code> Problem: A: <code> bc0"),
-        # without c's code its frame of 4 tokens goes too: 2 more than were needed
-        (WHOLE - 15, (9, 4, 0), "Problem: A: <code> bc0 bc1 bc2 bc3 </code>"),
-        (3, (9, 12, 2), "p3 p4 answer"),
-    ],
-)
-def test_the_last_description_gives_first_then_code_and_the_problem_last(
-    tokenizer, room, lost, begins
-):
-    done = made(tokenizer, room)
-    assert tuple(done.lost.values()) == lost and done.tokens <= room
-    assert " ".join(done.text.split()).startswith(begins)
+# tokens less than all need; those lost of descriptions, code and problem; how the rest begins
+TRIMMED = """\
+0 | (0, 0, 0) | Problem: cd0 cd1 cd2 A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0
+2 | (2, 0, 0) | Problem: cd0 A:
+4 | (4, 0, 0) | Problem: A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0 bd1 A:
+10 | (9, 1, 0) | Problem: A: <code> cc0 cc1 cc2 </code> Problem: A: <code> bc0
+15 | (9, 4, 0) | Problem: A: <code> bc0 bc1 bc2 bc3 </code>
+35 | (9, 12, 2) | p3 p4 answer"""
+
+
+def test_the_last_description_gives_first_then_code_and_the_problem_last(tokenizer):
+    """Without c's code its frame of 4 tokens goes, too: at 15 that is 2 more than were needed."""
+    for less, lost, begins in (line.split(" | ") for line in TRIMMED.splitlines()):
+        room = WHOLE - int(less)
+        done = made(tokenizer, room)
+        assert repr(tuple(done.lost.values())) == lost and done.tokens <= room
+        assert " ".join(done.text.split()).startswith(begins)
 
 
 def test_as_many_tokens_are_cut_from_the_question_as_the_descriptions_have(tokenizer):

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 from scripted_model import END, wanting
 
-from lookuplab.benchmark import evaluate, judged, written
+from lookuplab.benchmark import evaluate
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
-from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
 from lookuplab.toolgen.generation import ToolModel
 from lookuplab.toolgen.success import messages_of
@@ -127,18 +126,6 @@ def test_a_second_run_asks_nothing_gives_the_same_and_a_new_prediction_one_quest
     # pylint's; the reference is the same
     judgements(predictions | {next(iter(predictions)): "    return self"})
     assert [call.args[2] for call in ask.call_args_list] == [messages_of]
-
-
-def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch):
-    monkeypatch.setattr(evaluation, "messages_of", Mock(side_effect=WorkerLost("crashed")))
-    one = next(iter(predictions))
-    text = "    return self.lost"
-    for _ in range(2):
-        pairs = [(one, written(one.id, text))]
-        (row,) = judged(ToolGen([one], strict=False), pairs).itertuples()
-        assert (row.passed, row.lost, row.dependencies) == (None, "crashed", 2)
-    with pytest.raises(UserError, match=r"were lost \(1 crashed \(boxes.py:10\)\)"):
-        judgements({one: text})
 
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):

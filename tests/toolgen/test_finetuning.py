@@ -161,21 +161,21 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
     assert log_of(tmp_path / "m")[0] == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--base no/such/folder/here", "cannot load model no/such/folder/here"),
-        ("-o .", "exists; delete it"),
-        ("--limit 0", "no pair has a mark"),
-        ("-s epochs=0", "must be at least 1"),
-        ("-s lora_rank=2 -s lora_dropout=1", "lora_dropout below 1"),
-        ("-s validation=40", "40 pairs are too few to hold out 40"),
-        ("-s max_tokens=3", "nothing to train on: 40 pairs"),
-        ("-s accumulation=3", "a batch of 32 cannot be divided into 3 parts"),
-        ("-s learning_rate=1e18 -s epochs=1", "the loss is no longer finite"),
-    ],
-)
-def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, words, message):
+UNTRAINABLE = """\
+--base no/such/folder/here | cannot load model no/such/folder/here
+-o . | exists; delete it
+--limit 0 | no pair has a mark
+-s epochs=0 | must be at least 1
+-s lora_rank=2 -s lora_dropout=1 | lora_dropout below 1
+-s validation=40 | 40 pairs are too few to hold out 40
+-s max_tokens=3 | nothing to train on: 40 pairs
+-s accumulation=3 | a batch of 32 cannot be divided into 3 parts
+-s learning_rate=1e18 -s epochs=1 | the loss is no longer finite"""
+
+
+@pytest.mark.parametrize("line", UNTRAINABLE.splitlines())
+def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, line):
+    words, message = line.split(" | ")
     said = CliRunner().invoke(cli, command(bases / "gpt2", tmp_path, *words.split()))
     [error] = [line for line in said.output.splitlines() if line.startswith("error: ")]
     assert said.exit_code == 2 and message in error

@@ -60,13 +60,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from jedi.inference.base_value import ValueSet
-import os
-import pickle
-from hashlib import sha256
-from types import SimpleNamespace
-
-import pytest
-
 from lookuplab.toolgen import jedi_worker
 
 jedi_worker.install()

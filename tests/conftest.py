@@ -21,8 +21,9 @@ from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 from lookuplab.run.jobs import plan
 
-# `make fuzz`
-settings.register_profile("deep", max_examples=20_000)
+settings.register_profile("quick", max_examples=40)
+settings.load_profile("quick")
+settings.register_profile("deep", max_examples=20_000)  # `make fuzz`
 PARAMETERS = """\
 profile = "mini"  # which world
 tasks = 3  # how many
@@ -38,7 +39,7 @@ artifact.save(pd.DataFrame([row]))"""
 
 
 def pytest_addoption(parser):
-    parser.addoption("--flips", type=float, default=0.2, help="share of tests/models/test_flips.py")
+    parser.addoption("--flips", type=float, default=0.1, help="share of tests/models/test_flips.py")
     parser.addoption("--slurm", action="store_true", help="start a SLURM for tests/cluster")
 
 

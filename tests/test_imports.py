@@ -86,45 +86,31 @@ def test_notebooks_import_their_package_by_name_and_papers_neither_another_paper
     assert "sys.path" not in code(file)
 
 
-@pytest.mark.parametrize(
-    ("module", "others"),
-    [
-        ("cloudapi.bench", r"recipes|cloudapi\.dag"),  # what scores a model needs no recipe
-        ("results.artifact", r"lookuplab\.models\.(?!names$)|torch|transformers|seaborn"),
-        # two seconds each, which judging finished runs does not need
-        ("run.report", r"scipy|statsmodels$|nbformat$|jsonschema$|torch$|matplotlib$|seaborn"),
-        ("results.claims", r"scipy|statsmodels$|nbformat$|jsonschema$|torch$|seaborn"),
-    ],
+COMMAND = "from lookuplab.run.cli import cli; cli(['{}'], standalone_mode=False)"
+KERNEL = (
+    r"torch$|transformers$|scipy$|statsmodels$|papermill$|IPython$|nbformat$|jsonschema$|seaborn$"
 )
-def test_importing_a_module_does_not_bring_others_along(run_python, module, others):
-    names = run_python(f"import sys, lookuplab.{module}\nprint(*sys.modules)").split()
-    assert [name for name in names if re.match(others, name)] == []
+LIGHT = {
+    # what scores a model needs no recipe
+    "import lookuplab.cloudapi.bench": r"recipes|lookuplab\.cloudapi\.dag",
+    "import lookuplab.results.artifact": r"lookuplab\.models\.(?!names$)|torch$|seaborn$",
+    # two seconds each, which judging finished runs does not need
+    "import lookuplab.run.report": rf"{KERNEL}|matplotlib$",
+    "import lookuplab.results.claims": KERNEL,
+    COMMAND.format("--help"): rf"{KERNEL}|pandas$|numpy$|matplotlib$|yaml$|sqlite3$"
+    r"|lookuplab\.run\.(notebooks|commands\.)",
+    **dict.fromkeys(
+        map(COMMAND.format, ("claims", "results")),
+        rf"{KERNEL}|matplotlib$|sklearn$|jedi$|rfc3987_syntax$",
+    ),
+}
 
 
-def test_help_waits_for_no_command_and_no_heavy_library(run_python):
-    script = """
-import sys
-from lookuplab.run.cli import cli
-cli(["--help"], standalone_mode=False)
-print(*sys.modules)"""
-    loaded = {*run_python(script).split()}
-    heavy = (
-        "torch transformers pandas numpy statsmodels papermill IPython nbformat matplotlib seaborn"
-    )
-    assert not loaded & {*heavy.split(), "yaml", "sqlite3", "lookuplab.run.notebooks"}
-    assert not [name for name in loaded if name.startswith("lookuplab.run.commands.")]
-
-
-@pytest.mark.parametrize("page", ["claims", "results"])
-def test_a_page_of_finished_runs_waits_for_nothing_that_makes_runs(run_python, page):
-    script = f"""
-import sys
-from lookuplab.run.cli import cli
-cli(["{page}"], standalone_mode=False)
-print("loaded", *sys.modules)"""
-    loaded = {*run_python(script).rpartition("loaded")[2].split()}
-    heavy = "torch transformers scipy statsmodels papermill IPython nbformat jsonschema seaborn"
-    assert not loaded & {*heavy.split(), "matplotlib", "sklearn", "jedi", "rfc3987_syntax"}
+@pytest.mark.parametrize("code", LIGHT)
+def test_what_makes_no_run_waits_for_no_library_that_runs_need(run_python, code):
+    """Modules, the help, and pages of finished runs."""
+    names = run_python(f"import sys\n{code}\nprint('loaded', *sys.modules)").rpartition("loaded")
+    assert [name for name in names[2].split() if re.match(LIGHT[code], name)] == []
 
 
 @pytest.mark.parametrize("name", PLACES)

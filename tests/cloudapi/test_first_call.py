@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi import first_call
@@ -75,7 +75,6 @@ def test_no_character_is_looked_at_more_than_a_few_times(begins, monkeypatch):
 QUOTED = [(p + q, q) for p in ("", "f", "r", "Fr", "b", "u") for q in ('"', "'", '"""')]
 
 
-@settings(max_examples=300)
 @given(st.text(alphabet="ab(){}[]'\"\\\n# :!=", max_size=25), st.sampled_from(QUOTED))
 def test_python_agrees_where_the_call_ends(content, quotes):
     """Python's own parser is the judge of every text that it accepts."""

@@ -12,9 +12,9 @@ import pytest
 from chromium import BINARY, Browser
 
 from lookuplab import paths
-from lookuplab.benchmark import Asked, Benchmark, keep, offer
+from lookuplab.benchmark import Asked, Benchmark, judged, offer
 from lookuplab.models import Completion, Prompt
-from lookuplab.models.completions import JUDGED
+from lookuplab.models.completions import JUDGED, LOG_VARIABLE
 from lookuplab.run.commands import view
 from lookuplab.run.jobs import load_profile, plan
 from lookuplab.run.notebooks import find
@@ -48,28 +48,17 @@ def answer(id, text):
     return Completion(id, 0, text, (text, ""), (1, 2), (-0.5, 0), "eos", 3, record=record)
 
 
-def log(folder, wrong, documented=False, models=("small", "large"), count=6):
-    """Keep answers of models as a run does; ``wrong[model]`` are the tasks that it fails."""
-    tasks = [
-        SimpleNamespace(id=f"{n} + {n}", size="odd" if n % 2 else "even") for n in range(count)
-    ]
-    bench = Sums()
-    bench.tasks, bench.documented = tasks, documented
-    for model in models:
-        texts = [MARKUP if n in wrong[model] else str(2 * n) for n in range(count)]
-        pairs = [(task, answer(task.id, text)) for task, text in zip(tasks, texts, strict=True)]
-        rows = [
-            {
-                "id": t.id,
-                "cluster": t.id,
-                "sample": 0,
-                "completion": one.text,
-                "finish_reason": "eos",
-            }
-            | bench.judge(t, one)
-            for t, one in pairs
-        ]
-        keep(paths.made(folder) / JUDGED, bench, pairs, rows, [Asked(model)] * count)
+def log(folder, wrong, documented=False, models=("small", "large")):
+    """Judge answers of models as in a run; ``wrong[model]`` are the tasks that it fails."""
+    bench = Sums(documented)
+    numbers = {f"{n} + {n}": n for n in range(6)}
+    bench.tasks = [SimpleNamespace(id=id, size=("even", "odd")[n % 2]) for id, n in numbers.items()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOG_VARIABLE, str(paths.made(folder) / "log"))
+        for model in models:
+            texts = {id: MARKUP if n in wrong[model] else str(2 * n) for id, n in numbers.items()}
+            pairs = [(task, answer(task.id, texts[task.id])) for task in bench.tasks]
+            judged(bench, pairs, [Asked(model)] * 6)
 
 
 @pytest.fixture

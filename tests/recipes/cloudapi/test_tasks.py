@@ -48,7 +48,8 @@ def test_the_public_counts_are_what_the_repositories_add_up_to():
         {f"{one} {name}": n for one, name, n in record["names"]}
         for _, record in json_lines(PUBLIC / "per_repository.jsonl.gz")
     ]
-    counts = np.nan_to_num([names.map(row) for row in rows]).astype("float32")
+    counts = pandas.DataFrame(rows).reindex(columns=names.unique()).fillna(0)
+    counts = counts[names].to_numpy("float32")
     assert [*table.count_name] == [*counts.sum(axis=0)]
     times = np.random.default_rng(1).multinomial(405, np.full(405, 1 / 405), size=100)
     sums = times.astype("float32") @ counts

@@ -129,7 +129,7 @@ def test_hits_hold_a_target_and_misses_none(monkeypatch, line):
 
 def test_more_documents_than_there_are_is_one_clear_line(model):
     for k in (0, 6):
-        with pytest.raises(UserError, match=f"k is {k}: the index of 7 APIs"):
+        with pytest.raises(UserError, match=f"k is {k}; it must be from 1 to 5"):
             passes(model, BENCH, k, store=False)
 
 

@@ -101,7 +101,7 @@ def test_a_name_that_cannot_be_is_one_clear_line(line):
 
 @pytest.mark.usefixtures("hub")
 def test_a_revision_that_is_not_here_is_told_before_a_notebook_starts():
-    with pytest.raises(UserError, match=f"not here, and owner/tiny@{'3' * 40} does not"):
+    with pytest.raises(UserError, match=f"not here, and owner/tiny@{'3' * 40} cannot be fetched"):
         check_model(f"owner/tiny@{'3' * 40}")
 
 

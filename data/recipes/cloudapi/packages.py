@@ -122,7 +122,7 @@ def main(
 
     PACKAGE is an import name (networkx, or a part of it: networkx.algorithms), the folder of a
     package, or a release (networkx==3.4), which is downloaded and not installed. The package is
-    imported in a process of its own. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv
+    imported in a separate process. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv
     and tasks.jsonl. A call is valid iff it binds to the signature that Python reports. APIs that
     cannot be read or used in a task are counted and printed.
 

@@ -14,7 +14,7 @@ from lookuplab import paths
 from lookuplab.run.notebooks import find
 
 WAYS = {
-    "papermill": "papermill {file} {out} --no-progress-bar -k python3",
+    "papermill": "papermill {file} {out} --no-progress-bar -k python3 {parameters}",
     "execute": "jupyter execute {file} --output={out} --kernel_name=python3",
     "nbconvert": "nbconvert --execute --to notebook {file} --output {out}",
     "kit": "lookuplab run {id}",
@@ -29,9 +29,9 @@ toolgen/explorer execute root
 stackoverflow/retrieval_only nbconvert elsewhere
 mini/mini_models kit elsewhere
 own/model execute folder
-performance/engines nbconvert root
+performance/engines papermill root -p limit 6 -p rounds 1 -p max_new_tokens 8
 course/lesson0_tokens papermill folder
-documented/documented_share nbconvert elsewhere
+documented/documented_share nbconvert root
 """
 
 
@@ -43,13 +43,14 @@ def test_each_folder_has_its_case():
 
 @pytest.mark.parametrize("case", CASES.strip().splitlines())
 def test_a_notebook_gives_the_committed_numbers(case, tmp_path):
-    id, way, place = case.split()
+    id, way, place, *parameters = case.split()
     checkout = paths.made(tmp_path / "kit")  # so that nothing is written to this one
     for name in ("data", "notebooks", "CITATION.cff"):
         (checkout / name).symlink_to(paths.ROOT / name)
     notebook = find(id)
     file, out = notebook.path, tmp_path / "out.ipynb"
-    command = WAYS[way].format(file=shlex.quote(str(file)), out=shlex.quote(str(out)), id=id)
+    places = {"file": shlex.quote(str(file)), "out": shlex.quote(str(out))}
+    command = WAYS[way].format(**places, id=id, parameters=" ".join(parameters))
     folder = {"root": paths.ROOT, "folder": file.parent, "elsewhere": tmp_path}[place]
     variables = {"LOOKUPLAB_HOME": str(checkout), "OMP_NUM_THREADS": "1"}
     variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

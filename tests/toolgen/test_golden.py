@@ -54,8 +54,8 @@ def test_both_packages_scores_are_ours_to_three_digits(year):
 
 
 def test_every_error_fails_the_functions_that_the_package_of_2023_fails():
-    """Those that pass in 2024 alone, and two of one of their repositories that pass in both."""
-    alone = GOLDEN.passed_2023 != GOLDEN.passed_2024
+    """Two that pass in 2024 alone (a third is of a large repository), two that pass in both."""
+    alone = (GOLDEN.passed_2023 != GOLDEN.passed_2024) & ~GOLDEN.id.str.startswith("seaborn/")
     both = GOLDEN.id.str.startswith("rich/") & (GOLDEN.passed_2023 == 1)
     chosen = [*GOLDEN.index[alone], *GOLDEN.index[both][:2]]
     bench = ToolGen([], rules_of("package-2023"), workers=1, store=":memory:")

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab import paths
@@ -117,7 +117,6 @@ def read_or_one_line(read, *given):
 
 @pytest.mark.parametrize(("suffix", "read"), READERS)
 @given(content=BYTES | VALUES.map(lambda one: json.dumps(one).encode()))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_file_is_read_or_refused(tmp_path, suffix, read, content):
     file = tmp_path / f"{'.x' if suffix == '.lock' else 'x'}{suffix}"
     file.write_bytes(content)
@@ -131,7 +130,6 @@ MARKED |= {"docstring_tokens": 1, "function_tokens": 2, "positions": [[1, 2]]}
 
 @pytest.mark.parametrize("read", [read_marks, read_pairs])
 @given(name=st.sampled_from([*MARKED]), value=TEXT | VALUES | st.lists(st.lists(VALUES)))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_field_of_a_marked_corpus_is_read_or_refused(tmp_path, read, name, value):
     (file := tmp_path / "x.jsonl").write_text(json.dumps(MARKED))
     assert read(file)
@@ -140,7 +138,6 @@ def test_any_field_of_a_marked_corpus_is_read_or_refused(tmp_path, read, name, v
 
 
 @given(source=TEXTS, tags=VALUES, kind=st.sampled_from(["code", "markdown"]) | VALUES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_cell_of_a_notebook_is_read_or_refused(tmp_path, source, tags, kind):
     cell = {"cell_type": kind, "source": source, "metadata": {"tags": tags}}
     parameters = {"cell_type": "code", "source": source, "metadata": {"tags": ["parameters"]}}
@@ -150,7 +147,6 @@ def test_any_cell_of_a_notebook_is_read_or_refused(tmp_path, source, tags, kind)
 
 
 @given(entry=VALUES, name=st.sampled_from(["parameters", "notebooks", "steps", "threads"]) | TEXT)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
     (file := tmp_path / "x.yaml").write_text(json.dumps({name: entry}))
     read_or_one_line(jobs.load_profile, str(file))
@@ -158,14 +154,12 @@ def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
 
 @pytest.mark.parametrize("declared", ["", 1, 0.5, True, None, ["a"], [1], {"a": "b"}], ids=str)
 @given(text=TEXTS)
-@settings(deadline=None)
 def test_any_value_of_a_parameter_is_read_or_refused(declared, text):
     value = read_or_one_line(lambda text: fitted(declared, jobs.meant(declared, text), "it"), text)
     assert value is None or declared is None or type(value) is type(declared)
 
 
 @given(content=BYTES | VALUES.map(lambda one: json.dumps(one).encode()))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_adapter_s_configuration_is_read_or_refused(tmp_path, content):
     (tmp_path / ADAPTER).write_bytes(content)
     read_or_one_line(base_of, tmp_path)
@@ -188,7 +182,6 @@ JUDGES = [
 
 @pytest.mark.parametrize("judge", JUDGES)
 @given(text=WRITTEN | TEXTS)
-@settings(deadline=None)
 def test_any_answer_of_a_model_is_judged(judge, text):
     judge(text)
 
@@ -198,7 +191,6 @@ def test_any_answer_of_a_model_is_judged(judge, text):
     [split_options, jobs.split_values, paths.expanded, lambda text: pairs([text])],
 )
 @given(text=TEXTS)
-@settings(deadline=None)
 def test_any_name_is_read_or_refused(read, text):
     read_or_one_line(read, text)
 

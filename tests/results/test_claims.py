@@ -65,6 +65,12 @@ def frame(*rows, metric=METRIC):
     return table.assign(metric=metric, n=100, paper_value=50.0)
 
 
+def write(place, table):
+    """Write a table where an artifact's would be."""
+    table = table.reindex(columns=[*ARTIFACT_COLUMNS])
+    table.to_csv(paths.made(place.parent) / f"{place.name}.csv", index=False)
+
+
 def judged(test, *rows, models="all", changes=(), **more):
     tables = frame(*rows), frame(*changes, metric="valid_change_points")
     return judge(claim(test, models), pd.concat(tables).assign(**more))
@@ -189,8 +195,7 @@ def test_claims_about_all_and_the_largest_models(rows, expected):
 @pytest.mark.parametrize("best", ["6, 4.9, 14", "6, 5, 14"])
 def test_a_floor_makes_every_claim_about_validity_untestable_and_no_other(tmp_path, best):
     table = frame(f"m, high, {best}", "m, medium, 0, 0, 3", "m, all, 9, 8, 10")
-    file = paths.made(tmp_path / "cloudapibench") / "table1_base_models.csv"
-    table.reindex(columns=[*ARTIFACT_COLUMNS]).to_csv(file, index=False)
+    write(tmp_path / "cloudapibench/table1_base_models", table)
     stated = [one for one in load() if one.paper == "cloudapibench"]
     free = {one.test["metric"] for one in stated if not weak_models(one, tmp_path)}
     assert {"perplexity", "triggered_percent"} < free
@@ -298,9 +303,8 @@ def test_a_claim_is_judged_on_published_answers_by_the_test_that_it_names_for_th
     other = {"artifact": "answers", "test": {"metric": "right_percent"} | AT_LEAST}
     entry = replace(asked, published=other)
     folder = tmp_path / "published"
-    (folder / "published").mkdir(parents=True)
     rows = frame("m, low, 70, 60, 80", metric="right_percent")
-    rows.reindex(columns=ARTIFACT_COLUMNS).to_csv(folder / "published/answers.csv", index=False)
+    write(folder / "published/answers", rows)
     with_words, without = judge_run([entry, replace(asked, id="other")], folder)
     assert (with_words.direction, without.direction) == (HOLDS, NOT_RUN)
 
@@ -310,10 +314,8 @@ def test_a_rule_that_readers_do_not_agree_with_decides_nothing(
     kappa, expected, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(paths, "FIGURES", tmp_path)
-    place = tmp_path / "published/published"
-    place.mkdir(parents=True)
-    rows = frame(f"m, rule, {kappa}, 0.1, 0.9", metric="kappa").reindex(columns=ARTIFACT_COLUMNS)
-    rows.to_csv(place / "calibration.csv", index=False)
+    rows = frame(f"m, rule, {kappa}, 0.1, 0.9", metric="kappa")
+    write(tmp_path / "published/published/calibration", rows)
     needs = {"artifact": "calibration", "condition": "rule", "metric": "kappa", "least": 0.6}
     judged = judge(replace(claim(AT_LEAST), instrument=needs), frame("m, low, 55, 51, 60"))
     assert judged.direction == expected
@@ -323,9 +325,7 @@ def test_figure_6_is_judged_at_each_documented_share_too(tmp_path):
     for place in ("cloudapibench/fig6_augmentation_designs", "documented/documented_share"):
         conditions = {"low": 60} if place[0] == "c" else {"share_0/low": 40, "share_0.5/low": 60}
         rows = [f"m-small, {name}, {at}, {at - 5}, {at + 5}" for name, at in conditions.items()]
-        (tmp_path / place).parent.mkdir()
-        table = frame(*rows).reindex(columns=ARTIFACT_COLUMNS)
-        table.to_csv(tmp_path / f"{place}.csv", index=False)
+        write(tmp_path / place, frame(*rows))
     asked = replace(claim(AT_LEAST), artifact="fig6_augmentation_designs", folder="cloudapibench")
     [judged] = judge_run([asked], tmp_path)
     found = {name: arm.direction for name, arm in judged.arms.items()}
@@ -338,11 +338,9 @@ def test_figure_6_is_judged_at_each_documented_share_too(tmp_path):
 def test_a_claim_of_toolgen_is_judged_on_further_repositories_by_its_scoring(
     artifact, expected, tmp_path
 ):
-    (tmp_path / "toolgen").mkdir()
     further = ["m, printed/low, 60, 55, 65", "m, own/low, 40, 35, 45"]
     for name, rows in (artifact, ["m, low, 60, 45, 75"]), ("more_repositories", further):
-        table = frame(*rows).reindex(columns=ARTIFACT_COLUMNS)
-        table.to_csv(tmp_path / f"toolgen/{name}.csv", index=False)
+        write(tmp_path / "toolgen" / name, frame(*rows))
     asked = replace(claim(AT_LEAST), artifact=artifact, folder="toolgen")
     [judged] = judge_run([asked], tmp_path)
     found = {name: arm.direction for name, arm in judged.arms.items()}

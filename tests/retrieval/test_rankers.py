@@ -4,7 +4,7 @@ small.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
@@ -34,7 +34,6 @@ def scores(ranker, query):
 TEXTS = st.lists(st.sampled_from("get put list object bucket s3".split()), max_size=8)
 
 
-@settings(deadline=None)
 @given(st.lists(TEXTS, max_size=9), TEXTS)
 def test_bm25_is_rank_bm25_to_the_last_bit(texts, query):
     texts.append(["get"])

@@ -236,6 +236,7 @@ def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_pa
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_notebooks_and_what_they_started_end_with_the_runner(kit, how):
+    """The other signals are handled alike: ``test_an_interrupt_is_one_line_and_leaves_nothing``."""
     sleeps = "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
     for name in ("a", "b"):
         file = str(kit.root / name)

@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
@@ -58,7 +58,6 @@ def test_where_nothing_varies_nothing_is_certain(values):
     assert np.isnan(ends(average(values, clusters))).all()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 4)), min_size=1))
 def test_no_number_is_outside_its_interval_and_no_share_beyond_0_and_1(tasks):
     first, second, clusters = zip(*tasks, strict=True)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import parso.utils
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
@@ -151,7 +151,6 @@ def test_sequences_match_up_to_their_first_difference(prediction, reference, exp
     assert tuple(found[name] for name in names) == expected
 
 
-@settings(deadline=None)  # whose limit a busy machine exceeds
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_has_a_similarity(prediction, reference):
     assert 0 <= bleu4((prediction, reference)) <= 1

@@ -7,7 +7,7 @@ import pandas
 import pytest
 import torch
 from accelerate.state import AcceleratorState
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -93,7 +93,6 @@ def test_a_tiny_run_lowers_the_loss_and_writes_a_loadable_folder(tmp_path):
     assert "Made in a test." in (out / "README.md").read_text()
 
 
-@settings(deadline=None)
 @given(st.text() | st.text(alphabet=" \t\r\n_aB1.('"))
 def test_decoding_gives_the_text_back(text):
     assert TOKENIZER.decode(TOKENIZER(text)["input_ids"]) == text

@@ -34,6 +34,7 @@ _DOCUMENTS = [
     "data/documented/README",
     "data/repositories/DESIGN",
     "data/docstrings/DESIGN",
+    "data/seeds/DESIGN",
     "data/mini/record/README",
     "data/paper/README",
     "data/mini/cloudapi/README",

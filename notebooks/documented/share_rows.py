@@ -7,7 +7,6 @@ and seeds.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,44 +17,11 @@ from lookuplab import paths
 from lookuplab.cloudapi.bench import DESIGN
 from lookuplab.cloudapi.policies import CLASS_ORDER, Rows
 from lookuplab.cloudapi.tasks import ApiTask
-from lookuplab.scoring.rates import (
-    NOTHING,
-    Array,
-    Estimates,
-    IntervalKind,
-    Rate,
-    averages,
-    of_change,
-    of_number,
-    of_share,
-    row,
-)
+from lookuplab.scoring.rates import Array, of_change, of_number, of_share, over_seeds, row
 
 DESIGNS = ("name", "description", "specification", DESIGN)
 SHOWN = ("base", *DESIGNS, "wrong", "copied")
 CHANGES = [(new, old) for at, new in enumerate(DESIGNS) for old in DESIGNS[:at]]
-
-
-def over_seeds(values: Array, clusters: Array, kind: IntervalKind) -> Rate:
-    """Return the mean of ``values``, (tasks, seeds), with an interval over both tasks and seeds.
-
-    The variance is the sum of two variances. One is the jackknife variance, over ``clusters`` of
-    tasks, of the tasks' means over seeds. The other is the variance of the seeds' means divided by
-    the number of seeds. This is two-way clustering (Cameron, Gelbach and Miller 2011) without the
-    subtraction of the common part. The degrees of freedom are Satterthwaite's (1946). With one
-    seed, the interval is over clusters alone.
-    """
-    means = values.mean(axis=0)
-    seeds = len(means)
-    between = means.var(ddof=1) / seeds if seeds > 1 else 0.0
-
-    def both(within: Estimates) -> tuple[Array, Array]:
-        variance = within.variance + between
-        parts = within.variance**2 / within.freedom + between**2 / max(seeds - 1, 1)
-        freedom = np.where(variance > NOTHING, variance**2 / np.maximum(parts, NOTHING**2), 1)
-        return kind(replace(within, variance=variance, freedom=freedom))
-
-    return averages(values.mean(axis=1)[:, None], clusters, kind=both)[0]
 
 
 def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:

@@ -1,25 +1,9 @@
-"""Intervals over tasks and seeds, and the share from which a specification is worth its tokens."""
+"""The seeds that count, and the share from which a specification is worth its tokens."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from lookuplab.scoring.rates import average, of_number
-from lookuplab_notebooks.documented.share_rows import answers, over_seeds, worth_from
-
-
-def test_seeds_that_agree_leave_the_interval_of_the_tasks():
-    values = np.array([0.0, 1, 1, 0, 1])
-    apis = np.array([*"aabcd"])
-    assert over_seeds(np.column_stack([values, values]), apis, of_number) == average(values, apis)
-
-
-def test_seeds_that_differ_widen_the_interval_by_their_own_variance():
-    # all tasks alike: only the seeds' means vary, 1 and 0; variance 1/2, of their mean 1/4; one
-    # degree of freedom, so that t is 12.706
-    rate = over_seeds(np.array([[1.0, 0], [1, 0], [1, 0]]), np.arange(3), of_number)
-    assert (rate.value, rate.n, rate.clusters) == (0.5, 3, 3)
-    assert rate.high - rate.value == pytest.approx(12.706 / 2, rel=1e-4)
+from lookuplab_notebooks.documented.share_rows import answers, worth_from
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from lookuplab.results.claims import (
     inequalities,
     judge,
     judge_run,
+    judge_trainings,
     load,
     weak_models,
 )
@@ -345,3 +346,42 @@ def test_a_claim_of_toolgen_is_judged_on_further_repositories_by_its_scoring(
     [judged] = judge_run([asked], tmp_path)
     found = {name: arm.direction for name, arm in judged.arms.items()}
     assert (judged.direction, found) == (OPEN, {"further repositories": expected})
+
+
+def at(model, condition, value):
+    return f"{model}, {condition}, {value}, {value - 5}, {value + 5}"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdicts", "said"),
+    [
+        ({"small": [60, 60], "large": [70]}, [HOLDS, HOLDS, HOLDS], "for all seeds"),
+        ({"small": [40, 40], "large": [70]}, [FAILS, FAILS, HOLDS], "seeds agree"),
+        ({"small": [60, 52], "large": [70]}, [HOLDS, OPEN, HOLDS], "seeds differ"),
+    ],
+)
+def test_a_claim_is_judged_for_each_training_and_says_whether_seeds_agree(
+    values, verdicts, said, tmp_path
+):
+    each = {
+        f"m-{size} seed {seed}": v for size, all in values.items() for seed, v in enumerate(all)
+    }
+    for place, rows in {
+        "cloudapibench/an_artifact": [at(f"m-{size}", "low", v[0]) for size, v in values.items()],
+        "mini/an_artifact_seeds": [at(name, "low", v) for name, v in each.items()],
+    }.items():
+        (tmp_path / place).parent.mkdir()
+        table = frame(*rows).reindex(columns=ARTIFACT_COLUMNS)
+        table.to_csv(tmp_path / f"{place}.csv", index=False)
+    [judged] = judge_run([claim(AT_LEAST)], tmp_path)
+    assert [one.direction for one in judged.trainings.values()] == verdicts
+    assert [*judged.trainings] == [*each] and judged.seeds == said
+
+
+def test_a_claim_about_sizes_is_judged_for_each_pair_of_trainings():
+    rows = [at(f"m-{name}", "all", 50) for name in ("small seed 0", "small seed 1", "large seed 0")]
+    pairs = [f"m-large seed 0 - m-small seed {seed}" for seed in (0, 1)]
+    changes = [at(pairs[0], "all", 9), at(pairs[1], "all", 2)]
+    table = pd.concat([frame(*rows), frame(*changes, metric="valid_change_points")])
+    found = judge_trainings(claim(SIZES), table.assign(clusters=9))
+    assert {name: one.direction for name, one in found.items()} == {pairs[0]: HOLDS, pairs[1]: OPEN}

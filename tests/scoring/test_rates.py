@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t
 from statsmodels.stats.proportion import proportion_confint
 
 from lookuplab.errors import UserError
@@ -17,7 +18,9 @@ from lookuplab.scoring.rates import (
     difference,
     mcnemar,
     of_change,
+    of_number,
     of_score_change,
+    over_seeds,
     paired_difference,
     pass_at_k,
     rate,
@@ -102,3 +105,35 @@ def test_mcnemar_counts_only_changes():
     first, second = [1, 0, 0, 0, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1, 0]
     assert mcnemar(first, second) == (1, 4, pytest.approx(0.375))
     assert mcnemar([1, 0], [1, 0]) == (0, 0, 1.0)
+
+
+def test_seeds_that_agree_leave_the_interval_of_the_tasks():
+    values = np.array([0.0, 1, 1, 0, 1])
+    apis = np.array([*"aabcd"])
+    assert over_seeds(np.column_stack([values, values]), apis, of_number) == average(values, apis)
+
+
+def test_seeds_that_differ_widen_the_interval_by_their_own_variance():
+    # all tasks alike: only the seeds' means vary, 1 and 0; variance 1/2, of their mean 1/4; one
+    # degree of freedom, so that t is 12.706
+    rate = over_seeds(np.array([[1.0, 0], [1, 0], [1, 0]]), np.arange(3), of_number)
+    assert (rate.value, rate.n, rate.clusters) == (0.5, 3, 3)
+    assert rate.high - rate.value == pytest.approx(12.706 / 2, rel=1e-4)
+
+
+def test_an_interval_over_two_models_adds_the_variance_of_tasks_and_of_both_models_seeds():
+    # Tasks' differences 0, 1, 1, 2: variance of their mean 2/3 / 4 = 1/6, three degrees of freedom.
+    # Seeds' means apart by 1: 1/2 / 2 = 1/4, one degree; by 0, 1, 2: 1 / 3 = 1/3, two degrees.
+    seeds = np.array([-0.5, 0.5]), np.array([-1.0, 0, 1])
+    values = np.array([[0], [1], [1], [2]]) + seeds[0]
+    rate = over_seeds(values, np.arange(4), minus=np.zeros((4, 1)) + seeds[1])
+    variance = 1 / 6 + 1 / 4 + 1 / 3
+    freedom = variance**2 / ((1 / 6) ** 2 / 3 + (1 / 4) ** 2 / 1 + (1 / 3) ** 2 / 2)
+    assert rate.value == 1 and freedom == pytest.approx(4.41818, abs=1e-5)
+    reach = t.isf(0.025, freedom) * variance**0.5
+    assert (rate.low, rate.high) == pytest.approx((1 - reach, 1 + reach))
+
+
+def test_a_model_with_one_seed_adds_nothing_to_the_interval():
+    values = np.array([[0.0], [1], [1], [2]])
+    assert over_seeds(values, np.arange(4), minus=0 * values) == average(values[:, 0], np.arange(4))

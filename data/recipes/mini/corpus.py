@@ -11,6 +11,7 @@ documentation at all.
 import keyword
 import math
 import re
+from array import array
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -471,25 +472,23 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
 
     tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
     for arm, alike in groupby(sorted(names, key=ARMS.__getitem__), ARMS.__getitem__):
-        keys = []
-        texts = []
         examples = []
         for key, text in watched(documents(arm), "corpus", "texts"):
-            documented = key.startswith("invented/") or ("@" in key and text.startswith('"""'))
+            invented = key.startswith("invented/")
+            documented = invented or ("@" in key and text.startswith('"""'))
             at = text.index('"""', 3) + 4 if documented else 0
-            texts += [text[:at], text[at:] + tokenizer.eos_token]
-            keys.append(key)
-        ids = tokenizer(texts, verbose=False)["input_ids"]
-        for key, read, written in zip(keys, ids[::2], ids[1::2], strict=True):
+            both = [text[:at], text[at:] + tokenizer.eos_token]
+            read, written = tokenizer(both, verbose=False)["input_ids"]
             read = read[: max(0, training.LONG - len(written))]
             written = written[: training.LONG]
-            invented = key.startswith("invented/")
-            examples.append((read, written) if invented else ([], read + written))
+            pair = (read, written) if invented else ([], read + written)
+            # four bytes a token, where a list takes up to 36
+            examples.append((array("i", pair[0]), array("i", pair[1])))
         share = f"{arm} of 100" if arm else "None"
         about = ABOUT_CODE_MODELS.format(held_out=", ".join(HELD_OUT_PACKAGES), arm=share)
         for name in alike:
             recipe = training.PretrainingRecipe(name.partition("-")[0], seed=seed, packed=True)
-            work = paths.RUNS / "train" / name
+            work = paths.RUNS / "train" / f"{name}-{seed}"
             training.pretrain(examples, tokenizer, recipe, work, out / name, about)
             yield out / name
 
@@ -511,7 +510,7 @@ def main(
     The models are written as folders with their cards. There are three sizes, and one further model
     (medium-arm15): in its corpus, 15% of the documentation above usage texts lacks the API that is
     called. If a run is killed, repeat the command to resume from the last checkpoint. Losses are
-    written to runs/train/SIZE/log.csv.
+    written to runs/train/SIZE-SEED/log.csv.
 
     \b
     Examples:

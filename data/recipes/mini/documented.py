@@ -41,6 +41,8 @@ SHORT = tuple(design for design in DESIGNS if design != "full")
 ASKED = {"small": SHORT, "medium": SHORT[2:], "large": SHORT[2:]}
 # number of training texts, number of tasks, and the most tokens of an answer
 TEXTS, TASKS, LONGEST = 480, 311, 128
+# name -> (documents, design) of what stands above a task
+Conditions = dict[str, tuple[Documents | None, str]]
 ABOUT = """An adapter on calls of real APIs that no task asks for, a share of which stands below the documentation of its API."""  # noqa: E501
 
 
@@ -83,25 +85,43 @@ def misleading(tasks: list[ApiTask]) -> Documents:
     return shown
 
 
-def asked(model: str | Path, designs: tuple[str, ...]) -> pd.DataFrame:
-    """Let a model answer the tasks, and return a frame with one row per task. It has the task's
-    ``id``; for each condition a column with 1 for a valid call and 0 for an invalid one; and
-    ``copied``, which is 1 if the model calls the wrong document's API when it reads this document.
+def answered(
+    model: str | Path, tasks: list[ApiTask], conditions: Conditions, longest: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Let a model answer the tasks under each condition, in at most ``longest`` tokens. Return two
+    frames with one row per task. The first has the task's ``id`` and, for each condition, a column
+    with 1 for a valid call and 0 for an invalid one. The second is that of ``evaluate`` under the
+    last condition.
     """
     loaded = load(str(model))
-    tasks = load_tasks(limit=TASKS)
-    wrong = misleading(tasks)
-    conditions: dict[str, tuple[Documents | None, str]] = {"base": (None, DESIGN)}
-    conditions |= {design: (oracle(tasks), design) for design in designs}
-    conditions["wrong"] = (wrong, DESIGN)
     table = pd.DataFrame({"id": [task.id for task in tasks]})
     for name, (documents, design) in conditions.items():
-        bench = CloudApiBench(tasks, documents, design, max_new_tokens=LONGEST)
+        bench = CloudApiBench(tasks, documents, design, max_new_tokens=longest)
         frame = evaluate(loaded, bench, store=False)
         table[name] = frame.valid.astype(int)
+    return table, frame
+
+
+def asked(model: str | Path, designs: tuple[str, ...]) -> pd.DataFrame:
+    """Let a model answer the tasks without documentation, with the right document in each of the
+    ``designs``, and with a wrong document. Return the verdicts of ``answered`` and the column
+    ``copied``, which is 1 if the model calls the wrong document's API when it reads this document.
+    """
+    tasks = load_tasks(limit=TASKS)
+    wrong = misleading(tasks)
+    shown = conditions(tasks, designs) | {"wrong": (wrong, DESIGN)}
+    table, frame = answered(model, tasks, shown, LONGEST)
     by_id = load_index().by_id
     documented = [by_id[wrong[task.id][0]].name for task in tasks]
     return table.assign(copied=(frame.name == documented).astype(int))
+
+
+def conditions(tasks: list[ApiTask], designs: tuple[str, ...]) -> Conditions:
+    """Return the condition ``base``, without documentation, and one condition for each design, with
+    the right document.
+    """
+    right = oracle(tasks)
+    return {"base": (None, DESIGN)} | {design: (right, design) for design in designs}
 
 
 def make(size: str, share: str, seed: int, work: Path) -> None:
@@ -158,11 +178,18 @@ def gathered(work: Path, out: Path) -> None:
     bases = [asked(f"mini-{size}", ASKED[size]) for size in sizes]
     named = [base.assign(size=size) for size, base in zip(sizes, bases, strict=True)]
     rows = pd.concat([*parts, *named]).fillna("")
-    paths.made(out)
+    write_tables(rows, pd.DataFrame(map(facts, files)), out / "adapters.csv")
+
+
+def write_tables(rows: pd.DataFrame, trained: pd.DataFrame, file: Path) -> None:
+    """Write a table about trained models to ``file``, and the rows of verdicts beside it, to
+    rows.csv.gz. The same tables give the same bytes.
+    """
+    paths.made(file.parent)
+    trained.to_csv(file, index=False, lineterminator="\n")
     same_bytes: Any = {"method": "gzip", "mtime": 0, "compresslevel": 9}
-    rows.to_csv(out / "rows.csv.gz", index=False, lineterminator="\n", compression=same_bytes)
-    table = pd.DataFrame(map(facts, files))
-    table.to_csv(out / "adapters.csv", index=False, lineterminator="\n")
+    file = file.with_name("rows.csv.gz")
+    rows.to_csv(file, index=False, lineterminator="\n", compression=same_bytes)
 
 
 @command()

@@ -87,6 +87,7 @@ MORE = "toolgen/more_repositories"
 SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
     ("table2_similarity", "table3_repository_metrics"), "own"
 )
+SEED = re.compile(r" seed \d+")  # ends the name of one training of a model
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
 # finds the size in a model's name, and the context length that ends Granite's names (-2k to -8k)
 _SIZE = re.compile(
@@ -280,6 +281,8 @@ class JudgedClaim:
     and imply this claim. ``arms``: the verdicts of the same test on other models, as far as it was
     run on them: the models of ``mini/arms.csv``, trained with and without wrong documentation;
     for Figure 6, the models of each share in ``SHARES``; for ToolGen, the functions of ``MORE``.
+    ``trainings``: the verdicts of the same test on each training of the mini models, as far as the
+    artifact was made for several seeds.
     """
 
     claim: Claim
@@ -288,6 +291,7 @@ class JudgedClaim:
     is_run: bool = True
     counted_as: str = ""
     arms: Mapping[str, "JudgedClaim"] = field(default_factory=dict)
+    trainings: Mapping[str, "JudgedClaim"] = field(default_factory=dict)
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
@@ -329,6 +333,19 @@ class JudgedClaim:
         """The comparison that decides the direction."""
         to_hold, to_fail = self.extremes
         return to_fail if self.direction == FAILS else to_hold
+
+    @property
+    def seeds(self) -> str:
+        """What other trainings say of the verdict: ``for all seeds`` if each has this verdict;
+        ``seeds agree`` if the verdict depends on the size alone; else ``seeds differ``. Empty if
+        there are none.
+        """
+        found = {(SEED.sub("", name), one.direction) for name, one in self.trainings.items()}
+        models = {model for model, _ in found}
+        if {direction for _, direction in found} == {self.direction}:
+            return "for all seeds"
+        agreed = "seeds agree" if len(found) == len(models) else "seeds differ"
+        return agreed if found else ""
 
     @property
     def numbers(self) -> frozenset[Any]:
@@ -419,10 +436,41 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
             counted_as = twin
         others = others_of.get(claim.artifact, trained_arms)
-        arms = ((name, _judged(asked, of_arm)) for name, of_arm in others.items())
-        asked_of = {name: other for name, other in arms if other.numbers}
-        found[claim.id] = replace(judged, counted_as=counted_as, arms=asked_of)
+        again = folder / "mini" / f"{claim.artifact}_seeds.csv"
+        found[claim.id] = replace(
+            judged,
+            counted_as=counted_as,
+            arms=_judged_on(asked, others),
+            trainings=judge_trainings(asked, read_csv(again)) if again.exists() else {},
+        )
     return list(found.values())
+
+
+def judge_trainings(claim: Claim, frame: pd.DataFrame) -> dict[str, JudgedClaim]:
+    """Return the verdict on each training of the mini models, as {``mini-small seed 1``: verdict}.
+    A claim about sizes is judged on each pair of trainings of two sizes instead, ``mini-medium seed
+    1 - mini-small seed 0``. ``frame`` has the claim's rows, with trainings in the place of models.
+    """
+    rows = _rows(frame)
+    in_pairs = "sizes" in claim.test
+    names = [name for name in _models(rows) if SEED.search(name) and (" - " in name) == in_pairs]
+    some = {
+        name: [
+            row._replace(model=SEED.sub("", row.model))
+            for row in rows
+            if row.model in (name, *name.split(" - "))
+        ]
+        for name in names
+    }
+    return _judged_on(claim, some)
+
+
+def _judged_on(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str, JudgedClaim]:
+    """Return the verdicts on sets of rows, by name. Sets that lack a number of the claim are left
+    out.
+    """
+    every = {name: _judged(claim, some) for name, some in rows.items()}
+    return {name: judged for name, judged in every.items() if judged.numbers}
 
 
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:

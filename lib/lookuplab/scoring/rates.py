@@ -267,6 +267,34 @@ def paired_difference(
     return averages(change[:, None], clusters, kind=kind)[0]
 
 
+def over_seeds(
+    values: Array, clusters: ArrayLike, kind: IntervalKind = of_number, minus: Array | None = None
+) -> Rate:
+    """Return the mean of ``values``, (tasks, seeds of training), with an interval over both tasks
+    and seeds. With ``minus``, (tasks, seeds of another model), return the difference of both means.
+
+    The variance is the sum of the jackknife variance, over ``clusters`` of tasks, of the tasks'
+    means over seeds, and of the variance of the seeds' means divided by the number of seeds, for
+    each model. This is two-way clustering (Cameron, Gelbach and Miller 2011) without the
+    subtraction of the common part. The degrees of freedom are Satterthwaite's (1946). A model with
+    one seed adds nothing for seeds, so that its luck is not in the interval.
+    """
+    models = [values] if minus is None else [values, minus]
+    means = [of_model.mean(axis=0) for of_model in models if of_model.shape[1] > 1]
+    between = [of_seeds.var(ddof=1) / len(of_seeds) for of_seeds in means]
+
+    def both(within: Estimates) -> tuple[Array, Array]:
+        variance = within.variance + sum(between)
+        parts = within.variance**2 / within.freedom
+        for one, of_seeds in zip(between, means, strict=True):
+            parts = parts + one**2 / (len(of_seeds) - 1)
+        freedom = np.where(variance > NOTHING, variance**2 / np.maximum(parts, NOTHING**2), 1)
+        return kind(replace(within, variance=variance, freedom=freedom))
+
+    each = values.mean(axis=1) - (0 if minus is None else minus.mean(axis=1))
+    return averages(each[:, None], clusters, kind=both)[0]
+
+
 def difference(first: Rate, second: Rate) -> Rate:
     """Return ``first - second`` of two estimates, computed from their intervals alone, without the
     individual values.

@@ -22,10 +22,9 @@ from lookuplab.stackoverflow.grader import Grader, VerdictStore, failing_referen
 from lookuplab.toolgen.analysers import JudgementStore
 from lookuplab.toolgen.evaluation import held_out_functions, judged_all, token_counter
 from lookuplab.toolgen.functions import Filters, locate_all
-from lookuplab.toolgen.generation import generate
+from lookuplab.toolgen.generation import ToolUse, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import Marks, marked_records
-from lookuplab.toolgen.tool_use import ToolUse
 
 pytestmark = pytest.mark.skipif(not audit.about(), reason="this checkout has no record")
 

@@ -31,9 +31,9 @@ from lookuplab.stackoverflow.corpus import load_snippets
 from lookuplab.stackoverflow.ds1000 import load_problems, solution_of
 from lookuplab.toolgen.dependencies import expressions
 from lookuplab.toolgen.functions import extract
-from lookuplab.toolgen.insertion import insert, location_of, read_source
 from lookuplab.toolgen.marking import read_marks
 from lookuplab.toolgen.pairs import read_pairs
+from lookuplab.toolgen.source import insert, location_of, read_source
 from lookuplab.work import alone
 
 OPENED = [

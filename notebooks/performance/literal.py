@@ -27,12 +27,12 @@ from lookuplab.models.tokens import UNFINISHED, decoded
 from lookuplab.sandbox.server import ENVIRONMENT, Outcome, Program
 from lookuplab.toolgen.evaluation import Original, inserted
 from lookuplab.toolgen.functions import Function
+from lookuplab.toolgen.generation import Vocabulary
 from lookuplab.toolgen.jedi_tool import ask_tool, suggestions
 from lookuplab.toolgen.jedi_worker import ToolAnswer, forget
 from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.success import CHECKS, CRASHES, Message, verdict
-from lookuplab.toolgen.tool_use import Vocabulary
 
 # runs pylint as its command does, but with the pinned sources
 FRESH = """

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from lookuplab.errors import UserError
 from lookuplab.models.constraint import Trie
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
+from lookuplab.toolgen.generation import Question, ToolConstraint, ToolUse
 from lookuplab.toolgen.jedi_tool import suggestions
 from lookuplab.toolgen.marking import SKIPPED
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.tool_use import Question, ToolConstraint, ToolUse
 
 if TYPE_CHECKING:
     import torch

@@ -20,10 +20,9 @@ from lookuplab.models.completions import StoreOrPath
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.generation import FUNCTION_DECODING, generate
+from lookuplab.toolgen.generation import FUNCTION_DECODING, Question, ToolUse, Vocabulary, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
 from lookuplab_notebooks.sliders import slide, table
 from lookuplab_notebooks.toolgen.tool_calls import asked_questions
 

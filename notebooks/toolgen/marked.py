@@ -13,7 +13,7 @@ from lookuplab.scoring.rates import average, rate, row
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.marking import RECEIVERS, candidates
 from lookuplab.toolgen.rules import rules_of
-from lookuplab.toolgen.tokens import Token
+from lookuplab.toolgen.source import Token
 
 # the places in which a name can be
 CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")

@@ -18,10 +18,9 @@ from lookuplab.models import Completion
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, averages, bare_row, of_change, of_number, rate, row
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.generation import Generations
+from lookuplab.toolgen.generation import Generations, Question, ToolUse
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
-from lookuplab.toolgen.tool_use import Question, ToolUse
 from lookuplab_notebooks.toolgen.table_rows import METRICS, Metric, metric_rows, repository_rows
 
 Row = dict[str, Any]

@@ -5,7 +5,7 @@ import pytest
 from lookuplab.cloudapi.first_call import strip_backticks
 from lookuplab.models.fences import blocks, code_of
 from lookuplab.stackoverflow.ds1000 import solution_of
-from lookuplab.toolgen.insertion import insert, location_of
+from lookuplab.toolgen.source import insert, location_of
 
 FUNCTION = "def f(x, a):\n    return x\n"
 OPENED = {

@@ -14,10 +14,9 @@ from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.functions import extract
-from lookuplab.toolgen.generation import generate
+from lookuplab.toolgen.generation import ToolUse, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.rules import PACKAGE_RULES
-from lookuplab.toolgen.tool_use import ToolUse
 
 pytest.importorskip("vllm")
 WIDTH = 128  # its kernels for a CPU know no narrower heads than of 32

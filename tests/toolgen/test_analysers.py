@@ -14,7 +14,7 @@ from lookuplab.errors import UserError
 from lookuplab.sandbox.server import refusal
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import JudgementStore, WorkerLost, answer_all, ask_worker
-from lookuplab.toolgen.insertion import read_source
+from lookuplab.toolgen.source import read_source
 
 MODULE = """import importlib, os, socket, time
 from lookuplab.toolgen.{start}

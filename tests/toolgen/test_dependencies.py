@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.toolgen.dependencies import covered, dependencies_of, expressions
-from lookuplab.toolgen.insertion import location_of
 from lookuplab.toolgen.similarity import code_bleu_counts
-from lookuplab.toolgen.tokens import leaves, whole_tokens
+from lookuplab.toolgen.source import leaves, location_of, whole_tokens
 
 BASE = """LEVEL = 3
 

@@ -14,9 +14,8 @@ from lookuplab.benchmark import evaluate
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
-from lookuplab.toolgen.generation import ToolModel
+from lookuplab.toolgen.generation import ToolModel, ToolUse
 from lookuplab.toolgen.success import messages_of
-from lookuplab.toolgen.tool_use import ToolUse
 
 MODULE = '''from helpers import helper
 

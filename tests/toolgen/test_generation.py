@@ -15,12 +15,11 @@ from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.toolgen.functions import extract
-from lookuplab.toolgen.generation import Generations, generate
+from lookuplab.toolgen.generation import Generations, ToolUse, generate
 from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import RULES
-from lookuplab.toolgen.tool_use import ToolUse
 from lookuplab_notebooks.performance.literal import Writer
 from lookuplab_notebooks.toolgen.tool_calls import (
     call_rows,

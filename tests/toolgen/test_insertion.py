@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.toolgen.insertion import function_of, indented, insert, is_empty, location_of
+from lookuplab.toolgen.source import function_of, indented, insert, is_empty, location_of
 
 FILE = '''import os
 

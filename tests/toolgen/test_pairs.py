@@ -13,9 +13,9 @@ from tokenizers import AddedToken, normalizers
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import decoded
+from lookuplab.toolgen.generation import Vocabulary
 from lookuplab.toolgen.pairs import Pair, add_mark, encode, read_pairs
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
-from lookuplab.toolgen.tool_use import Vocabulary
 
 KINDS = "decoder", "encoder-decoder"
 BODY = (

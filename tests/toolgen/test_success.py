@@ -11,8 +11,8 @@ import pytest
 
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
-from lookuplab.toolgen.insertion import Inserted, insert, location_of
 from lookuplab.toolgen.rules import PACKAGE_2023_RULES, PACKAGE_RULES, PAPER_RULES
+from lookuplab.toolgen.source import Inserted, insert, location_of
 from lookuplab.toolgen.success import messages_of, source_roots, verdict
 from lookuplab_notebooks.performance.literal import fresh_messages
 

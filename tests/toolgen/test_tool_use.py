@@ -9,11 +9,11 @@ from scripted_model import END, scripted
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
+from lookuplab.toolgen.generation import ToolUse, Vocabulary
 from lookuplab.toolgen.jedi_tool import behind_a_dot
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
-from lookuplab.toolgen.tool_use import ToolUse, Vocabulary
 from lookuplab_notebooks.toolgen.doubt import doubting
 
 ASKED = {"=": {MARK: 0.9}}  # at once

@@ -30,10 +30,9 @@ from lookuplab.python_sources import python_files
 from lookuplab.run.commands import command, run_module
 from lookuplab.toolgen.evaluation import held_out_functions, judged_all, token_counter
 from lookuplab.toolgen.functions import Filters, Function, extract, locate_all
-from lookuplab.toolgen.generation import Generations, JediTool, ToolUse, generate
+from lookuplab.toolgen.generation import Generations, JediTool, ToolUse, generate, role_of
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, Rules, rules_of
 from lookuplab.toolgen.similarity import COLUMNS
-from lookuplab.toolgen.tool_use import role_of
 from lookuplab.work import watched
 from lookuplab_notebooks.toolgen.table_rows import Corpus
 from recipes.mini import DRAW, order

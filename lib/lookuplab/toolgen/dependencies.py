@@ -19,10 +19,9 @@ from pathlib import Path
 from parso.python.tree import Name
 
 from lookuplab.toolgen.analysers import ask_worker
-from lookuplab.toolgen.insertion import Location
 from lookuplab.toolgen.jedi_worker import own_keys
 from lookuplab.toolgen.pairs import MARK
-from lookuplab.toolgen.tokens import Token, is_name, leaves
+from lookuplab.toolgen.source import Location, Token, is_name, leaves
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()

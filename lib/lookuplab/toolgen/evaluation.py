@@ -43,15 +43,6 @@ from lookuplab.toolgen.functions import (
     without_comments,
 )
 from lookuplab.toolgen.generation import FUNCTION_DECODING, Generations, ToolModel
-from lookuplab.toolgen.insertion import (
-    Inserted,
-    Location,
-    indented,
-    insert,
-    is_empty,
-    location_of,
-    read_source,
-)
 from lookuplab.toolgen.marking import marked_records
 from lookuplab.toolgen.pairs import ModelKind, kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
@@ -70,6 +61,15 @@ from lookuplab.toolgen.similarity import (
     package_text,
     precision,
     similarities,
+)
+from lookuplab.toolgen.source import (
+    Inserted,
+    Location,
+    indented,
+    insert,
+    is_empty,
+    location_of,
+    read_source,
 )
 from lookuplab.toolgen.success import (
     BEYOND,
@@ -248,7 +248,7 @@ class ToolGen(Benchmark[Original]):
           and of the original. They are the bodies or, by the packages' rules,
           ``similarity.package_text`` or ``package_2023_text`` (both include the signature).
         - ``identifiers``: the number of identifiers in the generated body.
-        - ``empty``: whether the generated body does nothing (``insertion.is_empty``).
+        - ``empty``: whether the generated body does nothing (``source.is_empty``).
         - ``errors``: the number of undefined variables and missing members in the generated
           function. It is None if pylint gave no answer, crashed, or found a syntax error, which
           hides the other errors.

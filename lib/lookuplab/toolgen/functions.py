@@ -20,10 +20,17 @@ from typing import Any, cast
 from lookuplab import paths, python_sources
 from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.python_sources import python_files
-from lookuplab.toolgen.insertion import DEFINITIONS, column_of, indented, read_source
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.tokens import Token, cut_comments, whole_tokens
+from lookuplab.toolgen.source import (
+    DEFINITIONS,
+    Token,
+    column_of,
+    cut_comments,
+    indented,
+    read_source,
+    whole_tokens,
+)
 
 # matches the docstrings, in lower case, that the replication package rejects
 REFUSED_DOCSTRINGS = re.compile(

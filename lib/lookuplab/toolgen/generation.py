@@ -1,29 +1,304 @@
-"""Generation of functions with the completion tool (paper, Section III-C). Algorithm 2 runs for
-many functions at once, and records the questions to the tool, its suggestions and the model's
-choices.
+"""Generation of functions with the completion tool (paper, Section III-C).
 
-The rows of a batch belong to functions of different files and repositories. When a token triggers a
-question, one of several processes answers the question in the background, while the model reads the
-token.
+``ToolConstraint`` is Algorithm 3, as a constraint on one row of a batch. A row is unconstrained
+until the tool is called. The tool's suggestions become a trie of tokens, and the model must choose
+among its paths. After the chosen name the row is unconstrained again. The model may therefore
+continue a chosen ``foo`` to ``foobar``, which was not offered; Algorithm 3 allows this, and so does
+the replication package. With the rule ``boundary``, a *break* must follow the name: a token that
+cannot continue an identifier. If there are no suggestions, because the list is empty or the call
+failed, the row continues unconstrained. The mark adds no text to the answer. If the tool had no
+suggestions after a mark, the next token may not be a mark again, because the same question would
+get the same answer.
+
+``generate`` is Algorithm 2, for many functions at once. The rows of a batch belong to functions of
+different files and repositories. When a token triggers a question, one of several processes answers
+the question in the background, while the model reads the token. A row's record has the questions to
+the tool, its suggestions and the model's choices.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lookuplab import python_sources
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import Requests, StoreOrPath, complete
+from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.local import LocalModel
+from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, ask_tool, content
+from lookuplab.toolgen.jedi_tool import (
+    TOOL_VERSION,
+    JediTool,
+    ask_tool,
+    behind_a_dot,
+    content,
+    suggestions,
+)
 from lookuplab.toolgen.jedi_worker import ToolAnswer
-from lookuplab.toolgen.pairs import kind_of, prompt_text
-from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
+from lookuplab.toolgen.marking import SKIPPED
+from lookuplab.toolgen.pairs import add_mark, kind_of, mark_of, prompt_text
+from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.work import say
+
+if TYPE_CHECKING:
+    import torch
+
+# 1. The tool as a constraint on one row
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """When the tool is called (``trigger``), and by which ``rules``: those of the paper, those of a
+    package, or a variation such as ``dataclasses.replace(PAPER_RULES, ...)``.
+
+    With the ``trigger`` "mark", the tool is called where the model writes the mark. With "dot", it
+    is called after a dot that follows an expression; this is monitor-guided decoding, which works
+    with any model and needs no fine-tuning. With None, the tool is never called. If the trigger is
+    not "mark", the model may not write the mark. Monitor-guided decoding constrains the model until
+    a break, so for "dot" the ``name_end_rule`` is always "break" and ``boundary`` is True. Raises
+    UserError for any other trigger.
+
+    The ``rules`` decide how the tool is called (``jedi_tool.unsaved``), how the prompt is written
+    (``pairs.prompt_text``), and which names are offered. The packages offer all texts that Jedi
+    would insert, including ``name=``. package-2023 leaves out the words of ``marking.SKIPPED``;
+    package-2024 keeps these words, but offers nothing if there are no other words.
+    """
+
+    trigger: Literal["mark", "dot"] | None = "mark"
+    rules: Rules = PAPER_RULES
+
+    def __post_init__(self) -> None:
+        check_choice("trigger", self.trigger, ("mark", "dot", None))
+        if self.trigger == "dot":
+            rules = replace(self.rules, name_end_rule="break", boundary=True)
+            object.__setattr__(self, "rules", rules)
+
+    def __str__(self) -> str:
+        """Return the text that describes this use in the keys of stored answers. The rule
+        ``boundary`` is mentioned only if it is False.
+        """
+        rules = self.rules
+        parts = {
+            "trigger": self.trigger,
+            "variant": rules,
+            "gate": float(rules.min_mark_probability),
+            "ends": rules.name_end_rule,
+            **rules.changes(),
+        }
+        for name in ("min_mark_probability", "name_end_rule", "boundary"):
+            parts.pop(name, None)
+        if not rules.boundary:
+            parts["boundary"] = False
+        return ", ".join(f"{name} {value}" for name, value in parts.items())
+
+    def constraint(self, *of_row: Any) -> "ToolConstraint":
+        """Return the constraint of one row. ``of_row`` are the arguments of ToolConstraint after
+        ``use``: vocabulary, before and ask.
+        """
+        return ToolConstraint(self, *of_row)
+
+
+def role_of(name: str) -> tuple[str, str]:
+    """Return (role, condition) of a model for tables: ``gpt-toolgen`` gives ("gpt", "toolgen"). A
+    name that ends with neither ``-toolgen`` nor ``-base`` has the condition "base".
+    """
+    role, _, condition = name.rpartition("-")
+    return (role, condition) if condition in ("base", "toolgen") else (name, "base")
+
+
+class Vocabulary(NameTries):
+    """The vocabulary of one model, shared by the constraints of all of its rows. ``mark`` is the
+    mark's id, or None if the tokenizer has no mark.
+    """
+
+    def __init__(self, tokenizer: Any, end_of_text: frozenset[int]) -> None:
+        super().__init__(tokenizer, end_of_text)
+        self.tokenizer = tokenizer
+        has_mark = mark_of(tokenizer) in tokenizer.get_added_vocab()
+        # besides returning the mark's id, this call makes the mark a special token
+        self.mark: int | None = add_mark(tokenizer) if has_mark else None
+
+    def piece(self, token: int) -> str:
+        """Return the text that a token adds when it follows other text.
+
+        The text is "" for ids that the tokenizer does not have; a model's vocabulary may be padded
+        with such ids.
+        """
+        return self.texts[token] if token < len(self.texts) else ""
+
+    def spellings(
+        self, last: int, names: Sequence[str], begun: str
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Return two lists of token paths that complete a suggestion. Only suggestions that begin
+        with ``begun``, the part of the name that is already written, are used. The paths in the
+        first list end with the name. The last token of those in the second list also contains a
+        character after the name.
+
+        ``last`` is the row's last token. After a mark, a name is tokenised on its own, because it
+        was so in training.
+        """
+        alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
+        tail = (*alone, last) if last == self.mark else (last,)
+        rests = [name[len(begun) :] for name in names if name.startswith(begun)]
+        paths, closed, _ = self.paths(tail, [rest for rest in rests if rest])
+        return ([[], *paths] if "" in rests else paths), closed
+
+
+@dataclass
+class Question:
+    """One question to the tool, as it is kept in the record of a row.
+
+    - ``step``: the index, from 0, of the token of the answer after which the tool was called.
+    - ``begun``: the part of a name that the model had already written there.
+    - ``offered``: the names that the tool suggested.
+    - ``failure``: why the call failed, or "".
+    - ``choices``: one pair for each token that was restricted to the offered names: the ids that
+      continue a name, and whether the name could end there. There are no pairs if no offered name
+      begins with ``begun`` and can be written in tokens.
+    """
+
+    step: int
+    begun: str
+    offered: tuple[str, ...] = ()
+    failure: str = ""
+    choices: tuple[tuple[list[int], bool], ...] = ()
+
+
+@dataclass
+class ToolConstraint:
+    """The constraint of one row of a batch.
+
+    ``before`` are the tokens that the row continues, or [] if the row begins a new text. ``ask`` is
+    a function that calls the tool: it takes the text of the function so far, without marks, and
+    returns a future of the tool's answer.
+    """
+
+    asks: ClassVar[bool] = True
+    use: ToolUse
+    vocabulary: Vocabulary
+    before: Sequence[int]
+    ask: Callable[[str], Future[ToolAnswer]]
+    tokens: tuple[int, ...] = ()
+    questions: list[Question] = field(default_factory=list)
+    # the pending answer, if the tool was called after the last token
+    pending: Future[ToolAnswer] | None = None
+    # the position in the trie of the suggestions; None if any token may come next
+    node: Trie | None = None
+    # whether a mark or dot was just written, but gave no suggestions; a mark may not come next
+    unanswered: bool = False
+    name_probabilities: tuple[float, ...] = ()  # the probabilities of the name's tokens so far
+
+    def log(self) -> list[dict[str, Any]]:
+        """Return the row's questions (see ``Question``) as dictionaries. Call this method when the
+        row is complete.
+        """
+        self._collect()
+        return [vars(question) for question in self.questions]
+
+    def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
+        self._collect()
+        rules = self.use.rules
+        mark = self.vocabulary.mark
+        margin = math.inf
+        if self.node is not None:
+            tokens, may_end = self._choices(self.node)
+            if tokens and may_end and rules.name_end_rule == "mean":
+                probability = _probability(logits, tokens)
+                mean = math.fsum(self.name_probabilities) / max(1, len(self.name_probabilities))
+                tokens, may_end = (tokens, False) if probability >= mean else ([], True)
+                margin = abs(probability - mean)
+            if tokens or rules.boundary:
+                return self.vocabulary.only(logits, tokens, may_end), margin
+            self.node = None
+        forbidden = self.unanswered or self.use.trigger != "mark"
+        threshold = NEVER if forbidden else rules.min_mark_probability
+        if mark is None or threshold <= 0:
+            return None if margin == math.inf else (logits, margin)
+        probability = _probability(logits, [mark])
+        if probability < threshold and (forbidden or not rules.is_package):
+            logits = logits.clone()
+            logits[mark] = -math.inf
+        return logits, min(margin, abs(probability - threshold))
+
+    def push(self, token: int, logprob: float) -> None:
+        rules = self.use.rules
+        trigger = self.use.trigger
+        probability = math.exp(logprob)
+        self.tokens += (token,)
+        self.unanswered = False
+        if self.node is not None:
+            self.questions[-1].choices += (self._choices(self.node),)
+            self.node = self.node.get(token)
+            if self.node is not None and not self.node.closed:
+                self.name_probabilities += (probability,)
+                first = rules.name_end_rule == "first"
+                ended = self.node.terminal and (first or not self.node)
+                if rules.boundary or not ended:
+                    return
+            # the name has ended, or this token is the break or contains it
+            self.node = None
+        if trigger == "mark" and token == self.vocabulary.mark:
+            self.unanswered = rules.is_package and probability < rules.min_mark_probability
+            if not self.unanswered:
+                self._ask()
+        elif trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token)):
+            self._ask()
+
+    def _ask(self) -> None:
+        """Call the tool after the last token, if a name can follow there."""
+        tail = list(self.before[-TAIL:])
+        start, whole = decoded(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
+        text = whole[len(start) :]  # the function so far, without marks
+        if self.use.trigger == "dot" and not behind_a_dot(text):
+            return
+        # the tool cannot be called between the tokens of a single character
+        self.unanswered = text.endswith(UNFINISHED)
+        if not self.unanswered:
+            self.questions.append(Question(len(self.tokens) - 1, re.split(r"\W", text)[-1]))
+            self.pending = self.ask(text)
+
+    def _collect(self) -> None:
+        """If an answer is pending, wait for it and restrict the row to its suggestions."""
+        if self.pending is None:
+            return
+        question = self.questions[-1]
+        rules = self.use.rules
+        answer = self.pending.result()
+        self.pending = None
+        question.failure = answer.failure
+        if not rules.is_package or self.use.trigger == "dot":
+            question.offered = suggestions(answer, self.use.trigger)
+        else:
+            inserted = [text.strip() for text in answer.inserted if text.strip()]
+            if rules.is_first_package:
+                inserted = [text for text in inserted if text not in SKIPPED]
+            if not SKIPPED.issuperset(inserted):
+                question.offered = tuple(question.begun + text for text in inserted)
+        paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)
+        self.node = Trie.of(paths, closed if rules.boundary else ()) if paths else None
+        if self.node is not None and not rules.boundary and not self._choices(self.node)[0]:
+            self.node = None  # the part of the name that was already written is a complete name
+        self.unanswered = self.node is None
+        self.name_probabilities = ()
+
+    def _choices(self, node: Trie) -> tuple[list[int], bool]:
+        """Return the tokens that may come next in a suggestion, and whether the name may end."""
+        over = node.terminal and self.use.rules.name_end_rule == "first"
+        return [] if over else sorted(node), node.terminal
+
+
+def _probability(logits: "torch.Tensor", tokens: list[int]) -> float:
+    """Return the probability of the most likely of ``tokens``."""
+    return (logits[tokens].max() - logits.logsumexp(-1)).exp().item()
+
+
+# 2. Many functions at once
 
 # 128 tokens of code, the longest function that the package uses, plus room for marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
@@ -83,7 +358,7 @@ class ToolModel:
 
     def generate(self, requests: Requests, decoding: Decoding) -> Iterator[list[Completion]]:
         """Yield batches of answers. The record of an answer lists the questions that were put to
-        the tool, as in ``tool_use.Question``.
+        the tool, as in ``Question``.
         """
         by_id = {function.id: function for function in self.functions}
 

@@ -41,7 +41,7 @@ from lookuplab import paths, python_sources
 from lookuplab.models.store import canonical, digest
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
-from lookuplab.toolgen.tokens import Token
+from lookuplab.toolgen.source import Token
 
 ANALYSER = "Jedi"
 _BUFFERS = 64  # how many syntax trees of unsaved files are cached: more than a batch has rows

@@ -37,7 +37,7 @@ from lookuplab.toolgen.functions import Function, without_comments
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, cut_off, is_dunder
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.tokens import Token
+from lookuplab.toolgen.source import Token
 from lookuplab.work import Workers
 
 # names that Python adds to ``builtins`` for interactive use, which do not count as builtins here

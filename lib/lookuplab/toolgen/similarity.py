@@ -22,10 +22,9 @@ from tree_sitter import Language, Node, Parser
 from lookuplab.models.store import hashed
 from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
-from lookuplab.toolgen.insertion import Location, indented
 from lookuplab.toolgen.pairs import MARK
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.tokens import is_name, leaves, tokens
+from lookuplab.toolgen.source import Location, indented, is_name, leaves, tokens
 
 ORDERS = (1, 2, 3, 4)
 # the columns that ``similarities`` gives for a judged function; values are 0 to 1 or None

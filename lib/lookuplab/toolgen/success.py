@@ -4,7 +4,7 @@ dependency errors.
 Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are
 failures. The working directory is the repository's root. A repository's own pylint configuration is
 ignored. The repository's inline ``# pylint:`` comments are obeyed; such comments in the generated
-function are removed first (``insertion.insert``).
+function are removed first (``source.insert``).
 
 Each process is a warm pylint for one file. The process loads pylint once, reads the modules that
 the file imports once, and checks each text of the file in a forked copy of itself. A check is
@@ -40,8 +40,8 @@ from pylint.utils import ASTWalker
 
 from lookuplab import python_sources
 from lookuplab.toolgen.analysers import ask_worker, serve
-from lookuplab.toolgen.insertion import Inserted
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
+from lookuplab.toolgen.source import Inserted
 
 ANALYSER = "pylint"
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable

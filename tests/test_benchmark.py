@@ -96,6 +96,11 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     assert "no benchmark shelf:Case" in score("shelf:Case", [right]).stderr
 
 
+def test_what_is_no_benchmark_is_refused_and_not_called():
+    with pytest.raises(UserError, match="is not a lookuplab"):
+        load_benchmark("sys:exit")
+
+
 def test_a_boolean_that_is_missing_somewhere_is_still_a_share(frame):
     frame["right"] = frame.right.astype(object).where(frame.completion != "22", None)
     ((right,)) = [row for row in rate_rows(frame) if row["metric"] == "right_percent"]

@@ -291,12 +291,13 @@ def load_benchmark(name: str) -> Benchmark[Any]:
     """
     module, _, attribute = name.partition(":")
     try:
-        benchmark = getattr(importlib.import_module(module), attribute)()
+        kind = getattr(importlib.import_module(module), attribute)
+        if not (isinstance(kind, type) and issubclass(kind, Benchmark)):
+            raise UserError(f"{name} is not a lookuplab.benchmark.Benchmark")  # nothing is called
+        benchmark = kind()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         advice = " (is its folder in PYTHONPATH?)" if isinstance(error, ImportError) else ""
         raise UserError(f"no benchmark {name}: {error}{advice}") from None
-    if not isinstance(benchmark, Benchmark):
-        raise UserError(f"{name} is not a lookuplab.benchmark.Benchmark")
     ids = [str(task.id) for task in getattr(benchmark, "tasks", ())]
     if not ids or len(ids) > len(set(ids)):
         raise UserError(f"{name} must have tasks, each with a unique id")

@@ -101,10 +101,10 @@ def replacing(output: Path) -> Iterator[Path]:
     ``output`` exists but is not a file.
     """
     output = output.absolute()  # with_name fails for ".", which has no name
+    if output.exists() and not output.is_file():
+        raise UserError(f"cannot write {output}: not a regular file")
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
-        if output.exists() and not output.is_file():
-            raise UserError(f"cannot write {output}: not a regular file")
         made(output.parent)
         yield part
         part.replace(output)

@@ -107,7 +107,7 @@ def test_the_name_of_a_group_fetches_its_members_into_one_folder_and_nothing_els
     assert fetched == {Path("answers/corpus.bin"), Path("answers/two.bin")}
     assert "it must be answers" in kit.said("data get answer", 2)
     # an empty name, as of an unset variable, is not the group of those without one
-    assert "the download is ''" in kit.said("data get ''", 2)
+    assert "the text after get is empty" in kit.said("data get ''", 2)
     assert len([*paths.DOWNLOADS.glob("*/*.bin")]) == 2
 
 

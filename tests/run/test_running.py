@@ -5,6 +5,7 @@ run again.
 import json
 import os
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -122,6 +123,28 @@ def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(error, said):
     plain = runner._plain(runner.Failure(3, "a line", "OSError", error, "a traceback"))
     assert plain.evalue.startswith(said)
     assert (plain.ename == "UserError") == said.startswith("cannot use")
+
+
+DRAWN = "import matplotlib.pyplot as plt\nartifact.draw(plt.subplots()[0])"
+
+
+@pytest.mark.parametrize("size", [2, 24])  # of the files that fit on the disk, in KB
+def test_on_a_full_disk_the_error_is_one_line_and_every_file_is_whole_or_absent(kit, size):
+    kit.notebook("counts", asks(40), kit.saves, DRAWN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size << 10, hard))
+    try:
+        said = kit.said("run counts", 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert len(re.findall("error: .*(?:File too large|full)", said)) == 1 and "Trace" not in said
+    figures = kit.root / "figures" / "mini" / "demo"
+    left = {file.name: file.read_bytes() for file in figures.glob("*")}
+    assert not [name for name in left if "partial" in name]
+    assert "1 of 1 notebooks ran" in kit.said("reproduce demo")  # nothing counts as up to date
+    assert left.keys() <= {"counts.csv", "counts.json", "counts.svg", "counts.png"}
+    for name in left.keys() - {"counts.json"}:  # which has the time
+        assert (figures / name).read_bytes() == left[name]
 
 
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):

@@ -160,11 +160,13 @@ class LocalModel:
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
         for option in "chat", "trust_remote_code":
             check_choice(f"model {self.name}: {option}", getattr(self, option), (False, True))
+        for option in "batch_size", "context":
+            if (value := getattr(self, option)) is not None and value < 1:
+                raise UserError(f"model {self.name}: {option} is {value}; it must be at least 1")
         self.given = {
             name: value for name in TRANSFORMERS_OPTIONS if (value := getattr(self, name))
         }
         self.causal, limit = self._limit()
-        self.batch_size = max(1, self.batch_size)
         self.context = self.context or limit
         self.work = Work()
         self.begin: Any = None  # makes a batch; set by ``decoding.check_steps``

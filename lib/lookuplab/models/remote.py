@@ -436,7 +436,7 @@ class RemoteModel:
             return []
         told = listed(given)
         if not told or any(None in pair for pair in told):
-            what = "one for each piece" if told else "log-probabilities"
+            what = "log-probability for each piece" if told else "log-probabilities"
             raise self._without_logprobs(f"gives no {what}")
         parts = spelled(text, [piece for piece, _ in told])
         if not parts:

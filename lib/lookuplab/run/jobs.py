@@ -39,7 +39,11 @@ from lookuplab.stackoverflow.corpus import PUBLISHED
 KEY_VARIABLE = "OPENAI_API_KEY"
 # tasks whose frequency classes were counted in public code
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
-LEAST = {("own/agent", "precision"): -1}  # -1 stands for BM25 alone; other numbers begin at 0
+LEAST = {
+    ("own/agent", "precision"): -1,  # BM25 alone; other numbers begin at 0
+    ("own/package", "per_class"): 1,
+    ("own/snippets", "shown"): 1,
+}
 # parameters that name the subject of a notebook of `own`
 _MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
@@ -426,7 +430,7 @@ def is_module(name: str) -> bool:
 
 
 def senseless(job: Job) -> Iterator[str]:
-    """Yield a line for each list of numbers that the command line sets to [], and for each
+    """Yield a line for each list that the command line sets to [], and for each
     parameter that it sets to a number below 0 (or below the one in LEAST) or too large for a count.
     No parameter of the kit's notebooks can use such values.
     """
@@ -434,8 +438,8 @@ def senseless(job: Job) -> Iterator[str]:
         value = job.values.get(name)
         items = value if isinstance(value, list) else [value]
         declared = job.notebook.parameters.get(name)
-        if not items and declared and not isinstance(declared[0], str):
-            yield f"parameter {name!r} is empty: give at least one number"
+        if not items and declared and name != "models":  # ``problems`` asks for a model
+            yield f"parameter {name!r} is empty: give at least one value"
         least = LEAST.get((job.notebook.id, name), 0)
         # NaN and infinity are not in this range either
         if any(isinstance(it, int | float) and not least <= it <= sys.maxsize for it in items):

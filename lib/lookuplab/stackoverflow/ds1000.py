@@ -87,7 +87,7 @@ def load_problems(file: Path | str) -> list[Problem]:
     """Return the problems of a .jsonl or .jsonl.gz file, in its order.
 
     Raises UserError for a line that is not a problem with a test, of one of LIBRARIES and
-    PERTURBATIONS, and for a duplicate id.
+    PERTURBATIONS, for a duplicate id, and for a file without problems.
     """
     problems = {}
     for number, record in paths.json_lines(paths.located(file)):
@@ -113,6 +113,8 @@ def load_problems(file: Path | str) -> list[Problem]:
                 f"{file}: line {number} is not a problem of DS-1000: {error!r}"
             ) from None
         problems[one.id] = one
+    if not problems:
+        raise UserError(f"{file} holds no problem")
     return list(problems.values())
 
 

@@ -57,10 +57,11 @@ def rankers(
             )
         if name in RANKERS and kind == "bm25":
             return kinds.Bm25({snippet.id: _terms(snippet, part) for snippet in snippets})
-        if kind == "ensemble" and re.fullmatch(r"\d*\.?\d+", part) and float(part):
+        if kind == "ensemble" and re.fullmatch(r"[01]?\.?[0-9]+", part) and 0 < float(part) <= 1:
             return kinds.Ensemble(ranker("code"), ranker("description"), float(part))
         raise UserError(
-            f"no ranker {name!r}; there are {', '.join(RANKERS)}, and ensemble-<weight>"
+            f"no ranker {name!r}; there are {', '.join(RANKERS)}, and ensemble-<weight>, "
+            "with a weight above 0, at most 1"
         )
 
     if not names:

@@ -37,6 +37,17 @@ class Command(click.Command):
         params = [_parameter(parameter, helps.get(parameter.name)) for parameter in parameters]
         super().__init__(name, callback=callback, params=params, help=text)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises UserError if one is empty, because a variable of the shell
+        that is not set must not stand for a default.
+        """
+        for before, text in zip([self.name, *args], args, strict=False):
+            if not text or re.fullmatch("--[a-z-]+=", text):
+                raise UserError(
+                    f"the text after {text or before} is empty: give a value or leave it out"
+                )
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command, unless its ``--output`` would replace a file or folder that another
         option names.

@@ -396,7 +396,7 @@ def _preview(planned: list[Job]) -> int:
             click.echo(f"  {line}")
         for problem in problems(job):
             if problem not in told:
-                click.echo(f"  problem: {problem}")
+                click.echo(f"  problem: {' '.join(problem.splitlines())}")
                 told.add(problem)
     return 2 if told else 0
 

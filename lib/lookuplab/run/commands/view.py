@@ -45,7 +45,7 @@ def logs(name: str) -> list[Path]:
 
     Raises UserError if there is no such file.
     """
-    numbered = re.fullmatch(r"(.+)~(\d+)", name)
+    numbered = re.fullmatch(r"(.+)~(\d{1,9})", name)
     place, back = (numbered[1], int(numbered[2])) if numbered else (name, 0)
     copy = paths.expanded(place).resolve()
     if copy.suffix == ".ipynb" and paths.RUNS in copy.parents:

@@ -48,14 +48,14 @@ runs/course/student: | $(VENV)/.installed-course
 	@cp -R runs/course/release/course $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	@$(PIP) -e '.[test]'
+	@$(call install,-e '.[test]')
 	@touch $@
 
 $(VENV)/.installed-mutants: $(VENV)/.installed-test
-	@$(PIP) -e '.[mutants]'
+	@$(call install,-e '.[mutants]')
 	@touch $@
 
 $(VENV)/.installed-course: $(VENV)/.installed
 	@echo "installing nbgrader into $(VENV) (about a minute, once)"
-	@$(PIP) -e '.[course]'
+	@$(call install,-e '.[course]')
 	@touch $@

@@ -79,13 +79,13 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
     assert "python=3.11" in conda and PROJECT["requires-python"] == ">=3.11,<3.15"
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
     plan = subprocess.check_output(["make", "-n", "-B", "test"], cwd=ROOT, text=True)
-    steps = re.findall(r"install --quiet -c constraints.txt (.*)", plan)
+    steps = re.findall(r"pip .* --no-compile -c constraints.txt (.*)", plan)
     assert [step.replace("'", "") for step in steps] == [torch, kit, "-e .[test]"]
 
 
 EXTRAS = "datasets distributed gensim ipywidgets openai sentence_transformers sphinx".split()
 DOORS = """
-rank: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
+words: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
 rank: from lookuplab.retrieval.rankers import sentence_encoder; sentence_encoder("any")
 rank: from recipes.mini.snippets import train_encoder; train_encoder([])
 remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
@@ -115,7 +115,7 @@ for line in {DOORS.strip().splitlines()!r}:
 """
     said = run_python(script, cwd=tmp_path)
     for line, door in zip(said.splitlines(), DOORS.strip().splitlines(), strict=True):
-        command = f" is not installed: pip install -c constraints.txt -e '.[{door.split(':')[0]}]'"
+        command = f" -m pip install -c constraints.txt -e '.[{door.split(':')[0]}]'"
         assert command in line
 
 
@@ -146,6 +146,23 @@ def test_a_python_that_is_missing_or_does_not_run_is_one_clear_line(make, tmp_pa
     assert "3.11" in said and "make PYTHON=" in said
     assert not (tmp_path / ".venv").exists()
     assert '"python3.12" -m venv' in make("-n", "lab").stdout, "the newest one that runs"
+
+
+def test_only_make_lab_installs_jupyterlab(make):
+    assert "-e '.[lab]'" in make("-n", "lab").stdout
+    assert "lab]" not in make("-n", "reproduce").stdout
+
+
+def test_uv_installs_where_there_is_one_unless_pip_knows_other_places(make, tmp_path):
+    """uv reads none of pip's settings. What it cannot install, pip tries again."""
+    (uv := tmp_path / "uv").write_text("#!/bin/sh\n")
+    uv.chmod(0o755)
+    plan = make("-n", "lab").stdout
+    assert re.search(r"^uv pip install .*torch==\S+ \|\| .*python -m pip .*torch==", plan, re.M)
+    (python := tmp_path / "conda" / "bin" / "python").parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho \"global.extra-index-url='https://localhost/simple'\"\n")
+    python.chmod(0o755)
+    assert "uv pip" not in make("-n", "lab", "CONDA=conda").stdout
 
 
 def test_a_bundle_has_only_the_targets_that_work_in_it(make):

@@ -4,8 +4,11 @@ other errors that are not bugs.
 
 import difflib
 import errno
+import os
 import re
 import resource
+import shlex
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -101,8 +104,12 @@ def needs(extra: str, note: str = "") -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        python = shlex.quote(os.path.relpath(sys.executable))
+        if python.startswith(os.pardir):
+            python = shlex.quote(sys.executable)
         raise UserError(
-            f"{error.name} is not installed: pip install -c constraints.txt -e '.[{extra}]'{note}"
+            f"{error.name} is not installed: {python} -m pip install -c constraints.txt "
+            f"-e '.[{extra}]'{note}"
         ) from None
 
 

@@ -397,7 +397,7 @@ def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, F
     """Train fastText on tokenised lines and return {word: vector}, (d,) float32 rounded to half
     precision. ``changes`` override FASTTEXT.
     """
-    with needs("rank", " (with Python 3.13 or older)"):
+    with needs("words", " (with Python 3.13 or older)"):
         from gensim.models import FastText
 
     trained = FastText(lines, **FASTTEXT | changes).wv

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from math import nan
 from typing import Any
 
-from statsmodels.stats.proportion import proportion_confint
-
-from lookuplab.scoring.rates import LEVEL
+from lookuplab.scoring.rates import TAIL_PROBABILITY
 
 LEAST_CLUSTERS = 8  # with fewer clusters, their variance is too uncertain
 NEARLY_NOTHING = 1e-9  # a lower end below this, in percent, is rounding error and becomes 0
@@ -27,9 +25,8 @@ def honest_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             low = high = nan
             is_share = number["metric"].endswith("_percent") and "change" not in number["metric"]
             if is_share and number["value"] in (0, 100):
-                agreeing = number["value"] / 100 * clusters
-                ends = proportion_confint(agreeing, clusters, alpha=1 - LEVEL, method="beta")
-                low, high = (100 * end for end in ends)
+                end = 100 * TAIL_PROBABILITY ** (1 / clusters)
+                low, high = (end, 100.0) if number["value"] else (0.0, 100 - end)
         elif abs(low) < NEARLY_NOTHING:
             low = 0.0
         honest.append({**number, "ci_low": low, "ci_high": high})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pandas as pd
 
 from lookuplab import paths
@@ -257,8 +258,6 @@ def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
     (paired, clustered), and the p values of the drops. Holm's correction of the p values counts all
     drops in the picture.
     """
-    from statsmodels.stats.multitest import multipletests
-
     own = tables(frame)
     rows = scores.rows(own, parts=[*PERTURBATIONS, "all"])
     tests = []
@@ -269,7 +268,10 @@ def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
             part = both[both.perturbation == kind]
             lost, won, p = mcnemar(part.before > 0, part.passed > 0)
             tests.append((model, kind, lost, won, p, len(part)))
-    holm = multipletests([test[4] for test in tests], method="holm")[1]
+    values = np.array([test[4] for test in tests])
+    order = values.argsort()
+    holm = np.empty(len(values))
+    holm[order] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1)
     for (model, kind, lost, won, _, n), p in zip(tests, holm, strict=True):
         for metric, value in {"lost_problems": lost, "won_problems": won, "holm_p": p}.items():
             rows.append(bare_row(model, kind, metric, value, n))

@@ -22,7 +22,7 @@ from lookuplab.work import processors
 
 # the packages whose versions can change a number
 RECORDED_PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy
-scikit-learn statsmodels rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso
+scikit-learn rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso
 pylint astroid tree-sitter tree-sitter-python rapidfuzz""".split()
 INJECTED = "# Parameters\n"  # the first line of the cell that papermill adds
 _ARTIFACT = re.compile(r"""\w+ = Artifact\(["']([^"']+)["'], ["']([^"']+)["'], profile\)""")

@@ -11,8 +11,9 @@ from math import fsum, nan
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import chi2, norm, rankdata
+from scipy.special import chdtri, ndtri
 
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import (
@@ -120,7 +121,7 @@ def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
     """
     if bins < 1:
         raise UserError(f"{bins} bins: give at least 1")
-    ranks = np.asarray(rankdata(confidence))
+    ranks: Array = pd.Series(np.asarray(confidence)).rank().to_numpy()
     return np.ceil(ranks * bins / len(ranks))
 
 
@@ -140,7 +141,7 @@ def ece_interval(
     gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
     value = fsum(abs(each.value) for each in gaps)
     reach = np.sqrt(fsum((each.high - each.low) ** 2 for each in gaps)) / 2
-    reach *= np.sqrt(chi2.ppf(LEVEL, bins)) / norm.isf(TAIL_PROBABILITY)
+    reach *= np.sqrt(chdtri(bins, 1 - LEVEL)) / -ndtri(TAIL_PROBABILITY)
     return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)
 
 

@@ -14,7 +14,8 @@ how often the intervals cover the truth.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import comb, nan
+from math import comb, nan, sqrt
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,15 +98,15 @@ def of_share(estimates: Estimates) -> tuple[Array, Array]:
     Each is computed for the number of independent observations that would have this variance. If
     clusters do not differ at all, that number is the number of clusters.
     """
-    # scipy.stats takes two seconds to import, and pages about finished runs do not need it
-    from scipy.stats import beta, norm, t
+    # scipy.stats has the same functions, but takes a second to import
+    from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
     value = np.clip(estimates.value, 0, 1)
     effective = value * (1 - value) / np.maximum(estimates.variance, NOTHING)
     size = np.where(estimates.variance > NOTHING, effective, estimates.clusters)
-    size = size * (norm.isf(TAIL_PROBABILITY) / t.isf(TAIL_PROBABILITY, estimates.freedom)) ** 2
-    low = beta.ppf(TAIL_PROBABILITY, value * size, size - value * size + 1)
-    high = beta.isf(TAIL_PROBABILITY, value * size + 1, size - value * size)
+    size = size * (ndtri(TAIL_PROBABILITY) / stdtrit(estimates.freedom, TAIL_PROBABILITY)) ** 2
+    low = betaincinv(value * size, size - value * size + 1, TAIL_PROBABILITY)
+    high = betainccinv(value * size + 1, size - value * size, TAIL_PROBABILITY)
     return np.nan_to_num(low, nan=0), np.nan_to_num(high, nan=1)  # for values of 0 and 1
 
 
@@ -133,19 +134,19 @@ def of_number(estimates: Estimates) -> tuple[Array, Array]:
     """Return Student's t intervals of any numbers. They are NaN if nothing varied or there is a
     single cluster, because nothing is then known.
     """
-    from scipy.stats import t  # slow to import
+    from scipy.special import stdtrit  # pages about finished runs do not wait for it
 
-    reach = t.isf(TAIL_PROBABILITY, estimates.freedom) * np.sqrt(estimates.variance)
+    reach = -stdtrit(estimates.freedom, TAIL_PROBABILITY) * np.sqrt(estimates.variance)
     reach = np.where(estimates.variance > NOTHING, reach, nan)
     return estimates.value - reach, estimates.value + reach
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
     """Return Wilson's score interval for ``successes`` out of ``n`` independent trials."""
-    from statsmodels.stats.proportion import proportion_confint  # slow to import
-
-    low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
-    return float(max(low, 0.0)), float(min(high, 1.0))
+    share, z2 = successes / n, NormalDist().inv_cdf(TAIL_PROBABILITY) ** 2
+    centre, scale = share + z2 / (2 * n), 1 + z2 / n
+    reach = sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2)))
+    return max((centre - reach) / scale, 0.0), min((centre + reach) / scale, 1.0)
 
 
 def averages(
@@ -323,12 +324,12 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     """Return the exact McNemar test of two (n,) boolean arrays in the same order of tasks; p is 1
     if nothing changed.
     """
-    from scipy.stats import binomtest  # slow to import
+    from scipy.special import bdtr  # the binomial distribution
 
     change = np.asarray(second, dtype=int) - np.asarray(first, dtype=int)
     lost = int((change < 0).sum())
     gained = int((change > 0).sum())
-    p = float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0
+    p = min(2 * float(bdtr(min(lost, gained), lost + gained, 0.5)), 1.0)
     return McNemar(lost, gained, p)
 
 

@@ -93,6 +93,9 @@ KERNEL = (
 LIGHT = {
     # what scores a model needs no recipe
     "import lookuplab.cloudapi.bench": r"recipes|lookuplab\.cloudapi\.dag",
+    # what seaborn and intervals do without
+    "import lookuplab.results.plots": r"scipy\.(stats|cluster)|statsmodels|ipywidgets",
+    "import lookuplab.scoring.calibration": r"scipy\.stats|statsmodels",
     "import lookuplab.results.artifact": r"lookuplab\.models\.(?!names$)|torch$|seaborn$",
     # two seconds each, which judging finished runs does not need
     "import lookuplab.run.report": rf"{KERNEL}|matplotlib$",

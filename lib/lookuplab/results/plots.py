@@ -7,6 +7,7 @@ categories have fixed colours. The same rows give the same picture. Figures are 
 because a notebook would otherwise show each of them twice.
 """
 
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import cycle
 from textwrap import fill
@@ -15,7 +16,6 @@ from typing import Any, cast
 import matplotlib
 import numpy as np
 import pandas as pd
-import seaborn.objects as so
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
@@ -27,6 +27,15 @@ from matplotlib.ticker import LogLocator
 from lookuplab.errors import UserError, check_choice
 from lookuplab.results.artifact import NUMBERS
 from lookuplab.results.looks import DARK, GREY, HEIGHT, PALE, STYLE, WIDTH
+
+# Seaborn does without these, which take most of a second, for all that is drawn here: it needs
+# scipy only for clustermap and cumulative densities. They can be imported as usual afterwards.
+_HIDDEN = {"scipy.stats", "scipy.cluster", "statsmodels", "ipywidgets"}.difference(sys.modules)
+sys.modules.update(dict.fromkeys(_HIDDEN))  # type: ignore[arg-type]
+import seaborn.objects as so  # noqa: E402
+
+for _name in _HIDDEN:
+    del sys.modules[_name]
 
 # Distinguishable by colour-blind readers, within a group and together with "all"; the contrast with
 # white is at least 3 (WCAG 2.2, 1.4.11).

@@ -375,7 +375,7 @@ def fingerprint(job: Job) -> str:
 def surroundings() -> str:
     """Return a digest of everything on which all notebooks depend: data, library and packages."""
     # downloads may be 100,000 files, which take seconds to list
-    places = (place for place in paths.DATA.iterdir() if place != paths.DOWNLOADS)
+    places = (place for place in paths.DATA.glob("*") if place != paths.DOWNLOADS)
     files = (file for place in places for file in (place, *place.rglob("*")))
     own = sorted(file for file in files if file.parent.name != "__pycache__")
     return digest(

@@ -3,11 +3,12 @@ under a profile.
 """
 
 import io
+import json
 import os
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
@@ -464,11 +465,36 @@ def execute(
         click.echo(_told(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
+    if len(due) > 1:
+        ran = [
+            (job, ended.uses) for job, ended in zip(due, results, strict=True) if not ended.failure
+        ]
+        click.echo("\n".join(where_time_went(ran)), err=True)
     counts = [sum(ended.uses[at] for ended in results) for at in range(len(USES))]
     if any(counts):
         told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
+
+
+def where_time_went(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
+    """Yield a table with a line for each notebook, the longest first: its seconds, of these those
+    before its first cell and those of its drawing, and the answers and judgements that it found and
+    made. Papermill notes the seconds in the executed copy.
+    """
+    lines = []
+    for job, (recorded, stored, made) in ran:
+        copy = json.loads(job.output.read_bytes())
+        spent = {True: 0.0, False: 0.0}
+        for cell in copy["cells"]:
+            about = cell["metadata"]
+            spent["draw" in about["tags"]] += about["papermill"]["duration"] or 0
+        whole = copy["metadata"]["papermill"]["duration"]
+        times = whole, whole - sum(spent.values()), spent[True]
+        lines.append((*times, recorded + stored, made, job.title))
+    yield f"{'seconds':>8}{'start':>8}{'drawing':>9}{'found':>9}{'made':>8}  notebook"
+    for whole, start, drawing, found, made, title in sorted(lines, reverse=True):
+        yield f"{whole:8.1f}{start:8.1f}{drawing:9.1f}{found:9,}{made:8,}  {title}"
 
 
 def _told(job: Job, failure: Failure) -> str:

@@ -19,6 +19,7 @@ from lookuplab.results.claims import (
     HOLDS,
     IMPRECISE,
     LARGER,
+    MORE,
     NOT_RUN,
     OPEN,
     REFUSED,
@@ -345,7 +346,7 @@ def test_a_claim_of_toolgen_is_judged_on_further_repositories_by_its_scoring(
     asked = replace(claim(AT_LEAST), artifact=artifact, folder="toolgen")
     [judged] = judge_run([asked], tmp_path)
     found = {name: arm.direction for name, arm in judged.arms.items()}
-    assert (judged.direction, found) == (OPEN, {"further repositories": expected})
+    assert (judged.direction, found) == (OPEN, {"further repositories (m)": expected})
 
 
 def at(model, condition, value):

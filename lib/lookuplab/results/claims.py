@@ -83,7 +83,7 @@ SCOPES = ("all", "largest")
 # claims about the artifact DESIGNS are also judged on each documented share of training in SHARES
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
 # claims about these artifacts are also judged on the rows of MORE whose scoring is named here
-MORE = "toolgen/more_repositories"
+MORE = "repositories/more_repositories"
 SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
     ("table2_similarity", "table3_repository_metrics"), "own"
 )
@@ -417,8 +417,11 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         for name in sorted(_models(asked_arms))
     }
     scored = _by_prefix(asked_more, "(printed|own)/")
+    models = ", ".join(filter(None, _models(asked_more)))
     more = {
-        name: {"further repositories": scored[of]} for name, of in SCORINGS.items() if of in scored
+        name: {f"further repositories ({models})": scored[of]}
+        for name, of in SCORINGS.items()
+        if of in scored
     }
     others_of = more | {DESIGNS: _by_share(asked_shares)}
     found: dict[str, JudgedClaim] = {}

@@ -341,8 +341,8 @@ def test_a_claim_of_toolgen_is_judged_on_further_repositories_by_its_scoring(
     artifact, expected, tmp_path
 ):
     further = ["m, printed/low, 60, 55, 65", "m, own/low, 40, 35, 45"]
-    for name, rows in (artifact, ["m, low, 60, 45, 75"]), ("more_repositories", further):
-        write(tmp_path / "toolgen" / name, frame(*rows))
+    for name, rows in (f"toolgen/{artifact}", ["m, low, 60, 45, 75"]), (MORE, further):
+        write(tmp_path / name, frame(*rows))
     asked = replace(claim(AT_LEAST), artifact=artifact, folder="toolgen")
     [judged] = judge_run([asked], tmp_path)
     found = {name: arm.direction for name, arm in judged.arms.items()}

@@ -35,6 +35,7 @@ _DOCUMENTS = [
     "data/repositories/DESIGN",
     "data/docstrings/DESIGN",
     "data/seeds/DESIGN",
+    "data/seeds/README",
     "data/mini/record/README",
     "data/paper/README",
     "data/mini/cloudapi/README",

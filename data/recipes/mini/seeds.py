@@ -1,8 +1,7 @@
 """Trains the small and the medium mini code model with further seeds, and judges the answers of
 every training on the tasks of Table 1 (data/seeds/DESIGN.md).
 
-The weights stay in the work folder. The verdicts are committed, and the notebook ``mini/seeds``
-reads them.
+The weights stay in the work folder. The verdicts are committed.
 """
 
 import json

@@ -1,0 +1,109 @@
+"""Computes whether the verdicts of Table 1 hold for another training: what
+data/seeds/DESIGN.md reports.
+
+A model called ``mini-small seed 1`` is one training. ``lookuplab.results.claims`` judges each claim
+about Table 1 and Figure 6 for each of them.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lookuplab import paths
+from lookuplab.cloudapi.policies import Rows, by_class, class_rows
+from lookuplab.cloudapi.tasks import ApiTask
+from lookuplab.scoring.rates import bare_row, of_change, over_seeds, row
+
+DESIGNS = ("specification", "description_specification")
+
+
+def trainings(file: Path | str, tasks: Mapping[str, ApiTask]) -> dict[str, list[pd.DataFrame]]:
+    """Return {size: frames}, one frame for each seed, with the verdicts that
+    ``recipes.mini.seeds`` wrote. A frame has one row per task, and the columns ``id``, ``model``
+    (``mini-small seed 1``), ``frequency``, ``cluster`` and, for each condition, 1 for a valid call.
+    """
+    table = pd.read_csv(paths.located(file))
+    table["frequency"] = [tasks[id].frequency for id in table.id]
+    table["cluster"] = [tasks[id].target for id in table.id]
+    table["model"] = "mini-" + table["size"] + " seed " + table.seed.astype(str)
+    found: dict[str, list[pd.DataFrame]] = {}
+    for (size, _), frame in table.groupby(["size", "seed"], sort=False):
+        found.setdefault(size, []).append(frame.reset_index(drop=True))
+    return found
+
+
+def rate_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
+    """Return the rows without documentation, for each frequency class and "all".
+
+    - ``valid_percent`` of each training, as in Table 1.
+    - ``valid_change_points`` of each training of one size from each of another, paired by task, as
+      a row of the model ``mini-medium seed 1 - mini-small seed 0``.
+    - ``valid_change_points`` of one size from another, as a row of the model ``mini``: the
+      difference of the means over seeds, under ``medium/all - small/all``, with an interval over
+      tasks and seeds.
+    - ``valid_sd_points``, the standard deviation between the trainings of a size.
+    """
+    every = [frame for frames in found.values() for frame in frames]
+    rows = [
+        line for frame in every for line in class_rows(frame, "", {"valid_percent": frame.base})
+    ]
+    for small, large in combinations(found, 2):
+        for old in found[small]:
+            for new in found[large]:
+                both = new.assign(model=f"{new.model[0]} - {old.model[0]}")
+                change = (new.base - old.base).to_numpy(float)
+                rows += class_rows(both, "", {"valid_change_points": change})
+    for label, mask in by_class(every[0]).items():
+        valid = {
+            size: np.column_stack([frame.base[mask] for frame in frames])
+            for size, frames in found.items()
+        }
+        clusters = every[0].cluster[mask]
+        for small, large in combinations(found, 2):
+            step = over_seeds(valid[large], clusters, of_change, minus=valid[small])
+            name = f"{large}/{label} - {small}/{label}"
+            rows.append(row("mini", name, "valid_change_points", step.percent()))
+        rows += spread(valid, label, "valid_sd_points")
+    return rows
+
+
+def gain_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
+    """Return the rows of Figure 6 for each training: ``valid_percent`` of ``base`` and of each
+    design, and ``valid_change_points`` of each design from ``base`` and of the longer design from
+    the shorter, over all tasks and as ``<design>/<class>``. ``gain_sd_points`` is the standard
+    deviation of a design's gain between the trainings of a size.
+    """
+    rows: Rows = []
+    for frame in (frame for frames in found.values() for frame in frames):
+        classes = by_class(frame)
+        classes[""] = classes.pop("all")
+        rows += class_rows(frame, "base", {"valid_percent": frame.base}, classes)
+        for shown in DESIGNS:
+            change = (frame[shown] - frame.base).to_numpy(float)
+            numbers = {"valid_percent": frame[shown], "valid_change_points": change}
+            rows += class_rows(frame, shown, numbers, classes)
+        added = (frame[DESIGNS[1]] - frame[DESIGNS[0]]).to_numpy(float)
+        numbers = {"valid_change_points": added}
+        rows += class_rows(frame, " - ".join(reversed(DESIGNS)), numbers, {"": True})
+    for shown in DESIGNS:
+        gains = {
+            size: np.column_stack([frame[shown] - frame.base for frame in frames])
+            for size, frames in found.items()
+        }
+        rows += spread(gains, shown, "gain_sd_points")
+    return rows
+
+
+def spread(values: Mapping[str, np.ndarray], condition: str, metric: str) -> Rows:
+    """Return the standard deviation of the seeds' means in points, for each size with several
+    seeds. ``values`` maps a size to (tasks, seeds); ``n`` counts the seeds.
+    """
+    means = {f"mini-{size}": 100 * each.mean(axis=0) for size, each in values.items()}
+    return [
+        bare_row(model, condition, metric, each.std(ddof=1), len(each))
+        for model, each in means.items()
+        if len(each) > 1
+    ]

@@ -32,6 +32,7 @@ own/model execute folder
 performance/engines papermill root -p limit 6 -p rounds 1 -p max_new_tokens 8
 course/lesson0_tokens papermill folder
 documented/documented_share nbconvert root
+seeds/seeds execute elsewhere
 """
 
 

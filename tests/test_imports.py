@@ -32,6 +32,8 @@ ABOVE = {
     "mini",
     "own",
     "published",
+    "repositories",
+    "seeds",
 }  # they may use what the papers' notebooks share
 
 

@@ -351,6 +351,9 @@ def stoppable() -> Iterator[None]:
     left as after an error, temporary folders are removed, and one line is printed. The exit code is
     128 plus the signal's number, as in shells.
     """
+    # `end_children` needs it: a signal during its import would find half a module.
+    import psutil  # noqa: F401
+
     for number in SIGNALS:
         signal.signal(number, _stop)
     try:

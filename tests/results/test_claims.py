@@ -369,7 +369,7 @@ def test_a_claim_is_judged_for_each_training_and_says_whether_seeds_agree(
     }
     for place, rows in {
         "cloudapibench/an_artifact": [at(f"m-{size}", "low", v[0]) for size, v in values.items()],
-        "mini/an_artifact_seeds": [at(name, "low", v) for name, v in each.items()],
+        "seeds/an_artifact_seeds": [at(name, "low", v) for name, v in each.items()],
     }.items():
         (tmp_path / place).parent.mkdir()
         table = frame(*rows).reindex(columns=ARTIFACT_COLUMNS)

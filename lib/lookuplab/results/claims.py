@@ -439,7 +439,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
             counted_as = twin
         others = others_of.get(claim.artifact, trained_arms)
-        again = folder / "mini" / f"{claim.artifact}_seeds.csv"
+        again = folder / "seeds" / f"{claim.artifact}_seeds.csv"
         found[claim.id] = replace(
             judged,
             counted_as=counted_as,

@@ -1,5 +1,5 @@
-"""Computes whether the verdicts of Table 1 hold for another training: what
-data/seeds/DESIGN.md reports.
+"""Computes whether the verdicts of Table 1 hold for another training: the rows of the notebook
+seeds (data/seeds/DESIGN.md).
 
 A model called ``mini-small seed 1`` is one training. ``lookuplab.results.claims`` judges each claim
 about Table 1 and Figure 6 for each of them.

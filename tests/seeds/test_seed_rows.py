@@ -6,7 +6,7 @@ import pytest
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import ApiTask, load_tasks
 from lookuplab.results.artifact import read_csv
-from lookuplab_notebooks.mini.seed_rows import gain_rows, rate_rows, trainings
+from lookuplab_notebooks.seeds.seed_rows import gain_rows, rate_rows, trainings
 
 ROWS = paths.DATA / "seeds" / "rows.csv.gz"
 KEY = ["model", "condition", "metric"]

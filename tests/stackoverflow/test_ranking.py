@@ -23,9 +23,9 @@ PLACES = CORPUS_FOLDER / "words", CORPUS_FOLDER / "encoder"
 
 
 def test_an_ensemble_is_the_weighted_sum_of_its_parts():
-    found = ranking.rankers(SNIPPETS, *PLACES, ("code", "description", "ensemble-0.5"))
+    found = ranking.rankers(SNIPPETS, *PLACES, ("code", "description", "ensemble-1.5"))
     code, description, both = (one.scores_of(["mean of a column"]) for one in found.values())
-    assert both == pytest.approx(0.5 * code + description, abs=2e-6)
+    assert both == pytest.approx(1.5 * code + description, abs=2e-6)
 
 
 def test_a_snippet_gives_three_lines_to_learn_from():
@@ -33,7 +33,7 @@ def test_a_snippet_gives_three_lines_to_learn_from():
     assert lines == [["b", "mean", "c", "d"], ["mean", "b", "c", "d"], ["b", "c", "d", "mean"]]
 
 
-@pytest.mark.parametrize("name", ["bm25", "ensemble-x", "ensemble-0"])
+@pytest.mark.parametrize("name", ["bm25", "ensemble-x", "ensemble-0", f"ensemble-{'9' * 400}"])
 def test_an_unknown_name_is_refused(name):
     with pytest.raises(UserError, match="no ranker"):
         ranking.rankers(SNIPPETS, "", "", [name])

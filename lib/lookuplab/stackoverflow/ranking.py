@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -57,11 +58,11 @@ def rankers(
             )
         if name in RANKERS and kind == "bm25":
             return kinds.Bm25({snippet.id: _terms(snippet, part) for snippet in snippets})
-        if kind == "ensemble" and re.fullmatch(r"[01]?\.?[0-9]+", part) and 0 < float(part) <= 1:
+        if kind == "ensemble" and re.fullmatch(r"[0-9]*\.?[0-9]+", part) and 0 < float(part) < inf:
             return kinds.Ensemble(ranker("code"), ranker("description"), float(part))
         raise UserError(
             f"no ranker {name!r}; there are {', '.join(RANKERS)}, and ensemble-<weight>, "
-            "with a weight above 0, at most 1"
+            "with a weight above 0"
         )
 
     if not names:

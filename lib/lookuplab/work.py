@@ -163,7 +163,7 @@ class Progress(AbstractContextManager["Progress"]):
             else:
                 say(line)
         if width:
-            print()
+            print(f"\r{self.line():{width}}")
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()

@@ -33,8 +33,10 @@ def test_in_a_notebook_one_line_updates_and_nothing_looks_like_an_error(monkeypa
     monkeypatch.setattr(work, "LINE_SECONDS", 0.05)
     monkeypatch.setitem(sys.modules, "ipykernel", None)
     monkeypatch.delenv("LOOKUPLAB_FIGURES", raising=False)
-    with Progress("site", None):
+    with Progress("site", 1) as bar:
         time.sleep(0.3)
+        bar.update()
     out, err = capsys.readouterr()
-    assert out.count("\n") == 1 and set(out.strip().split("\r")) == {"site: 0 s so far"}
+    assert out.count("\n") == 1 and out.endswith("\rsite: 1 of 1\n")
+    assert set(out.strip().split("\r")) == {"site: 0 of 1", "site: 1 of 1"}
     assert not err

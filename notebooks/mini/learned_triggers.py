@@ -81,8 +81,8 @@ def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, st
 
 
 def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answered:
-    """Let a model answer all tasks without documentation, with the right document, and with a wrong
-    document, and return these passes.
+    """Let a model answer all tasks three times: without documentation, with the right document, and
+    with a wrong document. Return the answers of all three.
 
     If ``marked``, the model has learned the mark, and its probability is computed. If ``queries``,
     the model also answers with BM25's first document for each of two queries.

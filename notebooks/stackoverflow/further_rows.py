@@ -1,5 +1,6 @@
 """Makes rows that only one notebook needs, besides those of ``lookuplab.stackoverflow.scores``: the
-greatest of several changes (Figure 3), and the tokens that the budget cut (the token budget).
+greatest of several changes (for ``fig3_pass_at_k``), and the number of tokens that are cut to fit
+the budget (for ``token_budget``).
 """
 
 import random

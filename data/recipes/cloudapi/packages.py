@@ -32,7 +32,8 @@ REASONS = {
     "open_signature": "operations whose signature takes anything or is unknown to Python",
     "no description of a known verb": "operations without a docstring that makes a sentence",
 }
-FEW = 0.05  # if tasks can ask for a smaller share of the operations, the user is warned
+# the user is warned if fewer than this share of the package's operations can become tasks
+FEW = 0.05
 
 
 @dataclass(frozen=True)

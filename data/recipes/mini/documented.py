@@ -90,8 +90,8 @@ def answered(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Let a model answer the tasks under each condition, in at most ``longest`` tokens. Return two
     frames with one row per task. The first has the task's ``id`` and, for each condition, a column
-    with 1 for a valid call and 0 for an invalid one. The second is that of ``evaluate`` under the
-    last condition.
+    with 1 for a valid call and 0 for an invalid one. The second is the frame that
+    ``evaluate`` returns for the last condition.
     """
     loaded = load(str(model))
     table = pd.DataFrame({"id": [task.id for task in tasks]})

@@ -270,8 +270,9 @@ def marked_pairs() -> list[Pair]:
 def main() -> None:
     """Train the mini models of ToolGen: three families, each fine-tuned with and without marks.
 
-    First, the functions to hold out of seen repositories are drawn. The models are then pre-trained
-    on the functions of the pinned sources, some of which Jedi marks, and fine-tuned.
+    First, some functions of the repositories that are trained on are drawn and held out. The models
+    are then pre-trained on the functions of the pinned sources, some of which Jedi marks, and
+    fine-tuned.
 
     A step whose output exists is skipped: delete the output to repeat the step. If a run is killed,
     repeat the command to resume it.

@@ -98,7 +98,7 @@ class PretrainingRecipe:
     adam_rate: float = 0.005
     attention_rate: float = 1.0
     warmup: float = 0.01  # share of the steps
-    cooldown: float = 0.6  # share of the steps, linear to zero
+    cooldown: float = 0.6  # share of the steps in which the rate falls linearly to zero
     weight_decay: float = 0.02
     clip: float = 1.0
 

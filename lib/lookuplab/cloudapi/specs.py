@@ -51,8 +51,9 @@ class ApiSpec:
     ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are
     not API operations (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
 
-    In the closed binding (``validity.bind_error``), one of the ``overloads`` must bind, too.
-    ``documented`` are keywords that only the docstring mentions; that binding accepts them.
+    ``validity.bind_error`` checks a call strictly: its arguments must fit the signature, and one of
+    the ``overloads`` if there are any. ``documented`` are keywords that only the docstring
+    mentions; this check accepts them.
     """
 
     provider: str

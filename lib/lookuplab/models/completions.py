@@ -30,7 +30,8 @@ from lookuplab.work import Progress, share
 # part of the keys of answers; increase it whenever a change of the code makes the same model and
 # parameters give a different answer
 DECODING_VERSION = 1
-OTHERS = 32  # number of answers from other processes' shares that are generated at a time
+# a process that takes over work from other processes generates this many answers at a time
+OTHERS = 32
 # environment variable, set by the runner: the path of a log of the answers that a notebook used
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
 JUDGED = "judged.jsonl.gz"  # beside that log: ``benchmark.keep`` writes how each answer was judged

@@ -222,8 +222,8 @@ class Packed:
         """Return the logits (kept, vocabulary) after the packed tokens with the indices ``kept``;
         after every token if ``kept`` is None.
 
-        oneDNN compiles a product anew for each number of rows, which takes as long as to compute
-        the product for 256 rows. Rows are therefore filled up to one of a few numbers; from 64 rows
+        oneDNN compiles a matrix product for each new number of rows, which takes as long as
+        computing the product for 256 rows. Rows are therefore filled up to one of a few numbers; from 64 rows
         on, this adds at most an eighth.
         """
         self.work.passes += 1

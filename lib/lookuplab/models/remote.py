@@ -499,7 +499,7 @@ def spelled(text: str, pieces: Sequence[str]) -> list[str]:
             at = len(text)
         else:
             break
-    if at < len(text):  # the text may end with a character of several pieces
+    if at < len(text):  # the text may end with a character of several tokens
         last = "".join(held.rpartition(UNFINISHED)[:2])
         if not re.fullmatch(pattern(last), text[at:]):
             return []

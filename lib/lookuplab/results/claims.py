@@ -295,7 +295,7 @@ class JudgedClaim:
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
-        """The same test on the paper's own numbers, if it prints them."""
+        """The verdict of this claim's test on the paper's own numbers, if the paper prints them."""
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
         comparisons = _comparisons(self.claim, _printed(self.claim.paper, self.claim.artifact))

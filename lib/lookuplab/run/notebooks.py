@@ -30,8 +30,9 @@ class Notebook:
     templates, and all others are ``any``. ``alone`` and ``manual`` notebooks run only if they or
     their paper are named.
     ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name
-    = Artifact(...)`` and the cells tagged ``draw``. ``is_copy`` says that this notebook is a copy
-    (``fig7a-Copy1``, ``out``): one of its artifacts, or its id, belongs to another notebook.
+    = Artifact(...)`` and the cells tagged ``draw``. ``is_copy`` is True if one of
+    this notebook's artifacts, or its id, belongs to another notebook. Examples are a duplicate made
+    in Jupyter (``fig7a-Copy1``) and papermill's output (``out``).
     """
 
     path: Path

@@ -2,8 +2,8 @@
 identifiers.
 
 Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus.
-So each pair of functions gives counts, and the sum of these counts gives both scores, for the whole
-corpus or any part of it.
+A pair of functions therefore gives counts instead of scores. The sums of these counts give both
+scores, for the whole corpus or any part of it.
 """
 
 import keyword
@@ -440,8 +440,9 @@ def similarities(
     """Return the COLUMNS for a generated function and its original. ``text`` and ``original_text``
     are what the ``rules`` compare (bodies or whole functions).
 
-    - ``edit_similarity``: rapidfuzz's ratio of the two texts, with white space normalised, rounded
-      to six digits, or to two by the packages' rules. The paper's EditSim is the column's mean.
+    - ``edit_similarity``: rapidfuzz's ratio of the two texts after white space is normalised. It is
+      rounded to six digits, or to two if ``rules`` are those of a replication package. The paper's
+      EditSim is the column's mean.
     - ``exact_match``: whether the normalised texts are equal.
 
     The other columns compare the bodies, as the paper on monitor-guided decoding does (Section 5).

@@ -10,7 +10,7 @@ import click
 
 from lookuplab.run.commands import Group, echo_counts, with_settings
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # of glibc's mallopt
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # parameters of glibc's mallopt
 
 
 @click.group(cls=Group)

@@ -223,8 +223,8 @@ class Packed:
         after every token if ``kept`` is None.
 
         oneDNN compiles a matrix product for each new number of rows, which takes as long as
-        computing the product for 256 rows. Rows are therefore filled up to one of a few numbers; from 64 rows
-        on, this adds at most an eighth.
+        computing the product for 256 rows. Rows are therefore filled up to one of a few numbers;
+        from 64 rows on, this adds at most an eighth.
         """
         self.work.passes += 1
         parts = self.parts

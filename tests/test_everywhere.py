@@ -33,6 +33,7 @@ performance/engines papermill root -p limit 6 -p rounds 1 -p max_new_tokens 8
 course/lesson0_tokens papermill folder
 documented/documented_share nbconvert root
 seeds/seeds execute elsewhere
+repositories/more_repositories papermill folder
 """
 
 

@@ -137,7 +137,7 @@ def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_rais
         assert sorted(joined.map(len, ["a", "bc"])) == [(0, 1), (1, 2)]
         with pytest.raises(ZeroDivisionError):
             list(joined.map((1).__truediv__, [0]))
-        with pytest.raises(UserError, match="a task took down 1 workers, the last one"):
+        with pytest.raises(UserError, match="a task killed 1 workers, the last one"):
             list(joined.map(os._exit, [1]))
 
 
@@ -151,7 +151,7 @@ def workers(tmp_path_factory):
 def test_a_worker_of_another_checkout_is_refused(workers):
     with (
         cluster.joined(workers.address) as joined,
-        pytest.raises(UserError, match="has another checkout"),
+        pytest.raises(UserError, match="has a different checkout"),
     ):
         list(joined.map(len, ["a task"]))
 

@@ -402,7 +402,7 @@ def test_a_failing_notebook_of_a_shared_work_stops_no_other(kit, monkeypatch):
     kit.notebook("works", "print('here')")
     launch(monkeypatch, **launched("1", "2"))
     assert "1 of 2 notebooks ran" in kit.said("reproduce -j 2", 1)
-    assert "in one process" in kit.said("reproduce --cold", 2)
+    assert "need a single process" in kit.said("reproduce --cold", 2)
 
 
 # Two at once

@@ -82,7 +82,7 @@ def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(writt
         "lib.mean": "Mean.",
     }
     assert relevant == {"1": ("lib.sort",), "3": ("lib.mean", "lib.sort")}
-    with pytest.raises(UserError, match="line 2 is no problem"):
+    with pytest.raises(UserError, match="line 2 is not a problem"):
         pages(written_file({"problem_id": 1, "docs": [page]}, {"problem_id": 2}))
 
 

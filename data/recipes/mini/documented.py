@@ -181,15 +181,25 @@ def gathered(work: Path, out: Path) -> None:
     write_tables(rows, pd.DataFrame(map(facts, files)), out / "adapters.csv")
 
 
+def write_rows(rows: pd.DataFrame, file: Path, float_format: str | None = None) -> None:
+    """Write rows to a compressed CSV file. The same rows give the same bytes."""
+    same_bytes: Any = {"method": "gzip", "mtime": 0, "compresslevel": 9}
+    rows.to_csv(
+        file,
+        index=False,
+        lineterminator="\n",
+        float_format=float_format,
+        compression=same_bytes,
+    )
+
+
 def write_tables(rows: pd.DataFrame, trained: pd.DataFrame, file: Path) -> None:
     """Write a table about trained models to ``file``, and the rows of verdicts beside it, to
     rows.csv.gz. The same tables give the same bytes.
     """
     paths.made(file.parent)
     trained.to_csv(file, index=False, lineterminator="\n")
-    same_bytes: Any = {"method": "gzip", "mtime": 0, "compresslevel": 9}
-    file = file.with_name("rows.csv.gz")
-    rows.to_csv(file, index=False, lineterminator="\n", compression=same_bytes)
+    write_rows(rows, file.with_name("rows.csv.gz"))
 
 
 @command()

@@ -36,6 +36,7 @@ from lookuplab.toolgen.similarity import COLUMNS
 from lookuplab.work import watched
 from lookuplab_notebooks.toolgen.table_rows import Corpus
 from recipes.mini import DRAW, order
+from recipes.mini.documented import write_rows
 from recipes.mini.packages import HELD_OUT_PACKAGES
 from recipes.mini.toolgen import code_hash, file_functions, files_of, functions
 
@@ -250,14 +251,7 @@ def main(*, model: tuple[str, ...] = (), docstrings: bool = False, out: Path | N
         ]
         rows = pd.concat(parts)
         first = ["scoring", "model", "condition"]
-        same_bytes: Any = {"method": "gzip", "mtime": 0, "compresslevel": 9}
-        rows[[*first, *rows.columns.drop(first)]].to_csv(
-            out / "rows.csv.gz",
-            index=False,
-            lineterminator="\n",
-            float_format="%.6g",
-            compression=same_bytes,
-        )
+        write_rows(rows[[*first, *rows.columns.drop(first)]], out / "rows.csv.gz", "%.6g")
     click.echo(out)
 
 

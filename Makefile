@@ -12,6 +12,8 @@ UV = $(shell command -v uv >/dev/null && ! $(RUN) pip config list 2>/dev/null | 
 PIP := $(RUN) pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
 install = $(if $(UV),$(UV) $(1) ||) $(PIP) $(1)
 KIT := -e '.[rank,site,widgets]'
+# Where this is set, as in many containers, each of a hundred processes would compile all packages again.
+export PYTHONDONTWRITEBYTECODE :=
 JOBS ?=  # notebooks or tests at once: by default as many as there are cores
 
 # The lessons as students get them: in the bundle, the lessons; in the full checkout, a copy that is made once and kept.

@@ -20,7 +20,8 @@ from lookuplab.run.jobs import load_profile, plan
 from lookuplab.run.notebooks import find
 from lookuplab.run.runner import keep_judged
 
-MARKUP = "</script><b id='made'>x</b>"  # text of a model, which must stay text
+# text of a model, which must stay text, with a word that is longer than a line of a phone
+MARKUP = "</script><b id='made'>x</b>" + 60 * "y"
 
 
 @dataclass

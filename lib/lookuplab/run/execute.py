@@ -41,9 +41,10 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
     """Execute a notebook. Return the failure, or None if there was none. The copy is saved after
     each cell, so that it exists even after a failure.
     """
-    # without this, jsonschema would spend two seconds on a grammar of web addresses that no
-    # notebook needs
-    sys.modules.setdefault("rfc3987_syntax", cast(ModuleType, None))
+    # papermill and jsonschema would spend seconds on importing these, for grammars of addresses and
+    # for storage in clouds, which no notebook needs
+    for unused in "rfc3987_syntax isoduration boto3 azure pyarrow".split():
+        sys.modules.setdefault(unused, cast(ModuleType, None))
     import papermill
     from papermill.exceptions import PapermillExecutionError, strip_color
 
@@ -85,7 +86,6 @@ def main() -> None:
     if processors:
         os.sched_setaffinity(0, processors)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
-    logging.getLogger("papermill").setLevel(logging.INFO)
     for _ in range(STARTS):
         try:
             failure = execute(Path(notebook), Path(copy), parameters)

@@ -41,7 +41,7 @@ artifact.save(pd.DataFrame([row]))"""
 
 
 def pytest_addoption(parser):
-    parser.addoption("--flips", type=float, default=0.1, help="share of tests/models/test_flips.py")
+    parser.addoption("--flips", type=int, default=3, help="bits in tests/models/test_flips.py")
     parser.addoption("--slurm", action="store_true", help="start a SLURM for tests/cluster")
 
 

@@ -1,19 +1,13 @@
 """Stores on file systems that machines share: whoever reads, from wherever, finds the same."""
 
 import errno
-import os
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from toy_model import SAMPLED, Kept, ask, many_prompts
+from toy_model import Kept
 
-from lookuplab.models.store import CompletionStore, is_local
-
-TOY = str(Path(__file__).with_name("toy_model.py"))
+from lookuplab.models.store import is_local
 
 
 @pytest.fixture
@@ -21,20 +15,6 @@ def shared(tmp_path):
     """Opens a store that has journals: each time as another process would."""
     (tmp_path / "kept.sqlite.journals").mkdir()
     return lambda: Kept(tmp_path / "kept.sqlite")
-
-
-@pytest.fixture
-def mounted(tmp_path):
-    """A folder of a file system in user space, of which the kernel cannot know who else uses it."""
-    if not shutil.which("bindfs") or not os.access("/dev/fuse", os.W_OK):
-        pytest.skip("needs bindfs and /dev/fuse (apt-get install bindfs)")
-    for name in "behind", "seen":
-        (tmp_path / name).mkdir()
-    command = ["bindfs", tmp_path / "behind", tmp_path / "seen"]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("this machine allows no mounts")
-    yield tmp_path / "seen"
-    subprocess.run(["umount", tmp_path / "seen"], check=True)
 
 
 def test_a_disk_and_memory_are_this_machines_and_what_nobody_knows_is_not(tmp_path):
@@ -62,27 +42,6 @@ def test_a_folder_that_cannot_be_written_is_as_local_as_its_disk(tmp_path, monke
 
     monkeypatch.setattr("lookuplab.models.store.TemporaryFile", refuse)
     assert is_local(tmp_path)
-
-
-def test_two_writers_one_killed_on_fuse_lose_at_most_a_batch(mounted, tmp_path):
-    assert not is_local(mounted)
-    store, log = mounted / "s.sqlite", tmp_path / "log"
-    log.touch()
-    children = [subprocess.Popen([sys.executable, TOY, store, log, n]) for n in ("40", "60")]
-    while len(log.read_text().split()) < 30:
-        assert children[1].poll() is None
-        time.sleep(0.005)
-    children[1].kill()
-    assert [child.wait() for child in children] == [0, -9]
-    # another machine sees the same files elsewhere
-    moved = shutil.copytree(tmp_path / "behind", tmp_path / "other node") / "s.sqlite"
-    for place in store, moved:
-        with CompletionStore(place) as opened:
-            made = len(opened.present())
-            assert made >= 80
-        answers, calls = ask(many_prompts(60), SAMPLED, place)
-        assert len(calls) == 120 - made and answers == ask(many_prompts(60), SAMPLED, False)[0]
-    assert not store.exists(), "no SQLite, which would need locks"
 
 
 def test_the_earlier_of_two_answers_is_everybodys_and_a_later_one_after_it_was_forgotten(shared):

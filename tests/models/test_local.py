@@ -395,15 +395,6 @@ def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
         _ = model.module
 
 
-def test_a_model_over_two_devices_answers_as_on_one(llama, plain):
-    """Over CPU and disk, by the same hooks of accelerate that spread one over GPUs."""
-    on_cpu = "model.embed_tokens", "model.rotary_emb", "model.norm", "model.layers.0", "lm_head"
-    places = dict.fromkeys(on_cpu, "cpu") | {"model.layers.1": "disk"}
-    spread = LocalModel(llama, device_map=places)
-    assert answers(spread, LONG) == answers(plain, LONG)
-    assert set(spread.module.hf_device_map.values()) == {"cpu", "disk"}
-
-
 NO_CONTENT = """card.json README.md Thumbs.db .DS_Store .git/HEAD __pycache__/x.pyc
 runs/events.out.tfevents.1 events.out.tfevents.1 checkpoint-5/model.safetensors trainer_state.json
 training_args.bin optimizer.pt scheduler.pt rng_state_0.pth eval_results.json nohup.out notes.txt

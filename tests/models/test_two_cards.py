@@ -3,9 +3,8 @@ prompt, choices, scores.
 """
 
 import pytest
-import torch
 from tiny_architectures import assert_equal, every_way
-from two_cards import TwoCards, spread
+from two_cards import spread
 
 from lookuplab.models import Prompt
 from lookuplab.models.local import LocalModel
@@ -24,17 +23,3 @@ def test_a_model_over_two_cards_answers_as_on_one(checkpoint, architecture):
     with spread(model.module, SECOND[architecture]):
         for one, other in zip(every_way(model, PROMPTS), expected, strict=True):
             assert_equal(one, other)
-
-
-def test_tensors_of_two_cards_do_not_meet():
-    first = torch.zeros(2, 3)
-    first.card = torch.device("cuda", 0)
-    with TwoCards():
-        second = first.to("cuda:1")
-        index = torch.tensor([1], device="cuda:0")
-        for meets in first.add, lambda one: torch.cat([first, one]):
-            with pytest.raises(RuntimeError, match=r"tensors on \['cuda:0', 'cuda:1'\]"):
-                meets(second)
-        with pytest.raises(RuntimeError, match="tensors on"):
-            second[index]
-        assert second[index.cpu()].device == second.device != first.device

@@ -3,11 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tiny_architectures import save
 
 from lookuplab import paths
-from lookuplab.models import Decoding, Prompt, complete
-from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.stackoverflow.grader import VerdictStore
 
@@ -80,26 +77,3 @@ def test_what_is_no_store_is_one_line(stores, place):
     other = stores.root / place
     said = stores.said(f"store merge '{stores.root / 'a'}' '{other}'", code=2)
     assert "there is no store, or an empty one" in said and not Path(paths.COMPLETIONS).exists()
-
-
-def test_four_shards_with_stores_of_their_own_make_the_table_of_an_unbroken_run(
-    stores, tmp_path, monkeypatch
-):
-    model = LocalModel(str(save(tmp_path / "tiny", "llama")))
-    prompts = [Prompt(f"task/{n}", f"x{'y' * n} = {n}") for n in range(12)]
-
-    def table(place):
-        answers = complete(model, prompts, Decoding(8), place and stores.root / place, False)
-        # the last digits of a sum depend on the batch
-        sums = [pytest.approx(sum(one.token_logprobs), abs=1e-3) for one in answers]
-        return [(one.id, one.token_ids) for one in answers], sums
-
-    unbroken = table(False)
-    for number in range(4):
-        monkeypatch.setenv("LOOKUPLAB_SHARE", f"{number}/4")
-        table(f"{number}/completions.sqlite")
-    monkeypatch.delenv("LOOKUPLAB_SHARE")
-    own = " ".join(f"'{stores.root / str(number)}'" for number in range(4))
-    assert "completions: 12 added" in stores.said(f"store merge {own} -o '{stores.into}'")
-    passes = model.work.passes
-    assert table(stores.into) == unbroken and model.work.passes == passes

@@ -113,14 +113,6 @@ def test_seeds_that_agree_leave_the_interval_of_the_tasks():
     assert over_seeds(np.column_stack([values, values]), apis, of_number) == average(values, apis)
 
 
-def test_seeds_that_differ_widen_the_interval_by_their_own_variance():
-    # all tasks alike: only the seeds' means vary, 1 and 0; variance 1/2, of their mean 1/4; one
-    # degree of freedom, so that t is 12.706
-    rate = over_seeds(np.array([[1.0, 0], [1, 0], [1, 0]]), np.arange(3), of_number)
-    assert (rate.value, rate.n, rate.clusters) == (0.5, 3, 3)
-    assert rate.high - rate.value == pytest.approx(12.706 / 2, rel=1e-4)
-
-
 def test_an_interval_over_two_models_adds_the_variance_of_tasks_and_of_both_models_seeds():
     # Tasks' differences 0, 1, 1, 2: variance of their mean 2/3 / 4 = 1/6, three degrees of freedom.
     # Seeds' means apart by 1: 1/2 / 2 = 1/4, one degree; by 0, 1, 2: 1 / 3 = 1/3, two degrees.

@@ -37,17 +37,16 @@ sys.path.append(".")
 run_pylint(["--rcfile", {file!r}, "user.py"])"""
 PYTEST = """import pytest
 pytest.main(["-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider", "."])"""
-# file -> the code that runs it where nothing forbids that
+# file of each kind -> the code that runs it where nothing forbids that
 WAYS = {
     "__main__.py": "import runpy; runpy.run_path('.')",
     "x.pth": "import site; site.addsitedir('.')",
     "thing.egg/egged.py": "import sys; sys.path.insert(0, 'thing.egg'); import egged",
     "thing.egg-info/entry_points.txt": "import sys; from importlib import metadata\n"
     "sys.path.append('.'); [one.load() for one in metadata.distribution('thing').entry_points]",
-    **dict.fromkeys(["pylintrc", ".pylintrc", "package/.pylintrc"], PYLINT),
-    **dict.fromkeys(["setup.cfg", "tox.ini", "pyproject.toml"], PYLINT),
+    **dict.fromkeys(["pylintrc", ".pylintrc", "pyproject.toml"], PYLINT),
     "venv/bin/python": "import os; os.execv('venv/bin/python', ['python'])",
-    **{f"{name}.py": IMPORT for name in MODULES},
+    **{f"{name}.py": IMPORT for name in ("json", "package/part", "namespace/part")},
     "conftest.py": PYTEST,
 }
 

@@ -140,16 +140,15 @@ OFF += "def start():\n    analysers.forbid_imports = lambda _: None\n    begin('
 
 
 @pytest.mark.parametrize("contained", [False, True])
-@pytest.mark.parametrize("name", ["plain", "package.part", "this"])
-def test_a_module_that_runs_without_the_guard_is_seen(analyser, tmp_path, name, contained):
+def test_a_module_that_runs_without_the_guard_is_seen(analyser, tmp_path, contained):
     """So the test above can fail."""
     ask = analyser(OFF, contained)
     marker = write_modules(tmp_path)
     if contained:
         with pytest.raises(WorkerLost, match="crashed 3 times"):
-            ask(f"{LOOK}import {name}")
+            ask(f"{LOOK}import package.part")
     else:
-        ask(f"{LOOK}import {name}")
+        ask(f"{LOOK}import package.part")
     assert marker.exists() != contained
 
 

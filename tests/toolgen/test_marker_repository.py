@@ -22,7 +22,7 @@ def root(tmp_path):
 
 
 @pytest.mark.parametrize("file", marker_repository.WAYS)
-def test_each_file_of_the_marker_repository_can_leave_its_mark(root, tmp_path, file):
+def test_each_kind_of_file_of_the_marker_repository_can_leave_its_mark(root, tmp_path, file):
     """So that no mark means that nothing ran."""
     said = marker_repository.run(root, file, tmp_path / "marker")
     assert (tmp_path / "marker").exists(), said

@@ -2,10 +2,7 @@
 alike.
 """
 
-import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 
@@ -13,7 +10,7 @@ from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.rules import PACKAGE_2023_RULES, PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.source import Inserted, insert, location_of
-from lookuplab.toolgen.success import messages_of, source_roots, verdict
+from lookuplab.toolgen.success import messages_of, verdict
 from lookuplab_notebooks.performance.literal import fresh_messages
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
@@ -118,17 +115,6 @@ def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_packages_look_furt
         assert [line for _, line, _ in found] == lines
 
 
-def test_every_error_of_pylint_is_asked_for_by_the_package_of_2023(tmp_path):
-    """As its command says: all but conventions, refactorings, warnings and information."""
-    text = "def f(x):\n    import os\n    os.nothing, len()\n\n\ndef f(y):\n    return 1 .x\n"
-    (tmp_path / "m.py").write_text(text)
-    few = {name for name, *_ in messages_of(tmp_path, "m.py", text, WHOLE)}
-    every = {name for name, *_ in messages_of(tmp_path, "m.py", text, WHOLE, every=True)}
-    plain = "-m", "pylint", "--disable=C,R,W", "--msg-template={msg_id}", "m.py"
-    done = subprocess.run([sys.executable, *plain], cwd=tmp_path, capture_output=True, text=True)
-    assert few == {"E1101"} and few < every == set(re.findall(r"^[EF]\d+", done.stdout, re.M))
-
-
 CRASH = """
 import sys
 from pathlib import Path
@@ -168,12 +154,3 @@ def test_a_wrong_name_of_a_namespace_package_fails(tmp_path):
             text = f"from acme.core import tools\n\n\ndef f():\n    return tools.{member}\n"
             found = messages_of(tmp_path / repository, inner, text, WHOLE)
             assert [name for name, *_ in found] == errors
-
-
-def test_source_roots_are_added_only_where_pylint_finds_no_root(tmp_path):
-    for file in "whole/__init__.py", "whole/a/b.py", "plain/top.py", "plain/a/b.py":
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
-    assert source_roots(tmp_path / "whole", "a/b.py") == []
-    assert source_roots(tmp_path / "plain", "top.py") == []
-    assert source_roots(tmp_path / "plain", "a/b.py") == [str(tmp_path / "plain")]

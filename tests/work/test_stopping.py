@@ -50,10 +50,9 @@ def test_a_limit_of_open_files_is_one_line():
     assert said.startswith("Too many open files: raise the limit")
 
 
+# one for each group of commands, and the long ones
 COMMANDS = """list
-results
 claims
-draw table1_base_models
 verify table1_base_models
 report
 audit table1_base_models
@@ -61,17 +60,11 @@ run table1_base_models
 reproduce stackoverflow
 sweep table3_dag_plus_plus -p precision=[10,50] -j 1
 view fig7a_retriever_precision
-compare fig7a_retriever_precision fig7a_retriever_precision~1
-score cloudapi answers.jsonl
-score toolgen answers.jsonl
 score ds1000 answers.jsonl
-data list
 data mark rich -o marked.jsonl
 data frequencies corpus -o counts.csv
 train toolgen --base mini-gpt-base --corpus marked.jsonl -o trained
 store merge other
-run own/package -p package=networkx
-run own/repository -p repository=rich
 run own/snippets -p corpus=corpus"""
 
 

@@ -25,9 +25,9 @@ CHANGES = [(new, old) for at, new in enumerate(DESIGNS) for old in DESIGNS[:at]]
 
 
 def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
-    """Return {model: {share: frame}} with the verdicts that ``recipes.mini.documented`` wrote. A
-    frame has one row per task and columns (shown, seed), and its values are 0 or 1. The share "" is
-    the model before the further training.
+    """Return {model: {share: frame}} with the committed verdicts. A frame has one row per task
+    and columns (shown, seed), and its values are 0 or 1. The share "" is the model before the
+    further training.
 
     A seed of a model is left out if it lacks some of the model's shares.
     """

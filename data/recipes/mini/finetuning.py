@@ -31,16 +31,15 @@ def finetuned(
     target: Path,
     about: str,
     marked: bool = False,
-    **changes: Any,
 ) -> Path:
     """Fine-tune the model ``base`` on pairs, write it to the folder ``target``, and return this
     folder. If the folder exists, nothing is trained.
 
-    The settings are those of ``finetuning.yaml`` for the task and the model (a size or a family),
-    with ``changes``. Raises UserError if the file has no settings for the model.
+    The settings are those of ``finetuning.yaml`` for the task and the model (a size or a family).
+    Raises UserError if the file has no settings for the model.
     """
     check_choice(f"model for {task}", model, SETTINGS[task])
-    settings: dict[str, Any] = SETTINGS[task][model] | changes
+    settings: dict[str, Any] = SETTINGS[task][model]
     targets = settings.get("lora_targets")
     if not target.exists():
         finetune(

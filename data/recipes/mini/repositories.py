@@ -36,9 +36,9 @@ from lookuplab.toolgen.similarity import COLUMNS
 from lookuplab.work import watched
 from lookuplab_notebooks.toolgen.table_rows import Corpus
 from recipes.mini import DRAW, order
-from recipes.mini.documented import write_rows
 from recipes.mini.packages import HELD_OUT_PACKAGES
 from recipes.mini.toolgen import code_hash, file_functions, files_of, functions
+from recipes.mini.verdicts import write_rows
 
 FOLDER = paths.DATA / "repositories"
 PINS = FOLDER / "sources.txt"

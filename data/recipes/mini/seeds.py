@@ -20,7 +20,7 @@ from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.work import watched
 from recipes.mini.corpus import CODE_MODELS, train
-from recipes.mini.documented import answered, conditions, write_tables
+from recipes.mini.verdicts import answered, write_tables
 
 FOLDER = paths.DATA / "seeds"
 WORK = paths.RUNS / "seeds"  # runs/train has the checkpoints instead
@@ -96,12 +96,11 @@ def main(
             if of in (size or FURTHER) and number in (seed or seeds):
                 make(of, number, work)
     tasks = load_tasks()
-    shown = conditions(tasks, DESIGNS)
     every = [(of, number) for of in SIZES for number in (0, *FURTHER.get(of, ()))]
     whole = [one for one in every if weights(*one, work).exists()]
     parts = []
     for of, number in watched(whole, "seeds", "trainings"):
-        table, _ = answered(weights(of, number, work), tasks, shown, LONGEST)
+        table = answered(weights(of, number, work), tasks, DESIGNS, LONGEST)
         table.insert(0, "seed", number)
         table.insert(0, "size", of)
         parts.append(table)

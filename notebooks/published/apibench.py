@@ -1,5 +1,5 @@
-"""Judges Gorilla's published answers to APIBench by two rules: the authors' rule, reproduced
-exactly, and a clean rule, which compares parsed calls.
+"""Judges Gorilla's published answers to APIBench by a clean rule, which compares parsed calls. The
+verdicts of the authors' rule are committed beside them (data/published/apibench/README.md).
 
 Each question asks for a call that loads a model from a hub. Two 7B models answered: FT was
 fine-tuned without documents, RT with the right document in the prompt. The prompt had no document,
@@ -8,9 +8,8 @@ the one that BM25 or a GPT index found, or the right one (oracle). Source: Patil
 ``data/sources.toml`` pins.
 """
 
-import ctypes
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -22,10 +21,8 @@ from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
 from lookuplab.benchmark import Benchmark, written
-from lookuplab.errors import UserError
 from lookuplab.models import Completion, Prompt
-from lookuplab.paths import file_hash, json_lines
-from lookuplab.run import downloads
+from lookuplab.paths import json_lines
 from lookuplab.work import watched
 
 FOLDER = paths.DOWNLOADS / "gorilla-answers"
@@ -40,151 +37,13 @@ ARM_MARKS = {  # the beginning of a model_id names the arm
     "retrieve": "oracle",
     "golden": "oracle",
 }
-CORRECT, HALLUCINATED, WRONG = "correct", "hallucinated", "wrong"
 REPEATED = "Use this API documentation for reference"  # precedes the document in a prompt
-GRAMMAR = "my-languages.so"  # of the official scripts of 2022, compiled for Linux on x86-64
 _PARSER = Parser(Language(tree_sitter_python.language()))
-
-
-class DatabaseCall(NamedTuple):
-    """A call of the database as the official rule reads it: its name, the values that an answer
-    must contain, and its domain.
-    """
-
-    name: bytes
-    values: list[str]
-    domain: str
-
-
-@cache
-def official_parser(folder: Path) -> Parser:
-    """Return the parser for the official rule. It has the grammar of the official scripts if that
-    file was fetched and can be loaded on this machine. Otherwise it has today's grammar, which
-    recovers differently from the syntax errors that prose causes.
-
-    Raises UserError if the file is not the pinned one, because loading a library runs its code.
-    """
-    file = folder.resolve() / GRAMMAR
-    if file.is_file() and file_hash(file) != downloads.find("gorilla-answers-grammar").sha256:
-        raise UserError(f"{file} is not the pinned file: remove it and fetch it again")
-    try:
-        language = ctypes.CDLL(str(file)).tree_sitter_python
-    except OSError:
-        return _PARSER
-    language.restype = ctypes.c_void_p
-    return Parser(Language(language()))
-
-
-def parse(code: str, parser: Parser = _PARSER) -> Node:
-    """Return the root of the code's syntax tree. Code with syntax errors has a tree, too."""
-    return parser.parse(code.encode()).root_node
 
 
 def text_of(node: Node) -> bytes:
     """Return the source text of a node."""
     return node.text or b""
-
-
-def cut_call(text: str) -> str | None:
-    """Return the part of an answer that the official rule takes for its call; None if the answer
-    does not contain ``api_call``.
-
-    The rule looks at the text after the first ``api_call``, up to the next ``api_call`` or
-    ``api_provider``. The call begins two characters after that text's first colon and ends with its
-    last closing bracket. Nothing is unescaped.
-    """
-    parts = text.split("api_call")
-    if len(parts) == 1:
-        return None
-    part = parts[1].split("api_provider")[0]
-    start = max(part.find(":"), 0)
-    end = part.rfind(")") if ")" in part else -2
-    return part[start + 2 : end + 1]
-
-
-def sub_trees(root: Node) -> list[tuple[Node, bytes | None]]:
-    """Return (node, text of its first child) for the root and for every other node that has
-    children. As in the official script, the order is depth first, and a node's last child comes
-    first.
-    """
-    stack = [root]
-    found: list[tuple[Node, bytes | None]] = []
-    while stack:
-        node = stack.pop()
-        found.append((node, text_of(node.children[0]) if node.child_count else None))
-        stack += [child for child in node.children if child.child_count]
-    return found
-
-
-def database_call(
-    hub: str, call: str, domain: str, parser: Parser = _PARSER
-) -> DatabaseCall | None:
-    """Return the call of a database row as the official rule reads it; None if the rule skips the
-    row.
-
-    The hub decides which values an answer must contain:
-
-    - torchhub: the values of the arguments whose text contains ``repo_or_dir`` or ``model``
-    - tensorflowhub: the value of an argument that contains ``model=``; the whole text of any other
-      argument
-    - huggingface: the value of an argument that contains ``=``; the whole text of any other
-      argument
-    """
-    root = parse(call, parser)
-    statement = root.children[0] if root.child_count else root
-    first = statement.children[0] if statement.child_count else statement
-    if not first.child_count:
-        return None
-    marks = {"torchhub": ("repo_or_dir", "model"), "tensorflowhub": ("model=", "model =")}
-    values = []
-    for argument in first.children[1].children:
-        whole = text_of(argument).decode()
-        if any(mark in whole for mark in marks.get(hub, ("=",))):
-            values.append(text_of(argument.children[2]).decode())
-        elif hub != "torchhub" and whole not in ("(", ")", ","):
-            values.append(whole)
-    stripped = [value.strip("'") for value in values]
-    return DatabaseCall(text_of(first.children[0]), stripped, domain) if values else None
-
-
-def official_domain(
-    call: str, database: Sequence[DatabaseCall], parser: Parser = _PARSER
-) -> str | None:
-    """Return the domain of the first row of the database that a call matches; None if it matches
-    none.
-
-    A row matches if all its values occur in the text of one sub-tree of the call: the first
-    sub-tree whose first child is the row's name. If no sub-tree has that name, the last one visited
-    is compared, because the official loop ends there.
-    """
-    trees = sub_trees(parse(call, parser))
-    texts = [text_of(node).decode(errors="replace") for node, _ in trees]
-    places: dict[bytes | None, int] = {}
-    for place, (_, key) in enumerate(trees):
-        places.setdefault(key, place)
-    for row in database:
-        text = texts[places.get(row.name, -1)]
-        if all(value in text for value in row.values):
-            return row.domain
-    return None
-
-
-def official_verdict(
-    hub: str, text: str, domain: str, database: Sequence[DatabaseCall], parser: Parser = _PARSER
-) -> str:
-    """Return the official verdict on an answer: *correct* if the first row that matches has the
-    question's domain, *hallucinated* if no row matches, else *wrong*.
-
-    An answer without ``api_call`` is *wrong* on torchhub. On the other hubs its whole text is
-    compared.
-    """
-    call = cut_call(text)
-    if call is None:
-        if hub == "torchhub":
-            return WRONG
-        call = text
-    found = official_domain(call, database, parser)
-    return HALLUCINATED if found is None else CORRECT if found == domain else WRONG
 
 
 class Call(NamedTuple):
@@ -234,7 +93,7 @@ class Call(NamedTuple):
 @cache
 def calls_in(text: str) -> tuple[Call, ...]:
     """Return every call in a text that has a string argument, in the order of the text."""
-    stack = [parse(text)]
+    stack = [_PARSER.parse(text.encode()).root_node]
     found = []
     while stack:
         node = stack.pop()
@@ -360,17 +219,11 @@ class Hub:
 
     name: str
     folder: Path
-    parser: Parser = field(init=False)  # for the official rule
-    database: list[DatabaseCall] = field(init=False)
-    entries: list[tuple[Call, str]] = field(init=False)  # for the clean rule: (call, domain)
+    entries: list[tuple[Call, str]] = field(init=False)  # (call of the database, its domain)
     references: list[dict[str, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
         rows = [row for _, row in json_lines(self.folder / f"{self.name}_api.jsonl")]
-        self.parser = official_parser(self.folder)
-        about = ((row["api_call"], row["domain"]) for row in rows)
-        read = (database_call(self.name, *each, self.parser) for each in about)
-        self.database = [row for row in read if row]
         calls = ((calls_in(row["api_call"]), row["domain"]) for row in rows)
         self.entries = [(found[0], domain) for found, domain in calls if found]
         file = self.folder / f"{HUBS[self.name]}_eval.json"
@@ -406,20 +259,16 @@ class ApiBench(Benchmark[Question]):
 
     A judgement has these columns:
 
-    - ``official``: the official verdict; ``official_correct`` and ``official_hallucinated`` tell
-      whether it is *correct* or *hallucinated*
     - ``reference``: whether the answer has the call that the question asks for; None if the
       question's reference has no string argument
     - ``domain``: whether it has a call of the database with the question's domain, which is what
-      the official rule means by correct
+      the authors' rule means by correct
     - ``invented``: whether it has calls, but none that is in the database
     - ``no_call``: whether it has no call that loads anything, such as prose
     - ``document``: the kind of the document (``Question.document_kind``)
     """
 
     measures = (
-        "official_correct",
-        "official_hallucinated",
         "domain",
         "reference",
         "invented",
@@ -459,18 +308,13 @@ class ApiBench(Benchmark[Question]):
         return task.reference_call
 
     def judge(self, task: Question, completion: Completion) -> dict[str, Any]:
-        """Return the verdicts of both rules on one answer."""
-        text = completion.text
-        hub = self.hubs[task.hub]
-        official = official_verdict(hub.name, text, task.domain, hub.database, hub.parser)
-        calls = calls_in(marked_part(text))
+        """Return the verdicts on one answer."""
+        calls = calls_in(marked_part(completion.text))
         named = task.reference
         is_reference = named.is_made_by(calls) if named else None
-        domains = {domain for entry, domain in hub.entries if entry.is_made_by(calls)}
+        entries = self.hubs[task.hub].entries
+        domains = {domain for entry, domain in entries if entry.is_made_by(calls)}
         return {
-            "official": official,
-            "official_correct": official == CORRECT,
-            "official_hallucinated": official == HALLUCINATED,
             "reference": is_reference,
             "domain": bool(is_reference) or task.domain in domains,
             "invented": bool(calls) and not (is_reference or domains),

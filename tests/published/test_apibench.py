@@ -1,103 +1,20 @@
-"""APIBench: the authors' rule with its quirks, the clean rule, and what documents change."""
+"""APIBench: the rule that compares calls, and what documents change."""
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.errors import UserError
 from lookuplab_notebooks.published import documents
 from lookuplab_notebooks.published.apibench import (
-    CORRECT,
-    GRAMMAR,
-    HALLUCINATED,
-    WRONG,
     ApiBench,
     Question,
     calls_in,
-    cut_call,
-    database_call,
     document_of,
     marked_part,
-    official_parser,
-    official_verdict,
 )
 
 HUB = "tensorflowhub"
-ROWS = {"hub.load('https://x/cat/1')": "Cats", "hub.load('https://x/dog/1')": "Dogs"}
-DATABASE = [row for call, domain in ROWS.items() if (row := database_call(HUB, call, domain))]
-
-
-def verdict(text, domain="Cats", hub=HUB, database=DATABASE):
-    return official_verdict(hub, text, domain, database)
-
-
-# The authors' rule
-
-
-@pytest.mark.parametrize(
-    ("text", "cut"),
-    [
-        ("<<<api_call>>>: f(1), <<<api_provider>>>: X", "f(1)"),
-        ("api_call>>>: f(1) then f(2) api_call: g(3)", "f(1) then f(2)"),  # up to the next mark
-        ("'api_call': 'f(1)', 'api_provider'", "'f(1)"),  # the colon, and one more character
-        ("api_call f(1)", "(1)"),  # without a colon from the third character
-        ("api_call: f, x", "f, "),  # without a bracket the last character goes
-        ("f(1)", None),
-    ],
-)
-def test_the_official_cut_is_by_characters(text, cut):
-    assert cut_call(text) == cut
-
-
-def test_the_official_rule_asks_for_a_call_of_the_right_domain_not_for_the_reference():
-    answer = "<<<api_call>>>: hub.load('https://x/dog/1'), <<<api_provider>>>"
-    assert verdict(answer, "Dogs") == CORRECT
-    assert verdict(answer, "Cats") == WRONG
-    assert verdict(answer.replace("dog", "cow"), "Dogs") == HALLUCINATED
-
-
-def test_without_the_function_the_official_rule_looks_into_the_sub_tree_visited_last():
-    # which is the leftmost: the text in the first call, the sum in the second
-    assert verdict("<<<api_call>>>: load('https://x/dog/1')", "Dogs") == CORRECT
-    assert verdict("<<<api_call>>>: load(1 + 2, 'https://x/dog/1')", "Dogs") == HALLUCINATED
-
-
-def test_the_first_row_of_the_database_that_matches_decides():
-    twice = [*DATABASE, DATABASE[0]._replace(domain="Lions")]
-    answer = "<<<api_call>>>: hub.load('https://x/cat/1')"
-    assert verdict(answer, "Lions", database=twice) == WRONG
-
-
-VALUES = """\
-torchhub | torch.hub.load(repo_or_dir='a/b', model='c', n=1) | ['a/b', 'c']
-torchhub | torch.hub.load('a/b', 'c') | None
-tensorflowhub | hub.load('u', trainable=True) | ['u', 'trainable=True']
-huggingface | pipeline('t', model='m') | ['t', 'm']
-huggingface | f("x") | ['"x"']
-huggingface | x | None
-huggingface |  | None"""
-
-
-def test_each_hub_has_its_own_values_that_an_answer_must_contain():
-    """Double quotes are not taken off."""
-    for hub, call, values in (line.split(" | ") for line in VALUES.splitlines()):
-        row = database_call(hub, call, "d")
-        assert repr(row and row.values) == values, call
-
-
-def test_an_answer_without_a_mark_counts_for_two_hubs_only():
-    assert verdict("hub.load('https://x/cat/1')") == CORRECT
-    assert verdict("hub.load('https://x/cat/1')", hub="torchhub") == WRONG
-
-
-def test_a_library_that_is_not_the_pinned_one_is_never_loaded(tmp_path):
-    (tmp_path / GRAMMAR).write_bytes(b"another file")
-    with pytest.raises(UserError, match="not the pinned file"):
-        official_parser(tmp_path)
-
-
-# The clean rule
 
 
 @pytest.mark.parametrize(
@@ -133,7 +50,6 @@ def test_the_branch_of_a_repository_on_torch_hub_is_optional():
 @given(st.text(max_size=200))
 def test_any_text_can_be_judged(text):
     calls_in(marked_part(text))
-    assert verdict(text) in (CORRECT, WRONG, HALLUCINATED)
 
 
 # Documents

@@ -7,21 +7,16 @@ problem; ``passed`` (1, 0, or empty if the answer cannot be judged); the ``cause
 code.
 """
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
 
 from lookuplab import paths
 from lookuplab.benchmark import judged, written
-from lookuplab.models.store import hashed
 from lookuplab.results.paper import attach
 from lookuplab.run import downloads
-from lookuplab.run.commands import command, run_module
 from lookuplab.scoring.rates import bare_row, mcnemar, rate, row
 from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.asking import Ds1000Bench
@@ -129,39 +124,6 @@ def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> lis
     for at, outcome in zip(asked, grader.outcomes(alone), strict=True):
         found[at] = CAUSES[3] if outcome.passed else found[at]
     return found
-
-
-@command()
-def check(folder: Path, *, count: int = 60) -> None:
-    """Judge a sample of the published answers in FOLDER and compare with the committed verdicts.
-
-    FOLDER has ds1000.jsonl.gz and files MODEL-answers.jsonl.gz. A hash of model and problem chooses
-    the sample. The exit code is 1 if a verdict or a cause differs.
-
-    \b
-    Example:
-      python -m lookuplab_notebooks.published.verdicts FOLDER
-
-    Args:
-        count: Number of answers.
-    """
-    problems = load_problems(folder / "ds1000.jsonl.gz")
-    grader = Grader(environment("ds1000-grader"))
-    old = committed()
-    files = {name: folder / f"{name}-answers.jsonl.gz" for name in old.model.unique()}
-    old = old[[files[name].is_file() for name in old.model]]
-    chosen = sorted(old.index, key=lambda at: hashed(f"{old.model[at]} {old.id[at]}"))[:count]
-    old = old.loc[sorted(chosen)]
-    differing = []
-    for name, part in old.groupby("model", sort=False):
-        answers = [one for _, one in paths.json_lines(files[name]) if _id(one) in set(part.id)]
-        new = verdicts_on(problems, answers, grader).set_index("id").loc[part.id]
-        columns = ["passed", "cause", "repaired"]
-        same = new[columns].eq(part.set_index("id")[columns]) | new[columns].isna()
-        differing += [f"{name} {id}" for id in same.index[~same.all(axis="columns")]]
-    click.echo(f"{len(old)} published answers judged again, {len(differing)} differ")
-    click.echo("\n".join(differing))
-    sys.exit(bool(differing))
 
 
 def _id(answer: dict[str, Any]) -> str:
@@ -277,7 +239,3 @@ def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
             rows.append(bare_row(model, kind, metric, value, n))
     named = pd.DataFrame(rows).assign(condition=lambda table: table.condition.str.lstrip("/"))
     return attach(named, paper="published", artifact="perturbations")
-
-
-if __name__ == "__main__":
-    run_module(check)

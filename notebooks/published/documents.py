@@ -1,5 +1,5 @@
-"""Measures the effect of documents on Gorilla's published answers, which ``apibench`` judged.
-Answers are paired by question.
+"""Measures the effect of documents on Gorilla's published answers to APIBench (Patil et al., arXiv
+2305.15334), whose verdicts are committed. Answers are paired by question.
 
 All intervals are clustered by the call that a question asks for. Only FT, the model trained without
 documents, can be compared with and without a document. RT was trained with the right document in

@@ -40,6 +40,7 @@ _DOCUMENTS = [
     "data/paper/README",
     "data/mini/cloudapi/README",
     "data/public/cloudapi/README",
+    "data/published/apibench/README",
     "CONTRIBUTING",
     "CHANGELOG",
 ]

@@ -38,7 +38,7 @@ reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mi
 		else echo "no git checkout: there are no committed figures to compare with"; fi
 
 lab: $(VENV)/.installed-lab  ## JupyterLab on the notebooks; on a machine without a screen: make lab ARGS="--no-browser --port 8899"
-	@$(LAB) --notebook-dir=notebooks $(ARGS)
+	@export JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter"; $(LAB) --notebook-dir=notebooks $(ARGS)
 
 course-lab: $(VENV)/.installed-lab $(LESSONS)  ## JupyterLab on a lesson without solutions: make course-lab LESSON=lesson1_hallucination
 	@export JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/course/.jupyter"; $(LAB) --notebook-dir=$(LESSONS) --LabApp.default_url=/lab/tree/$(LESSON).ipynb $(ARGS)

@@ -42,5 +42,5 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return an HTML table with the column headings ``heads``. Cells are converted to text."""
-    frame = pd.DataFrame(list(rows), columns=heads)
+    frame = pd.DataFrame(rows, columns=heads)
     return str(frame.to_html(index=False, border=0, justify="left"))

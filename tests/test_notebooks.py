@@ -10,6 +10,8 @@ import nbformat
 import pytest
 import stand_in
 import yaml
+from jupyter_server.services.contents.filemanager import FileContentsManager
+from traitlets.config import PyFileConfigLoader
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -29,31 +31,45 @@ RUN = [
 RUN.remove(find("own/agent"))  # tests/own/test_agent.py gives it a server
 
 
+def code_of(notebook):
+    """A notebook's code cells, and the positions of those that are tagged as parameters."""
+    cells = nbformat.read(notebook.path, as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    return code, [n for n, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", ())]
+
+
 @each
 def test_a_notebook_has_no_outputs_no_long_lines_and_a_reason_for_each_parameter(notebook):
-    cells = nbformat.read(notebook.path, as_version=4).cells
-    cells = [cell for cell in cells if cell.cell_type == "code"]
-    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", ())]
-    assert len(tagged) == 1
-    for cell in cells:
+    code, [tagged] = code_of(notebook)
+    for cell in code:
         assert not cell.outputs and cell.execution_count is None, f"clear the outputs: {cell}"
         assert [line for line in cell.source.splitlines() if len(line) > 120] == []
     homes = ["mini", *(["published"] if notebook.paper == "published" else [])]
     assert notebook.parameters.get("profile") in homes, "the default is the mini profile"
-    lines = tagged[0].source.splitlines()
-    for statement in ast.parse(tagged[0].source).body:
+    source = code[tagged].source
+    lines = source.splitlines()
+    for statement in ast.parse(source).body:
         line = lines[statement.end_lineno - 1]
         assert "#" in line, f"no reason at the end of: {line}"
 
 
 @each
+def test_opening_and_saving_in_jupyterlab_changes_nothing(notebook, tmp_path):
+    settings = PyFileConfigLoader("jupyter_server_config.py", f"{paths.NOTEBOOKS}/.jupyter")
+    manager = FileContentsManager(root_dir=str(tmp_path), config=settings.load_config())
+    opened = nbformat.read(notebook.path, as_version=4)
+    opened.metadata.kernelspec.display_name = "Python 3 (ipykernel)"
+    opened.metadata.language_info.version = "3.12.1"
+    manager.save({"type": "notebook", "content": opened}, "saved.ipynb")
+    assert (tmp_path / "saved.ipynb").read_bytes() == notebook.path.read_bytes()
+
+
+@each
 def test_parameters_are_checked_before_the_work_begins(notebook):
     """By the artifact, or in lessons by the module that is imported first."""
-    cells = nbformat.read(notebook.path, as_version=4).cells
-    code = [cell for cell in cells if cell.cell_type == "code"]
-    tagged = [at for at, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", ())]
+    code, [tagged] = code_of(notebook)
     checks = "course.check import" if notebook.paper == "course" else " = Artifact("
-    at = tagged[0] - 1 if notebook.paper == "course" else tagged[0] + 1
+    at = tagged - 1 if notebook.paper == "course" else tagged + 1
     assert checks in code[at].source
 
 

@@ -197,7 +197,8 @@ def page(walked: Walk, at: int) -> str:
     if step.question and (names := step.question.offered):
         more = [f"and {len(names) - NAMES} more"] if len(names) > NAMES else []
         listed = ", ".join([*names[:NAMES], *more])
-        tree = walked.tree(step.question.step)
-        parts.append(f"<p><b>{len(names)} suggestions:</b> {html.escape(listed)}</p>")
-        parts.append(f"<pre>{html.escape(tree)}</pre>")
+        parts += [
+            f"<p><b>{len(names)} suggestions:</b> {html.escape(listed)}</p>",
+            f"<pre>{html.escape(walked.tree(step.question.step))}</pre>",
+        ]
     return "".join(parts)

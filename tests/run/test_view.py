@@ -236,7 +236,6 @@ def test_the_first_screen_leads_to_the_answers_that_a_document_made_wrong(browse
 
 def test_an_address_leads_to_one_answer_from_a_server_too(browser, page):
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=page)
-    handler.log_message = lambda *_: None
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         open_ = json.dumps(["3 + 3", 0, "small", "hint"], separators=(",", ":"))

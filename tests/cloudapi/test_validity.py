@@ -88,6 +88,8 @@ def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept():
     for text, found in (expected | dict.fromkeys(absent, ("nonexistent", False))).items():
         judged = judge_call(text, ["get_it"], INDEX, "aws", "s3")
         assert (judged.category, judged.exists_anywhere) == found, text
+    other = judge_call("get_waiter()", ["get_it", "x.get_all"], INDEX, "aws", "s3").reason
+    assert other == "the task asks for get_all or get_it"  # not why it does not bind
     told = judge_call("get_it()", ["get_it"], INDEX, "aws", "s3").reason
     assert re.fullmatch("missing a required (keyword-only )?argument: 'Name'", told)  # by Python
 

@@ -74,12 +74,12 @@ class CallJudgement:
     """The judgement of one completion.
 
     ``call`` is the text of the first call (None if the text has no complete call). ``name`` is the
-    API that it calls. ``reason`` says why a call is not valid: it does not bind, or it binds
-    but is "not an acceptable target". For a valid call it is "", or "closed: ..." if only the
-    closed signature rejects the call. ``exists_anywhere``: the name is in the API index, for any
-    client (Section 4.1). ``flags`` may have ``unresolved_splat`` (judged by the visible arguments)
-    and ``unknown_target`` (no acceptable target is a method of the client, so nothing can be
-    valid).
+    API that it calls. ``reason`` says why a call is not valid: which API the task asks for if it is
+    another one, or why the call does not bind. For a valid call it is "", or "closed: ..." if only
+    the closed signature rejects the call. ``exists_anywhere``: the name is in the API index, for
+    any client (Section 4.1). ``flags`` may have ``unresolved_splat`` (judged by the visible
+    arguments) and ``unknown_target`` (no acceptable target is a method of the client, so nothing
+    can be valid).
     """
 
     valid: bool
@@ -122,7 +122,7 @@ def judge_call(
         category = INVALID_USAGE if reason else VALID
         if spec.name not in names:
             category = INCORRECT_EXISTING
-            reason = reason or "not an acceptable target"
+            reason = f"the task asks for {' or '.join(sorted(names))}"
     if spec and category == VALID:
         closed = bind_error(spec, arguments, closed=True)
         reason = f"closed: {closed}" if closed else ""

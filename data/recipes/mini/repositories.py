@@ -56,6 +56,7 @@ FIRST_PACKAGE = rules_of("package-2023", every_error=False)
 # the numbers that claims take from the rules of the replication package of 2024
 # (data/mini/DESIGN.md, 2026-11-29)
 LATER = ["passed", "failures", "errors", "lost", "edit_similarity", "exact_match"]
+KEY = ["scoring", "model", "condition"]
 NUMBERS = [
     "passed",
     "failures",
@@ -212,7 +213,7 @@ def main(*, model: tuple[str, ...] = (), docstrings: bool = False, out: Path | N
     """Generate and judge the functions of the further repositories, and write the numbers.
 
     Answers and judgements that are in the stores in runs/ are not made again. If a run is killed,
-    repeat the command to resume it.
+    repeat the command to resume it. Rows of other models that the folder ``out`` has are kept.
 
     \b
     Examples:
@@ -240,18 +241,18 @@ def main(*, model: tuple[str, ...] = (), docstrings: bool = False, out: Path | N
         about.to_csv(out / "repositories.csv", index=False, lineterminator="\n")
         os.environ["LOOKUPLAB_SOURCES"] = str(sources())  # from here on, workers import from it
         asked = {"": chosen(found)}
-    parts: list[pd.DataFrame] = []
+    file = out / "rows.csv.gz"
+    parts = dict(tuple(pd.read_csv(file).groupby("model", sort=False))) if file.exists() else {}
     # one family after the other, so that the rows of whole pairs are there if the time is up
-    for _, pair in groupby(model or MODELS, key=lambda name: name.split("-")[1]):
+    for role, pair in groupby(model or MODELS, key=lambda name: role_of(name)[0]):
         models = tuple(pair)
-        parts += [
-            frame.assign(scoring=scoring, model=role, condition=condition + kind)
+        made = {
+            (scoring, role, condition + kind): frame
             for kind, tasks in asked.items()
-            for (scoring, role, condition), frame in frames(tasks, models).items()
-        ]
-        rows = pd.concat(parts)
-        first = ["scoring", "model", "condition"]
-        write_rows(rows[[*first, *rows.columns.drop(first)]], out / "rows.csv.gz", "%.6g")
+            for (scoring, _, condition), frame in frames(tasks, models).items()
+        }
+        parts[role] = pd.concat(made, names=KEY).reset_index(KEY)
+        write_rows(pd.concat(parts.values()), file, "%.6g")
     click.echo(out)
 
 

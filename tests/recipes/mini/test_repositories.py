@@ -1,10 +1,12 @@
-"""Which functions of further repositories are copies of what was trained on, and how much of a
-docstring is whole.
+"""Which functions of further repositories are copies of what was trained on, how much of a
+docstring is whole, and which rows are written.
 """
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from lookuplab.toolgen.functions import extract
 from recipes.mini import repositories
@@ -48,3 +50,16 @@ def test_a_whole_docstring_is_unindented_and_cut_to_whole_lines(
     monkeypatch.setattr(repositories, "LONGEST", 4)
     whole = repositories.with_whole_docstring(function, lambda text: len(text.split()))
     assert whole.docstring == expected
+
+
+def test_the_rows_of_models_that_are_not_asked_are_kept(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("LOOKUPLAB_SOURCES", "")  # the recipe sets it
+    monkeypatch.setattr(repositories, "usable", lambda: ({}, pd.DataFrame()))
+    monkeypatch.setattr(repositories, "sources", lambda: tmp_path)
+    for role, errors in (("mini-t5", 1.0), ("mini-gpt", 2.5), ("mini-t5", 3.0)):
+        judged = {("own", role, "base"): pd.DataFrame({"id": ["a"], "errors": [errors]})}
+        monkeypatch.setattr(repositories, "frames", lambda *_, judged=judged: judged)
+        asked = ["--model", f"{role}-base", "--out", str(tmp_path)]
+        CliRunner().invoke(repositories.main, asked, catch_exceptions=False)
+    rows = pd.read_csv(tmp_path / "rows.csv.gz").set_index("model")
+    assert rows.errors.to_dict() == {"mini-t5": 3.0, "mini-gpt": 2.5}

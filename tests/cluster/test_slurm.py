@@ -162,15 +162,6 @@ def test_an_array_through_cancel_time_limit_and_requeue_has_the_numbers_of_an_un
     ]
 
 
-def test_one_node_whose_time_is_over_goes_on_where_it_was(runs):
-    runs.submit("node.sbatch")
-    wait_until(runs.has_begun)
-    runs.update(runs.job, "TimeLimit=2")
-    wait_until(lambda: runs.states()[""][1] == 1)
-    runs.update(runs.job, "TimeLimit=30", SOON)
-    runs.ends_as_an_unbroken_one()
-
-
 def test_tasks_on_two_nodes_share_the_prompts(runs):
     runs.setenv("SLOW", "0")
     runs.submit("nodes.sbatch", "--ntasks-per-node=1", "--gpus-per-task=0")

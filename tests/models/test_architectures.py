@@ -13,9 +13,10 @@ from lookuplab.models import Decoding, Prompt
 from lookuplab.models.batch import decoder_start
 from lookuplab.models.local import LocalModel
 
-RIGHT = """falcon_h1 bamba jamba qwen3_next lfm2 granitemoehybrid mpt bloom falcon llama4_text
-gemma3_text gpt_oss cohere2 modernbert-decoder bart""".split()
-WRONG = "mamba mamba2 falcon_mamba rwkv recurrent_gemma minimax".split()
+# one of each kind: recurrent layers beside attention's, linear attention, convolutions, ALiBi,
+# attention in chunks, sliding windows, experts with sinks, an encoder
+RIGHT = "bamba qwen3_next lfm2 mpt llama4_text gemma3_text gpt_oss bart".split()
+WRONG = "mamba rwkv minimax".split()
 TEXTS = (
     "x =",
     "def read(path):\n    with open(path) as file:",
@@ -49,21 +50,13 @@ SIZES = {
 }
 TINY = {name: size for size, names in SIZES.items() for name in names.split()}
 TOKENS = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2, "decoder_start_token_id": 0}
-MAMBA = {"mamba_n_heads": 8, "mamba_expand": 2, "mamba_d_ssm": 64}
 # what cannot be guessed
 OWN = {
-    "bamba": MAMBA | {"attn_layer_indices": [1, 3]},
-    "falcon": {"alibi": True},
-    "falcon_h1": MAMBA | {"mamba_n_groups": 1},
+    "bamba": {"mamba_n_heads": 8, "mamba_expand": 2, "attn_layer_indices": [1, 3]},
     "gemma3_text": {"layer_types": ["sliding_attention", "full_attention"] * 2},
-    "granitemoehybrid": MAMBA | {"layer_types": ["mamba", "attention"] * 2},
-    "jamba": {"mamba_expand": 2},
     "lfm2": {"full_attn_idxs": [1, 3], "layer_types": None},
-    "mamba2": {"num_heads": 8, "expand": 2},
-    "modernbert-decoder": {"global_attn_every_n_layers": 2},
     "mpt": {"expansion_ratio": 2},
     "qwen3_next": {"layer_types": ["linear_attention", "full_attention"] * 2},
-    "recurrent_gemma": {"lru_width": 32, "block_types": ["recurrent", "recurrent", "attention"]},
     "rwkv": {"attention_hidden_size": 32},
     "llama4_text": {"head_dim": 8, "moe_layers": None},
 }
@@ -152,6 +145,6 @@ def test_an_architecture_that_would_answer_otherwise_is_refused_in_one_line(tmp_
     assert said in refusal(save(tmp_path, name))
 
 
-@pytest.mark.parametrize("name", ["whisper", "qwen2_audio", "musicgen"])
+@pytest.mark.parametrize("name", ["whisper", "musicgen"])
 def test_a_model_that_does_not_read_text_alone_is_refused_in_one_line(tmp_path, name):
     assert "cannot load model" in refusal(save(tmp_path, name))

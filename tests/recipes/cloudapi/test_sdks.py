@@ -12,8 +12,8 @@ from recipes.cloudapi.reading import flagged, to_json
 
 # small and special ones
 SAMPLE = """
-    aws/kms aws/cognito-sync aws/glacier aws/sqs aws/logs aws/mturk aws/lexv2-runtime
-    azure/blob azure/callautomation azure/secrets azure/storage azure/servicefabric
+    aws/cognito-sync aws/sqs aws/logs aws/lexv2-runtime
+    azure/blob azure/callautomation azure/storage
 """
 
 

@@ -152,19 +152,6 @@ def test_the_words_of_the_results_fit_the_verdicts_and_have_no_number_but_those_
         assert run.verdicts[id].direction == verdict
 
 
-def test_what_a_picture_shows_is_told_without_intervals():
-    told = "Calls of `a`: 59.3% [48.5, 69.7] alone; 3.0 points [1, 5] more (low; high). n = 9."
-    shown = report.alternative("Table 1", told)
-    assert shown == "Calls of a: 59.3% alone; 3.0 points more (low; high)."
-    assert report.alternative("Is [x] it: `Table 1`", "") == "Is (x) it: Table 1."
-
-
-def test_a_long_result_is_a_list_cut_after_sentences_and_semicolons():
-    pieces = [f"{letter * 195} (b; c){end}" for letter, end in ("x;", "y.", "z;", "w.")]
-    assert report.apart(" ".join(pieces[:2])) == " ".join(pieces[:2])
-    assert report.apart(" ".join(pieces)) == "\n".join(f"- {piece}" for piece in pieces)
-
-
 def test_no_paragraph_of_the_first_pages_is_a_wall():
     for page in ("README.md", "CLAIMS.md", *(file.name for file in paths.ROOT.glob("RESULTS*.md"))):
         text = (paths.ROOT / page).read_text("utf-8")

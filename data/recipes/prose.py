@@ -1,7 +1,7 @@
-"""Extracts plain text, sentences and types from the documentation of SDKs, packages and libraries.
+"""Extracts plain text, sentences and types from the documentation of packages and libraries.
 
-The first half reads the documentation of APIs: HTML (botocore's models) and Sphinx's
-reStructuredText, whose first sentence becomes a description in a prompt. The second half reads the
+The first half reads the documentation of APIs: Sphinx's reStructuredText, whose first sentence
+becomes a description in a prompt. The second half reads the
 numpydoc docstrings of the mini world, whose sentences become questions and descriptions of
 snippets. The two halves have different rules for sentences, openings and markup. The committed
 tasks, texts and models were made with both sets of rules, so that a shared rule would change them.
@@ -10,14 +10,8 @@ ToolGen has a third rule for the first sentence, which is the paper's (``toolgen
 
 import re
 from collections.abc import Iterable
-from html import unescape
 from itertools import pairwise
 
-_BLOCK = re.compile(
-    r"</?(?:p|li|[uod]l|dt|dd|div|note|important|caution|h[1-5]|br|pre|table|tr)(?:[\s/][^>]*)?>",
-    re.IGNORECASE,
-)
-_TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
 # A full stop after these abbreviations does not end a sentence. A single capital is read as an
 # initial ("US East (N. Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
@@ -51,15 +45,6 @@ _NUMPYDOC_MARKUP = (
     (r"\*{1,2}([\w ]+)\*{1,2}", r"\1"),
 )
 _LONGEST_SUMMARY = 300  # characters
-
-
-def html_text(html: str) -> str:
-    """Return the plain text of HTML, with one paragraph or list item per line and runs of white
-    space as single spaces.
-    """
-    lines = (" ".join(unescape(_TAG.sub("", block)).split()) for block in _BLOCK.split(html))
-    # "<a>this</a> ," -> "this,"
-    return re.sub(r" +(?=[,.;:)](?:\s|$))", "", "\n".join(filter(None, lines)))
 
 
 def sentences(text: str) -> list[str]:

@@ -6,6 +6,7 @@ sent, an Azure method's own signature binds what the call passes. A form says on
 call ends; everything else follows.
 """
 
+import importlib
 import inspect
 import re
 from collections import defaultdict
@@ -20,7 +21,6 @@ from botocore.exceptions import ParamValidationError
 
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.validity import judge_call
-from recipes.cloudapi.sdks import azure_clients
 
 AWS_APIS = """
     kms.encrypt s3.put_object s3.list_objects_v2 s3.upload_file ec2.describe_instances
@@ -116,7 +116,8 @@ def aws(service, _):
 
 def azure(service, client):
     """The same of an Azure client, whose methods say themselves what they take."""
-    cls = next(one for one in azure_clients(service) if one.__name__ == client)
+    described = next(iter(load_index().methods("azure", client, service).values()))
+    cls = getattr(importlib.import_module(described.module), client)
 
     def accepts(name, /, *args, **kwargs):
         return inspect.signature(getattr(cls, name)).bind(None, *args, **kwargs)

@@ -157,7 +157,7 @@ def texts_of(design: str, index: ApiIndex) -> dict[str, str]:
 
 
 def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
-    message = "is not an API index ({}): run `python -m recipes.cloudapi.sdks`"
+    message = "is not an API index ({}): run `python -m recipes.cloudapi.packages`"
     with readable_file(path, message):
         return [parse(record) for _, record in json_lines(path)]
 

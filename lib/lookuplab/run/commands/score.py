@@ -230,8 +230,8 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        index: A different API index (index.jsonl.xz), built by `python -m recipes.cloudapi.sdks`
-            or, for a package (provider python), by `python -m recipes.cloudapi.packages`.
+        index: A different API index (index.jsonl.xz), for example of a package (provider python),
+            built by `python -m recipes.cloudapi.packages`.
     """
     from lookuplab.benchmark import rate_rows
     from lookuplab.cloudapi.bench import CloudApiBench

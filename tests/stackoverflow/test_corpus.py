@@ -7,7 +7,6 @@ import pytest
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.stackoverflow import corpus
-from lookuplab_notebooks.stackoverflow.documents import pages
 
 LINE = {"id": "1", "description": "Add two numbers", "code": "a + b"}
 
@@ -70,20 +69,6 @@ def test_a_quarter_of_a_file_s_queries_is_for_validation(written_file):
     file = written_file(*({"query": f"q{number}", "relevant_ids": ["a"]} for number in range(200)))
     valid, test, every = (corpus.queries(file, split) for split in ("valid", "test", ""))
     assert {*valid, *test} == {*every} and not {*valid} & {*test} and 35 <= len(valid) <= 65
-
-
-def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(written_file):
-    page, other = {"title": "lib.sort", "text": "Sort."}, {"title": "lib.mean", "text": "Mean."}
-    lines = {1: [page], 2: [], "3": [other, page]}
-    file = written_file(*({"problem_id": id, "docs": docs} for id, docs in lines.items()))
-    documents, relevant = pages(file)
-    assert {one.id: one.description for one in documents} == {
-        "lib.sort": "Sort.",
-        "lib.mean": "Mean.",
-    }
-    assert relevant == {"1": ("lib.sort",), "3": ("lib.mean", "lib.sort")}
-    with pytest.raises(UserError, match="line 2 is not a problem"):
-        pages(written_file({"problem_id": 1, "docs": [page]}, {"problem_id": 2}))
 
 
 def test_relevant_ids_that_no_snippet_has_are_said_and_out_of_the_rate(capsys):

@@ -103,11 +103,9 @@ def simulated(
     seen: Mapping[str, float],
     title: str = "",
     xlabel: str = "",
-    middle: bool = False,
 ) -> Figure:
     """Draw a histogram of the values in each simulated world, and a dashed line with its name at
-    each number in ``seen``. With ``middle``, a line above the bars spans the middle 95% of each
-    world's values.
+    each number in ``seen``.
     """
     every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
     edges = _edges(every)
@@ -115,12 +113,6 @@ def simulated(
     with _sheet(title, 7.5, 3, bare=False) as axes:
         for (name, values), look in zip(worlds.items(), looks, strict=False):
             axes.hist(values, bins=edges, label=name, **look)
-        top = axes.get_ylim()[1]
-        for line, (values, look) in enumerate(zip(worlds.values(), looks, strict=False), 1):
-            if middle:
-                ends = numpy.quantile(values, [0.025, 0.975])
-                height = top * (1 + 0.06 * line)
-                axes.plot(ends, [height] * 2, "|-", color=look["color"], linewidth=2.5)
         for name, place in seen.items():
             axes.axvline(place, color=DARK, linestyle=(0, (5, 3)))
             at = {"xy": (place, 1), "xycoords": axes.get_xaxis_transform(), "va": "bottom"}

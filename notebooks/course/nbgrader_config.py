@@ -8,9 +8,6 @@ The environment variable `LOOKUPLAB_COURSE` can name another folder.
 import os
 import sys
 from pathlib import Path
-from shutil import copytree
-
-import nbgrader
 
 from lookuplab_notebooks.course.bundle import name_submissions
 
@@ -39,19 +36,3 @@ lessons = sorted(file.stem for file in here.glob("*.ipynb"))
 for line in name_submissions(work / "submitted", lessons):
     print(line, file=sys.stderr)
 c.Execute.timeout = 120  # seconds per cell, which is twice the time that a lesson may need
-
-# In the table of contents of its feedback, nbgrader shows "Test cell" for each exercise. These
-# lines put the name of the exercise in its place.
-templates = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "templates"
-named = copytree(templates / "feedback", work / "templates" / "feedback", dirs_exist_ok=True)
-page = (named / "index.html.j2").read_text(encoding="utf-8")
-exercise = "{{ cell.metadata.nbgrader.grade_id.removesuffix('_check') }}"
-for name in ("Test cell", "Written response"):
-    page = page.replace(f">{name}<", f">{exercise}<")
-page = page.replace(">Comment<", f">{exercise}: comment<")
-# This style is missing in the page's Bootstrap. It makes hints look as if they can be opened, and
-# makes pictures fit the screen of a phone.
-style = "summary { display: list-item; cursor: pointer } img { max-width: 100%; height: auto }"
-page = page.replace("</head>", f"<style>{style}</style>\n</head>")
-(named / "index.html.j2").write_text(page, encoding="utf-8")
-c.HTMLExporter.extra_template_basedirs = [str(named.parent), str(templates)]

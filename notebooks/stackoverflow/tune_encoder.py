@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ import torch
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
 from lookuplab.models.store import hashed
-from lookuplab.models.training import Milestones, last_checkpoint, step_of
+from lookuplab.models.training import Milestones, last_checkpoint
 from lookuplab.retrieval.rankers import sentence_encoder
 from lookuplab.run import downloads
 from lookuplab.run.commands import HELP, Group, command, with_settings
@@ -40,16 +40,9 @@ with needs("rank"):
 with needs("train"):
     from datasets import Dataset, IterableDataset
 
+WORK = paths.RUNS / "train" / "encoder"  # has the checkpoints
 Titles = tuple[str, str]
 Row = dict[str, Any]  # the titles ``one`` and ``other``; ``label``: 1 for duplicates, else 0
-CARD = """# Sentence encoder
-
-`{base}`, fine-tuned by lookuplab on titles of duplicate questions. The whole run:
-
-```json
-{facts}
-```
-"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,12 @@ def log_odds(cosine: Any) -> Any:
 
 
 def tune(
-    base: str, pairs: Sequence[Titles], output: Path, recipe: Recipe, work: Path, save_every: int
+    base: str,
+    pairs: Sequence[Titles],
+    output: Path,
+    recipe: Recipe,
+    work: Path,
+    save_every: int = 100,
 ) -> dict[str, Any]:
     """Fine-tune the encoder ``base`` (folder or name), write the folder ``output``, and return its
     card.
@@ -122,12 +120,9 @@ def tune(
     if min(len(held), len(learned)) < 2:
         raise UserError(f"{len(pairs)} pairs are too few to hold out {recipe.validation}")
     work = work / hashed(f"{base} {recipe} {pairs}")[:12]
-    last = last_checkpoint(work)
 
-    def left() -> Iterator[Row]:
-        every = (row for epoch in count() for row in rows(learned, recipe, epoch))
-        begun = step_of(last) if last else 0
-        return islice(every, begun * recipe.batch_size, recipe.steps * recipe.batch_size)
+    def every() -> Iterator[Row]:
+        return (row for epoch in count() for row in rows(learned, recipe, epoch))
 
     data = Dataset.from_list([*rows(held, recipe)])
     model = copy.deepcopy(sentence_encoder(base))
@@ -147,19 +142,18 @@ def tune(
         save_total_limit=2,
         load_best_model_at_end=True,
         report_to="none",
-        ignore_data_skip=True,  # ``left`` skips what the checkpoint has seen
         dataloader_pin_memory=torch.cuda.is_available(),
         accelerator_config={"dispatch_batches": False},  # bags of words cannot be sliced
     )
     trainer = SentenceTransformerTrainer(
         model,
         arguments,
-        train_dataset=IterableDataset.from_generator(left, features=data.features),
+        train_dataset=IterableDataset.from_generator(every, features=data.features),
         eval_dataset=data,
         loss=losses.CosineSimilarityLoss(model, torch.nn.BCEWithLogitsLoss(), log_odds),
         callbacks=[Milestones()],
     )
-    trainer.train(resume_from_checkpoint=last)
+    trainer.train(resume_from_checkpoint=last_checkpoint(work))
     state = trainer.state
     facts = {
         "base": base,
@@ -175,9 +169,7 @@ def tune(
     part = output.with_name(f".{output.name}.partial")
     shutil.rmtree(part, ignore_errors=True)
     trainer.model.save(str(part), create_model_card=False)
-    card = json.dumps(facts, indent=1)
-    (part / "card.json").write_text(card + "\n", encoding="utf-8")
-    (part / "README.md").write_text(CARD.format(base=base, facts=card), encoding="utf-8")
+    (part / "card.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     part.rename(output)
     shutil.rmtree(work)
     return facts
@@ -190,8 +182,6 @@ def main(
     duplicates: str = "so-duplicates",
     output: Path = paths.DOWNLOADS / "so-duplicates" / "encoder",
     setting: tuple[str, ...] = (),
-    save_every: int = 100,
-    work: Path = paths.RUNS / "train" / "encoder",
 ) -> None:
     """Fine-tune the sentence encoder that ranks snippets by their descriptions (Section 4.3), on
     titles of duplicate questions. The paper profile uses the result.
@@ -214,14 +204,12 @@ def main(
             so-duplicates, a download.
         output: Folder to write; must not exist.
         setting: NAME=VALUE changes one of the settings above; repeatable.
-        save_every: Number of steps between checkpoints.
-        work: Folder for checkpoints.
     """
     steady()
     if duplicates == "so-duplicates":
         duplicates = str(downloads.get(downloads.find(duplicates)))
     known = read_duplicates(Path(duplicates))
-    done = tune(base, known, output, with_settings(Recipe(), setting), work, save_every)
+    done = tune(base, known, output, with_settings(Recipe(), setting), WORK)
     click.echo(
         "{pairs:,} pairs; loss on those held out {validation_loss_before:.4f}, after step "
         "{taken_step} {validation_loss:.4f}".format(**done)

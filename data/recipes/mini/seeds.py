@@ -1,10 +1,11 @@
-"""Trains the small and the medium mini code model with further seeds, and judges the answers of
-every training on the tasks of Table 1 (data/seeds/DESIGN.md).
+"""Trains the mini code models with further seeds, and judges the answers of every training on the
+tasks of Table 1 (data/seeds/DESIGN.md).
 
 The weights stay in the work folder. The verdicts are committed.
 """
 
 import json
+from itertools import product
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from recipes.mini.verdicts import answered, write_tables
 FOLDER = paths.DATA / "seeds"
 WORK = paths.RUNS / "seeds"  # runs/train has the checkpoints instead
 SIZES = ("small", "medium", "large")
-FURTHER = {"small": (1, 2), "medium": (1, 2)}  # size -> seeds besides 0, in the order of training
+FURTHER = (1, 2, 3, 4, 5)  # seeds besides 0
 DESIGNS = ("specification", DESIGN)
 LONGEST = 256  # tokens of an answer, as in Table 1
 LOGGED = (500, 1000, 1500, 2000)  # steps whose losses are reported
@@ -60,6 +61,7 @@ def facts(size: str, seed: int, work: Path) -> dict[str, Any]:
         **{f"loss_{step}": log[step] for step in LOGGED},
         "last_loss": log.iloc[-1],
         "seconds": card["seconds"],
+        "device": card["device"].partition(" ")[0],
         "sha256": paths.file_hash(folder / "model.safetensors"),
     }
 
@@ -75,7 +77,7 @@ def main(
     """Train mini code models with further seeds, judge the answers of all, and write verdicts.
 
     A model that is in the work folder is not trained again. If a run is killed, repeat the command
-    to resume it. At the end, all models in the work folder and the committed ones answer the tasks.
+    to resume it. At the end, each model that has no row in the folder ``--out`` answers the tasks.
 
     \b
     Examples:
@@ -83,30 +85,40 @@ def main(
       python -m recipes.mini.seeds --size small --seed 1 --out runs/other
 
     Args:
-        size: Sizes to train [default: small and medium].
-        seed: Seeds to train [default: 1 and 2].
+        size: Sizes to train [default: small, medium and large].
+        seed: Seeds to train [default: 1 to 5].
         work: Folder of the weights, as SEED/SIZE.
         out: Folder of rows.csv.gz and trainings.csv.
     """
     steady()
     for one in size:
-        check_choice("size", one, FURTHER)
-    for of, seeds in FURTHER.items():
-        for number in seeds:
-            if of in (size or FURTHER) and number in (seed or seeds):
-                make(of, number, work)
+        check_choice("size", one, SIZES)
+    for of, number in product(size or SIZES, seed or FURTHER):
+        make(of, number, work)
+    ask(work, out)
+    click.echo(out)
+
+
+def ask(work: Path, out: Path) -> None:
+    """Let each model that has no row in the folder ``out`` answer the tasks, and add its verdicts
+    and its training to the two files there. Rows of models whose weights are elsewhere stay.
+    """
+    files = out / "rows.csv.gz", out / "trainings.csv"
+    rows, trained = ([pd.read_csv(file)] if file.exists() else [] for file in files)
+    known = {(row.size, row.seed) for table in trained for row in table.itertuples(index=False)}
+    every = [one for one in product(SIZES, (0, *FURTHER)) if weights(*one, work).exists()]
     tasks = load_tasks()
-    every = [(of, number) for of in SIZES for number in (0, *FURTHER.get(of, ()))]
-    whole = [one for one in every if weights(*one, work).exists()]
-    parts = []
-    for of, number in watched(whole, "seeds", "trainings"):
+    for of, number in watched([one for one in every if one not in known], "seeds", "trainings"):
         table = answered(weights(of, number, work), tasks, DESIGNS, LONGEST)
         table.insert(0, "seed", number)
         table.insert(0, "size", of)
-        parts.append(table)
-    trained = pd.DataFrame([facts(*one, work) for one in whole])
-    write_tables(pd.concat(parts), trained, out / "trainings.csv")
-    click.echo(out)
+        rows.append(table)
+        trained.append(pd.DataFrame([facts(of, number, work)]))
+
+    def ordered(tables: list[pd.DataFrame]) -> pd.DataFrame:  # small, medium, large
+        return pd.concat(tables).sort_values(["size", "seed"], ascending=[False, True])
+
+    write_tables(ordered(rows), ordered(trained), files[1])
 
 
 if __name__ == "__main__":

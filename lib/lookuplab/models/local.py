@@ -285,6 +285,9 @@ class LocalModel:
 
         gc.collect()
         torch.cuda.empty_cache()
+        # On a GPU, cuDNN's attention compiles a program for each shape of a batch, and its answers
+        # in 16 bits differ from run to run; the other kernels do neither (docs/engines.md).
+        torch.backends.cuda.enable_cudnn_sdp(False)
         # not set in JupyterLab, for example; torch does not know the job's quota of processors
         if "OMP_NUM_THREADS" not in os.environ:
             # several threads of a mini model would wait for each other, for minutes if other work

@@ -115,7 +115,7 @@ def test_the_paper_profile_runs_on_snippets_in_the_form_of_so_ds(name, tmp_path,
     pytest.importorskip("gensim", reason="gensim has no wheel for this Python")
     stand_in.write(tmp_path, 40)
     snippets, queries = (str(*tmp_path.glob(f"*/so-ds*{end}.jsonl.gz")) for end in ("b20", "test"))
-    given = {"models": "mini-questions-small", "samples": "1", "max_new_tokens": "4", "limit": "2"}
+    given = {"models": "mini-questions-small", "samples": 1, "max_new_tokens": 4, "limit": 2}
     given |= {"corpus": snippets, "queries_of": queries, "chosen": "bm25-both", "environment": ""}
     own = find("fig3_pass_at_k").parameters
     given |= {parameter: own[parameter] for parameter in ("encoder", "problems_file")}

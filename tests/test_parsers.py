@@ -157,7 +157,7 @@ def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
 @pytest.mark.parametrize("declared", ["", 1, 0.5, True, None, ["a"], [1], {"a": "b"}], ids=str)
 @given(text=TEXTS)
 def test_any_value_of_a_parameter_is_read_or_refused(declared, text):
-    value = read_or_one_line(lambda text: fitted(declared, jobs.meant(declared, text), "it"), text)
+    value = read_or_one_line(lambda text: fitted(declared, pairs([f"x={text}"])["x"], "it"), text)
     assert value is None or declared is None or type(value) is type(declared)
 
 
@@ -190,7 +190,7 @@ def test_any_answer_of_a_model_is_judged(judge, text):
 
 @pytest.mark.parametrize(
     "read",
-    [split_options, jobs.split_values, paths.expanded, lambda text: pairs([text])],
+    [split_options, paths.expanded, lambda text: pairs([text])],
 )
 @given(text=TEXTS)
 def test_any_name_is_read_or_refused(read, text):

@@ -23,7 +23,7 @@ FOLDER = paths.NOTEBOOKS / "course"
 LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
 # lesson -> exercise -> "right", "wrong", "wrapper" -> answers
 ANSWERS = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text(encoding="utf-8"))
-FEWER = {"every": "16", "functions_in_all": "4", "per_class": "8"}
+FEWER = {"every": 16, "functions_in_all": 4, "per_class": 8}
 
 BEGIN = """\
 import socket

@@ -72,7 +72,7 @@ def test_a_server_without_tools_says_so(endpoint):
 
 def test_the_notebook_s_table_has_the_agent_beside_the_policies(endpoint, tmp_path, executed):
     endpoint.script = reads
-    given = {"own_models": f"{endpoint.url}#tiny", "limit": "3", "precision": "100"}
+    given = {"own_models": f"{endpoint.url}#tiny", "limit": 3, "precision": 100}
     executed(find("own/agent"), replace(load_profile("smoke"), given=given))
     [file] = tmp_path.rglob("agent.csv")
     rows = pd.read_csv(file).set_index(["condition", "metric"]).value

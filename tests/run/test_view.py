@@ -77,7 +77,7 @@ def ran(kit, tmp_path):
 
 
 def plan_of(name, tasks):
-    return plan(find(name), load_profile("mini"), {"tasks": str(tasks)})
+    return plan(find(name), load_profile("mini"), {"tasks": tasks})
 
 
 def test_of_the_names_that_a_tool_offered_the_one_taken_comes_first():

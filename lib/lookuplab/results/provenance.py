@@ -207,8 +207,11 @@ def fitted(declared: Any, value: Any, what: str) -> Any:
     """Return ``value`` with the type of the ``declared`` value. If ``declared`` is a list, a single
     value becomes a list with one item, and each item must fit the first item of ``declared``. If it
     is a float, a whole number and a text such as 1e-4 are converted. If it is None, any value fits.
-    Raises UserError, whose message begins with ``what``, for another type.
+    None stands for an empty text or list. Raises UserError, whose message begins with ``what``, for
+    another type.
     """
+    if value is None and isinstance(declared, str | list):
+        return type(declared)()
     if isinstance(declared, list):
         items = value if isinstance(value, list | tuple) else [value]
         return [fitted((declared or [None])[0], item, what) for item in items]

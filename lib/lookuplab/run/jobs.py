@@ -4,7 +4,6 @@ Errors in a request are found here, before anything runs: an unknown parameter, 
 type, a missing model or file.
 """
 
-import json
 import os
 import re
 import sys
@@ -67,8 +66,8 @@ class Profile:
     how many run. ``steps`` maps a path among the parameters, or the beginning of such a path, to
     instructions for making the missing file or folder.
 
-    ``given`` maps parameters to texts from the command line, which override all other values. If
-    there are any, figures go under ``runs/``, so that they never replace committed figures. A
+    ``given`` maps parameters to values from the command line, which override all others. If there
+    are any, figures go under ``runs/``, so that they never replace committed figures. A
     profile with ``by_model`` is an exception: if only models are given, figures go to the usual
     place. In both places, models given to such a profile have their own folder,
     ``<profile>/<models>``.
@@ -82,14 +81,12 @@ class Profile:
     parameters: dict[str, Any] = field(default_factory=dict)
     notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: dict[str, str] = field(default_factory=dict)
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
-        models = [
-            model for text in self._models for model in fitted([""], meant([], text), "models")
-        ]
+        models = [model for value in self._models for model in fitted([""], value, "models")]
         addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
         # two hub models never share such a folder: bigcode--starcoder2-3b,
         # bigcode--starcoder2-3b@main
@@ -103,8 +100,8 @@ class Profile:
         return (notebook.home == paths.PUBLISHED) == (self.file.stem == paths.PUBLISHED)
 
     @property
-    def _models(self) -> list[str]:
-        """The command line's texts that name models, if such models have their own figures."""
+    def _models(self) -> list[Any]:
+        """The command line's values that name models, if such models have their own figures."""
         return [self.given[name] for name in filter(_MODELS.search, self.given) if self.by_model]
 
     @property
@@ -149,8 +146,7 @@ def load_profile(name: str) -> Profile:
             check_choice(f"profile {file}: the parameter", parameter, settable(known.values()))
     if models and not profile.by_model:
         raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
-    given = f"[{models}]" if "," in models else models
-    return replace(profile, given={"models": given}) if models else profile
+    return replace(profile, given={"models": models.split(",")}) if models else profile
 
 
 def made_profile(name: str) -> Profile:
@@ -248,11 +244,11 @@ class Job:
         return [named.text for named in own if named.is_model and missing_key(named.text)]
 
 
-def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
+def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None = None) -> Job:
     """Return the job that runs a notebook under a profile. Its parameters have the names and types
     that the notebook declares.
 
-    ``given`` are further texts from the command line; the notebook must declare their names. Of the
+    ``given`` are further values from the command line; the notebook must declare their names. Of the
     profile's parameters, those that the notebook declares are used. Models on the hub get the
     revision pinned in ``data/sources.toml``. If the keys for some of the profile's models are not
     set, the others are run. Raises UserError for an unknown name or a wrong type.
@@ -268,8 +264,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     own = profile.notebooks.get(notebook.id, {})
     for name in (*own, *given):
         check_choice(f"the parameter for {notebook.id}", name, settable([notebook]))
-    typed = {name: meant(declared.get(name), text) for name, text in profile.given.items()}
-    requested = {**profile.parameters, **own, **typed, "profile": profile.name}
+    requested = {**profile.parameters, **own, **profile.given, "profile": profile.name}
     parameters: dict[str, Any] = {}
     notes: list[str] = []
     for name, value in declared.items():
@@ -305,31 +300,6 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
     return sorted(names - {"profile"})
 
 
-def meant(declared: Any, text: str) -> Any:
-    """Return the value that a text of the command line stands for. If the notebook declares a text,
-    the value is the text itself. Otherwise YAML parses the text, as in ``papermill -y``; an empty
-    text means [] if a list is declared. A text that YAML cannot parse is taken as it is, but if it
-    begins with a bracket, UserError is raised.
-    """
-    if isinstance(declared, str):
-        return text
-    try:
-        value = paths.parsed(yaml.safe_load, text)
-        str(value)  # raises ValueError for a number with more digits than Python can write
-    except ValueError as error:
-        if text.lstrip()[:1] in ("[", "{"):
-            raise UserError(f"{text!r} is not YAML; put a text in quotes: {error}") from None
-        return text
-    return [] if value is None and isinstance(declared, list) else value
-
-
-def split_values(text: str) -> list[str]:
-    """Return the values of a sweep: the items if ``text`` is a list in brackets, else the text."""
-    items = meant([], text)
-    items = items if isinstance(items, list) else [text]
-    return [one if isinstance(one, str) else json.dumps(one, default=str) for one in items] or [""]
-
-
 def missing_key(model: str) -> str:
     """Return the environment variable for the key that a model needs, if it is not set; otherwise
     "".
@@ -345,11 +315,11 @@ def problems(job: Job) -> Iterator[str]:
 
     Downloads that are fetched automatically do not count as missing. Does not use the network.
     """
-    from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
-
     fetched = {source.path for source in from_network(job)}
-    roles = job.values.get("roles") or {}
-    yield from unknown_roles(roles, [job.notebook.paper])
+    if roles := job.profile.given.get("roles"):
+        from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
+
+        yield from unknown_roles(roles, [job.notebook.paper])
     if "models" in job.values and not job.models():
         yield "parameter 'models' names no model: name at least one"
     yield from senseless(job)
@@ -357,11 +327,6 @@ def problems(job: Job) -> Iterator[str]:
     for name, count in models.items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run each alone"
-    # other parameters than models may have a role, too, such as a ranker
-    texts = {*models, *(named.text for named in job.named())}
-    for role in roles if "roles" in job.profile.given else ():
-        if not any(f"{name}-".startswith(f"{role}-") for name in texts):
-            yield f"role of {role!r}: no model of that name is run, only {', '.join(models)}"
     for named in job.named():
         name, text, place = *named, named.place
         if key := missing_key(text):

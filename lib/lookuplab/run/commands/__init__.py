@@ -6,6 +6,7 @@ quick.
 """
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
+import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice, explained
@@ -147,18 +149,22 @@ def claimed(place: Path) -> None:
         context.with_resource(alone(place, f"writes {place}"))
 
 
-def pairs(texts: Iterable[str]) -> dict[str, str]:
-    """Parse ``name=value`` texts. Raises UserError for a text without ``=`` and for a name given
-    twice.
+def pairs(texts: Iterable[str]) -> dict[str, Any]:
+    """Parse ``name=value`` texts, whose values are YAML, as in ``papermill -y``. Raises UserError
+    for a text without ``=``, for a name given twice, and for a value that is not YAML.
     """
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise UserError(f"{text!r}: write name=value")
         if name in values:
             raise UserError(f"{name}=... is given twice")
-        values[name] = value
+        try:
+            values[name] = paths.parsed(yaml.safe_load, value)
+            json.dumps(values[name])  # a date is none of a notebook's values
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{value!r} is not YAML; put a text in quotes: {error}") from None
     return values
 
 
@@ -167,17 +173,16 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     UserError for an unknown name or a wrong value.
     """
     from lookuplab.results.provenance import fitted
-    from lookuplab.run.jobs import meant
-
     changed = {}
-    for name, text in pairs(texts).items():
+    for name, value in pairs(texts).items():
         check_choice("the setting", name, vars(defaults))
         default = vars(defaults)[name]
-        value = meant(default, text)
-        if text != "null" or type(None) not in get_args(type(defaults).__annotations__[name]):
+        if value is not None or type(None) not in get_args(type(defaults).__annotations__[name]):
             value = fitted(default, value, f"setting {name!r}")
         if isinstance(value, int | float) and not 0 <= value <= sys.maxsize:
-            raise UserError(f"setting {name!r} is {text:.40}; it must be at least 0, not too large")
+            raise UserError(
+                f"setting {name!r} is {value!s:.40}; it must be at least 0, not too large"
+            )
         changed[name] = value
     return replace(defaults, **changed)
 

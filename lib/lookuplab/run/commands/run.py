@@ -35,7 +35,6 @@ from lookuplab.run.jobs import (
     plan,
     problems,
     settable,
-    split_values,
 )
 from lookuplab.run.notebooks import find, selected
 from lookuplab.run.runner import (
@@ -316,7 +315,10 @@ def sweep(
     swept, grid = find(notebook), pairs(parameter)
     chosen = load_profile(profile or swept.home)
     folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
-    values = {name: split_values(text) for name, text in grid.items()}
+    values = {
+        name: given if isinstance(given, list) and given else [given]
+        for name, given in grid.items()
+    }
     cases = []
     tables = []
     for number, case in enumerate(product(*values.values())):
@@ -324,7 +326,7 @@ def sweep(
         own = folder / f"{number:03d}"
         job = plan(swept, chosen, given)
         job = replace(job, output=own / f"{swept.name}.ipynb", figures=own / "figures")
-        varied = [f"{name}={text}" for name, text in given.items() if values[name][1:]]
+        varied = [f"{name}={value}" for name, value in given.items() if values[name][1:]]
         cases.append((job, varied))
     part = part_of(shard)
     code = execute([job for job, _ in cases], jobs, scheduler, again=bool(shard), part=part)

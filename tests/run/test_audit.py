@@ -83,7 +83,7 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     alter("completions", 0, token_ids=lambda ids: [ids[0], 5, *ids[2:]])
     alter("completions", 2, token_logprobs=lambda values: [-0.75, *values[1:]])
     alter("verdicts", 1, answer=lambda text: text.replace('"passed": false', '"passed": true'))
-    said = kit.said("audit demo/asks judges --share 100%", code=1)
+    said = kit.said("reproduce demo/asks judges --again --audit 100%", code=1)
     expected = [(keys[0], "token_ids[1] 5 ->"), (keys[2], "token_logprobs[0] -0.75 -> -0.5")]
     expected += [(verdicts[1], '"passed": true')]
     lines = [line for line in said.splitlines() if line.startswith("different: ")]
@@ -105,10 +105,11 @@ def test_rows_that_a_cold_run_of_some_papers_did_not_ask_for_stay_beside_its_own
 def test_an_audit_that_compares_nothing_fails_and_says_why(kit, record_of):
     record_of(ASKS, JUDGES)
     kit.notebook("asks_nothing", "pass")
-    said = kit.said("audit asks_nothing", code=1)
+    said = kit.said("reproduce asks_nothing --again --audit 2%", code=1)
     assert "FAILED: nothing was compared: no notebook that ran uses a row" in said
     kit.notebook("judges", f"from lookuplab.models import store\nstore.PYTHON = '2.7'\n{JUDGES}")
-    assert "FAILED: nothing was compared" in kit.said("audit judges", code=1), "other keys"
+    said = kit.said("reproduce judges --again --audit 2%", code=1)
+    assert "FAILED: nothing was compared" in said, "other keys"
     kit.notebook("breaks", JUDGES, "1 / 0")
-    said = kit.said("audit breaks", code=1)
+    said = kit.said("reproduce breaks --again --audit 2%", code=1)
     assert "FAILED: 2 of 5 rows regenerated, 0 different; not all notebooks ran" in said

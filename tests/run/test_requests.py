@@ -105,11 +105,11 @@ run counts --scheduler tcp://127.0.0.1:9
     no scheduler answers at tcp://127.0.0.1:9
 reproduce --cold --audit 2%
     nothing is left to audit
-audit
+reproduce --audit 2%
     there is no record to audit
-audit --share 0%
+reproduce --audit 0%
     error: a share is a percentage above 0, such as 2% or 100%, not '0%'
-audit --share 101%
+reproduce --audit 101%
     not '101%'
 reproduce --audit 2
     not '2'

@@ -55,7 +55,7 @@ COMMANDS = """list
 claims
 verify table1_base_models
 report
-audit table1_base_models
+reproduce table1_base_models --again --audit 2%
 run table1_base_models
 reproduce stackoverflow
 sweep table3_dag_plus_plus -p precision=[10,50] -j 1

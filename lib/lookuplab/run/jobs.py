@@ -248,8 +248,8 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None =
     """Return the job that runs a notebook under a profile. Its parameters have the names and types
     that the notebook declares.
 
-    ``given`` are further values from the command line; the notebook must declare their names. Of the
-    profile's parameters, those that the notebook declares are used. Models on the hub get the
+    ``given`` are further values from the command line; the notebook must declare their names. Of
+    the profile's parameters, those that the notebook declares are used. Models on the hub get the
     revision pinned in ``data/sources.toml``. If the keys for some of the profile's models are not
     set, the others are run. Raises UserError for an unknown name or a wrong type.
     """

@@ -1,4 +1,4 @@
-"""``lookuplab run``, ``reproduce``, ``audit``, ``sweep``, ``list`` and ``draw``: run notebooks
+"""``lookuplab run``, ``reproduce``, ``sweep``, ``list`` and ``draw``: run notebooks
 under a profile.
 """
 
@@ -183,8 +183,8 @@ def reproduce(
     that they use, a share for each model and kind. The new rows are compared with the record's, one
     by one. Every token and verdict must be equal, and every log-probability up to its last digits,
     which depend on the batch and on the processor. Near ties are listed. Judgements are compared
-    only under the record's Python. The exit code is 1 if something differs. To continue an
-    interrupted audit, repeat the command.
+    only under the record's Python. The exit code is 1 if something differs or, with
+    --again, if nothing could be compared. To continue an interrupted audit, repeat the command.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
     `lookuplab verify`.
@@ -194,6 +194,7 @@ def reproduce(
       lookuplab reproduce
       lookuplab reproduce cloudapibench -j 2
       lookuplab reproduce --audit 2%
+      lookuplab reproduce table1_base_models --again --audit 100%
       lookuplab reproduce --cold
       lookuplab reproduce performance
       lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
@@ -253,29 +254,6 @@ def reproduce(
         if begun:
             code = auditing.finish(begun, code, every=again)
     sys.exit(code)
-
-
-@command()
-def audit(
-    names: tuple[str, ...] = (), *, share: str = "2%", jobs: int = 0, scheduler: str | None = None
-) -> None:
-    """Generate a sample of the record again, and compare it row by row.
-
-    This is the same as `lookuplab reproduce NAMES --again --audit SHARE`. The help of `lookuplab
-    reproduce` says what must be equal. The exit code is also 1 if nothing could be compared.
-
-    \b
-    Examples:
-      lookuplab audit
-      lookuplab audit table1_base_models --share 100%
-      lookuplab audit --share 100%   the whole record; takes as long as `make reproduce COLD=1`
-
-    Args:
-        share: Share of the rows of each model and kind, at least 20 of each.
-        jobs: Number of notebooks to run at once (default: the number of processors).
-        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
-    """
-    reproduce.callback(names, again=True, audit=share, jobs=jobs, scheduler=scheduler)
 
 
 @command()

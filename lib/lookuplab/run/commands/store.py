@@ -1,9 +1,6 @@
 """``lookuplab store merge``: combines several stores into one."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 
 import click
@@ -37,8 +34,8 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     the store's other files are in the same folder. Journals of processes that shared a file system
     are read, too. Answers that differ only in the last digits of their log-probabilities, which
     depend on the batch, count as equal. Of equal answers, that of the output is kept, or else that
-    of the store named first. If two stores answer one question differently, nothing is changed and
-    the exit code is 2. STORES are not changed. To resume a merge that was killed, repeat the
+    of the store named first. If two stores answer one question differently, the merge stops there
+    with exit code 2, and no answer of the output is replaced. STORES are not changed. To resume a merge that was killed, repeat the
     command.
 
     \b
@@ -53,27 +50,14 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
     target = located(output) if output else CompletionStore.default_path()
     claimed(target)
-    files = [target, *(one for one in map(located, stores) if one != target)]
+    files = [file for file in map(located, stores) if file != target]
+    for file in files:
+        if not any(rows(kind, file) for kind in STORES):
+            raise UserError(f"{file}: there is no store, or an empty one")
     counts: Counter[str] = Counter()
-    with ExitStack() as stack:
-        opened = []
+    for file in files:
         for kind in STORES:
-            beside = [file.with_name(f"{kind.name}.sqlite") for file in files]
-            own = files if kind is CompletionStore else beside
-            opened.append([stack.enter_context(kind(file)) for file in own])
-        for file, *kinds in zip(files[1:], *(own[1:] for own in opened), strict=True):
-            if not any(one.present() for one in kinds):
-                raise UserError(f"{file}: there is no store, or an empty one")
-        for line in chain.from_iterable(map(conflicts, opened)):
-            raise UserError(
-                f"the stores disagree: {line}; nothing was merged: leave out one of the two "
-                "stores, and generate again what only that store has"
-            )
-        for into, *others in opened:
-            for one in others:
-                for keys in chunks(one.present() - into.present()):
-                    into.add(answers := one.get(keys))
-                    counts[into.name] += len(answers)
+            counts[kind.name] += copied(kind, file, target)
     for name in (kind.name for kind in STORES):
         click.echo(f"{name}: {counts[name]:,} added")
     click.echo(f"into {target}")
@@ -85,20 +69,36 @@ def located(place: Path) -> Path:
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
 
-def conflicts(stores: list[AnswerStore]) -> Iterator[str]:
-    """Yield a line for each question that two of these stores answer differently."""
-    for number, one in enumerate(stores):
-        for keys in watched(chunks(one.present()), f"comparing {one.path}", "thousands"):
-            for other in stores[:number]:
-                ours, theirs = one.get(keys), other.get(keys)
-                for key in filter(theirs.get, ours):
-                    said, _ = record.differences(one.name, theirs[key], ours[key])
-                    if said:
-                        told = f"{said[0]:.{SHOWN}}"
-                        yield f"{one.name} {key} in {other.path} and {one.path}: {told}"
+def opened(kind: type[AnswerStore], completions: Path) -> AnswerStore:
+    """Return the store of a kind that is beside the file of completions, or is this file."""
+    is_own = kind is CompletionStore
+    return kind(completions if is_own else completions.with_name(f"{kind.name}.sqlite"))
 
 
-def chunks(keys: Collection[str]) -> list[list[str]]:
-    """Return the keys in batches of ``AT_ONCE``."""
-    ordered = sorted(keys)
-    return [ordered[at : at + AT_ONCE] for at in range(0, len(ordered), AT_ONCE)]
+def rows(kind: type[AnswerStore], file: Path) -> list[str]:
+    """Return the sorted keys of a store."""
+    with opened(kind, file) as store:
+        return sorted(store.present())
+
+
+def copied(kind: type[AnswerStore], file: Path, target: Path) -> int:
+    """Add a store's rows to the store of the same kind at ``target``, and return their number.
+    Raises UserError if the two stores answer one question differently.
+    """
+    keys = rows(kind, file)
+    count = 0
+    with opened(kind, file) as source, opened(kind, target) as into:
+        for at in watched(range(0, len(keys), AT_ONCE), f"merging {source.path}", "thousands"):
+            theirs = source.get(keys[at : at + AT_ONCE])
+            ours = into.get([*theirs])
+            for key, answer in ours.items():
+                said, _ = record.differences(kind.name, answer, theirs[key])
+                if said:
+                    raise UserError(
+                        f"the stores disagree: {kind.name} {key} in {into.path} and {source.path}: "
+                        f"{said[0]:.{SHOWN}}; leave out one of the two stores, and generate again "
+                        "what only that store has"
+                    )
+            into.add(theirs)
+            count += len(theirs) - len(ours)
+    return count

@@ -1,15 +1,10 @@
 """`lookuplab score ds1000`: answers in, verdicts and a table out, one clear line for bad input."""
 
-import hashlib
 import json
 import sys
 
-import pandas as pd
 import pytest
 import written_problems as written
-
-from lookuplab.run import downloads
-from lookuplab.run.downloads import Source
 
 CONTEXT_OF_A_FUNCTION = written.CONTEXT.replace("int(result == ans)", "int(result() == 1)")
 GOOD = {"problem_id": 1, "solution": written.REFERENCE}
@@ -84,21 +79,6 @@ def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(grad
         result = graded([loose], "--variant", variant)
         assert json.loads(result.stdout)["passed"] is passed, result.output
         assert "pass_at_1" in result.stderr
-
-
-def test_a_published_file_has_the_printed_numbers_beside_ours(graded, monkeypatch):
-    lines = [GOOD, {"problem_id": 2, "solution": "result = 0"}]
-    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    known = {"kind": "file", "address": "", "licence": "", "purpose": "", "group": "answers"}
-    source = Source("ds1000-answers-m", **known, sha256=hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(downloads, "load", lambda: {source.name: source})
-    rows = [("m", "Numpy", 100, 2), ("m", "all", 50, 2), ("m", "Pandas", 50, 4)]
-    printed = pd.DataFrame(rows, columns=["model", "condition", "value", "n"])
-    monkeypatch.setattr("lookuplab.results.paper.values", lambda *_: printed)
-    said = graded(lines).stderr
-    assert "m, Numpy, problems of 2: passed 1, printed 2, not judged 0, apart -1" in said
-    assert "m, all, problems of 2: passed 1, printed 1, not judged 0, apart 0" in said
-    assert "m, " not in graded([GOOD]).stderr and "Pandas" not in said
 
 
 def test_no_input_is_replaced_by_the_output(graded, written_file, tmp_path):

@@ -173,6 +173,7 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     UserError for an unknown name or a wrong value.
     """
     from lookuplab.results.provenance import fitted
+
     changed = {}
     for name, value in pairs(texts).items():
         check_choice("the setting", name, vars(defaults))

@@ -5,8 +5,6 @@ written, and counted in a table. The command of a benchmark defines how a line b
 completion, and what the table shows.
 """
 
-import gzip
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,7 +16,6 @@ import click
 from lookuplab.errors import UserError, check_choice, check_memory
 from lookuplab.models.store import faulty
 from lookuplab.paths import json_lines, write_lines
-from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import Group, claimed, command, keep_inputs
 from lookuplab.stackoverflow import grader
@@ -377,9 +374,8 @@ def ds1000(
     answer is not judged) and error. The table shows pass@1 (mean over problems) by library and by
     kind of perturbation, and how far perturbed problems are below the problems that they were made
     from. If problems differ in their number of samples, it also shows passed (the average pass
-    rate, mean over answers). Intervals are clustered by origin problem. If the file is one of
-    `lookuplab data get ds1000-answers`, recognised by its sha256, lines below the table compare our
-    counts with the printed ones.
+    rate, mean over answers). Intervals are clustered by origin problem. The notebook
+    published/ds1000 compares our counts on the authors' files with the printed ones.
 
     \b
     Examples:
@@ -416,7 +412,7 @@ def ds1000(
     rows = pass_rows(tasks, frame)
     if frame.groupby("id").size().nunique() > 1:  # otherwise the mean over answers equals pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
-    notes = [f"sandbox: {runs.sandbox}", *beside_print(file, frame)]
+    notes = [f"sandbox: {runs.sandbox}"]
     if texts["further"]:
         notes.append(f"further texts of lists, left out: {texts['further']}")
     lost = frame[frame.passed.isna()]
@@ -427,30 +423,6 @@ def ds1000(
         )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
     write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
-
-
-def beside_print(file: Path, frame: "pd.DataFrame") -> list[str]:
-    """Return one line per library that compares our count with the printed one. There are no lines
-    unless the unpacked file is one of the published files in data/sources.toml, and none for a
-    library whose answers are not all scored.
-    """
-    from lookuplab.results import paper
-    from lookuplab.stackoverflow import scores
-
-    content = file.read_bytes() if file.is_file() else b""
-    content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
-    known = {one.sha256: one.name for one in downloads.load().values() if one.group}
-    name = known.get(hashlib.sha256(content).hexdigest(), "").removeprefix("ds1000-answers-")
-    printed = paper.values("published", "ds1000")
-    printed = printed[printed.model == name].set_index("condition")
-    lines = []
-    for library, value in printed.value.items():
-        part = frame if library == "all" else frame[frame.library == library]
-        if len(part) == printed.n[library]:
-            counts = scores.beside_print(part.passed, value)
-            told = ", ".join(f"{what.replace('_', ' ')} {count}" for what, count in counts.items())
-            lines.append(f"{name}, {library}, problems of {len(part)}: {told}")
-    return lines
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:

@@ -35,8 +35,8 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     are read, too. Answers that differ only in the last digits of their log-probabilities, which
     depend on the batch, count as equal. Of equal answers, that of the output is kept, or else that
     of the store named first. If two stores answer one question differently, the merge stops there
-    with exit code 2, and no answer of the output is replaced. STORES are not changed. To resume a merge that was killed, repeat the
-    command.
+    with exit code 2, and no answer of the output is replaced. STORES are not changed. To resume a
+    merge that was killed, repeat the command.
 
     \b
     Examples:

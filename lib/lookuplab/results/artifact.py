@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice, check_memory
+from lookuplab.errors import UserError, check_memory
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
 from lookuplab.results.provenance import figures_of, of_kernel
@@ -136,22 +136,13 @@ class Artifact:
         """Return a saved number with its interval, for a sentence: ``59.3% [48.5, 69.7]``.
 
         ``model`` is given as in a parameter: by folder, name on the hub or address. Without it, the
-        last model that has the number is quoted; if none has it, the text is "not measured". Raises
-        UserError for a condition or metric that occurs neither in this table nor in a committed
-        table of the same artifact. This check ignores numbers within a name (the 0.8 of
-        ``gate_0.8``), because parameters may change them.
+        last model that has the number is quoted; if none has it, the text is "not measured".
         """
         saved = self.read()
         matches = saved[(saved.condition == condition) & (saved.metric == metric)]
         if model:
             matches = matches[matches.model == table_name(model)]
         if matches.empty:
-            committed = sorted(paths.FIGURES.glob(f"*/{self.paper}/{self.name}.csv"))
-            tables = pd.concat([saved, *map(read_csv, committed)])
-            for column, name in ("condition", condition), ("metric", metric):
-                names = tables[column].unique()
-                if len(saved) and _form(name) not in map(_form, names):
-                    check_choice(f"{self.paper}/{self.name}: the quoted {column}", name, names)
             return "not measured"
         row = matches.iloc[-1]
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
@@ -207,11 +198,6 @@ class Artifact:
                 f"for {row.model} / {row.condition} / {row.metric}"
             )
         return table
-
-
-def _form(name: str) -> str:
-    """Return a condition or metric with its numbers, which parameters may set, replaced by 0."""
-    return re.sub(r"\d+(\.\d+)?", "0", name)
 
 
 def to_csv(table: pd.DataFrame) -> str:

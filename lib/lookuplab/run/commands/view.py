@@ -49,24 +49,19 @@ def logs(name: str) -> list[Path]:
     place, back = (numbered[1], int(numbered[2])) if numbered else (name, 0)
     copy = paths.expanded(place).resolve()
     if copy.suffix == ".ipynb" and paths.RUNS in copy.parents:
-        files, command, ran = [copy.with_suffix(f".{JUDGED}")], "", copy.is_file()
+        files = [copy.with_suffix(f".{JUDGED}")]
     else:
         notebook = find(place)
         own = re.compile(rf"{re.escape(notebook.name)}(\.\d+)?\.{re.escape(JUDGED)}")
-        files = [*paths.RUNS.rglob(f"{notebook.id}*.{JUDGED}")]
-        files, command = [file for file in files if own.fullmatch(file.name)], notebook.id
-        ran = any(paths.RUNS.rglob(f"{notebook.id}.ipynb"))
+        kept = paths.RUNS.rglob(f"{notebook.id}*.{JUDGED}")
+        files = [file for file in kept if own.fullmatch(file.name)]
     files = sorted(filter(Path.is_file, files), key=lambda file: -file.stat().st_mtime_ns)
-    if files[back:]:
-        return files[back:]
-    if files:
-        first = f"{place}~{len(files) - 1}"
-        raise UserError(f"{name} is not kept: the oldest of {len(files)} kept runs is {first}")
-    if ran:
-        raise UserError(f"{place} judges no answers one by one: its numbers are in its tables")
-    if not command:
-        raise UserError(f"no executed copy {place} here")
-    raise UserError(f"no judged answers of {place} here: `lookuplab run {command}` makes them")
+    if not files[back:]:
+        raise UserError(
+            f"no judged answers of {name} here, of {len(files)} runs that are kept: `lookuplab "
+            "run` makes them, if the notebook judges answers one by one"
+        )
+    return files[back:]
 
 
 def last_runs(folder: Path) -> list[Path]:

@@ -70,11 +70,9 @@ reproduce demos
 compare counts tables/none.csv
     error: no judged answers of counts here
 compare tables/none.csv counts
-    error: 'tables/none.csv' does not exist
+    error: the notebook is 'tables/none.csv'; it must be demo/counts, counts
 compare runs/none/counts.ipynb counts
-    error: no executed copy runs/none/counts.ipynb here
-view ./none
-    error: './none' does not exist
+    error: no judged answers of runs/none/counts.ipynb here
 reproduce -p tasks=1
     error: parameters differ from paper to paper: name
 reproduce demo -p task=1

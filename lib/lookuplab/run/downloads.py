@@ -90,20 +90,19 @@ def _parsed(file: Path, _changed: int) -> dict[str, Source]:
         raise UserError(f"{file}: {error}") from error
 
 
+def members(name: str) -> list[Source]:
+    """Return the source ``name``, or all sources of the group of that name. Raises UserError for an
+    unknown name.
+    """
+    sources = load().values()
+    names = dict.fromkeys(one.name for one in sources) | {one.group: None for one in sources}
+    check_choice("the download", name, [*filter(None, names)])
+    return [one for one in sources if name in (one.name, one.group)]
+
+
 def find(name: str) -> Source:
     """Return one source by name. Raises UserError for an unknown one."""
-    sources = load()
-    groups = dict.fromkeys(source.group for source in sources.values() if source.group)
-    check_choice("the download", name, [*sources, *([] if name in groups else groups)])
-    return sources[name]
-
-
-def members(name: str) -> list[Source]:
-    """Return the sources of the group ``name``, or the one source of that name. Raises UserError
-    for an unknown name.
-    """
-    grouped = [one for one in load().values() if one.group == name]
-    return grouped if name and grouped else [find(name)]  # most sources have no group: ""
+    return members(name)[0]
 
 
 def pinned(name: str) -> str:

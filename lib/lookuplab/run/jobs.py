@@ -136,12 +136,10 @@ def load_profile(name: str) -> Profile:
             dict(**names)
     except (TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {error}") from error
-    # the notebooks that a YAML file names must exist, except in folders unknown to this checkout
-    if name.endswith(_YAML):
+    if name.endswith(_YAML):  # what your own file names must exist
         known = {notebook.id: notebook for notebook in all_notebooks()}
         for id in profile.notebooks:
-            if any(other.startswith(f"{Path(id).parent.name}/") for other in known):
-                check_choice(f"profile {file}: the notebook", id, known)
+            check_choice(f"profile {file}: the notebook", id, known)
         for parameter in profile.parameters:
             check_choice(f"profile {file}: the parameter", parameter, settable(known.values()))
     if models and not profile.by_model:

@@ -108,9 +108,6 @@ def find(name: str) -> Notebook:
     wanted = name.removesuffix(".ipynb").removeprefix("notebooks/")
     notebooks = with_copies()
     names = [name for each in notebooks for name in (each.id, each.name, *each.made)]
-    is_path = name.startswith((".", "/", "~")) or name.count("/") > 1 or Path(wanted).suffix
-    if is_path and wanted not in names:
-        raise UserError(f"{name!r} does not exist")
     check_choice("the notebook", wanted, dict.fromkeys(names))
     matches = [each for each in notebooks if wanted in (each.id, each.name)]
     matches = matches or [each for each in notebooks if wanted in each.made and not each.is_copy]

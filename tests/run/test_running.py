@@ -206,15 +206,15 @@ def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
 # What need not run again
 
 
-def state():
+def is_current():
     runner.surroundings.cache_clear()  # as for a new command
-    return runner.state(plan(find("counts"), load_profile("mini")))
+    return runner.is_current(plan(find("counts"), load_profile("mini")))
 
 
 def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(kit):
     kit.notebook("counts", "1 / 0")
     kit.said("reproduce", code=1)
-    assert state() == "not run here"
+    assert not is_current()
     path = kit.notebook("counts", "print('ran')", kit.saves)
     kit.said("reproduce")
     said = kit.said("reproduce")
@@ -224,9 +224,9 @@ def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(k
     for file, changed in ((data, "1"), (table, "1.6"), (path, path.read_text() + " ")):
         before = file.read_text() if file.exists() else None
         file.write_text(changed)
-        assert state() == "out of date"
+        assert not is_current()
         file.unlink() if before is None else file.write_text(before)
-        assert state() == "up to date"
+        assert is_current()
 
 
 def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_papers_stay(kit):

@@ -236,11 +236,6 @@ class Job:
         """Return every model in the job's parameters."""
         return [named.text for named in self.named() if named.is_model]
 
-    def needs(self) -> list[str]:
-        """Return the profile's models that the job needs and whose API key is not set."""
-        own = (named for named in self.named() if named.parameter not in self.profile.given)
-        return [named.text for named in own if named.is_model and missing_key(named.text)]
-
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None = None) -> Job:
     """Return the job that runs a notebook under a profile. Its parameters have the names and types

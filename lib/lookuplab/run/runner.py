@@ -344,15 +344,10 @@ def default_jobs(jobs: Collection[Job] = ()) -> int:
 # 3. Jobs that are up to date
 
 
-def state(job: Job) -> str:
-    """Return whether a job would write the same artifacts again: "up to date", "out of date" or
-    "not run here".
-    """
+def is_current(job: Job) -> bool:
+    """Return whether a job has run here and would write the same artifacts again."""
     record = job.beside(".ran")
-    if not record.is_file():
-        return "not run here"
-    is_same = record.read_text("utf-8") == _record(job, fingerprint(job))
-    return "up to date" if is_same else "out of date"
+    return record.is_file() and record.read_text("utf-8") == _record(job, fingerprint(job))
 
 
 def fingerprint(job: Job) -> str:

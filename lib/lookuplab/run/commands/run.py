@@ -42,10 +42,10 @@ from lookuplab.run.runner import (
     Part,
     apart,
     default_jobs,
+    is_current,
     keep_answers,
     part_of,
     run_jobs,
-    state,
 )
 
 MOST_ROWS = 12  # lines of a table printed to the terminal
@@ -205,7 +205,7 @@ def reproduce(
     Args:
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
             profile that the parameters of the first of NAMES name; mini without NAMES.
-        parameter: NAME=VALUE sets a parameter of the notebooks of NAMES; repeatable.
+        parameter: NAME=VALUE sets a parameter of the notebooks that declare it; repeatable.
         jobs: Number of notebooks to run at once, among which the graphics cards are divided
             (default: the number of cards if models need them, else the number of processors).
         again: Also run notebooks that are up to date.
@@ -227,22 +227,15 @@ def reproduce(
         raise UserError("--cold and --audit need a single process")
     own = selected(names)
     given, chosen = pairs(parameter), load_profile(profile or (own[0].home if names else "mini"))
-    if given and not names:
-        raise UserError("parameters differ from paper to paper: name the paper that -p is for")
     notebooks = [one for one in own if names or (chosen.covers(one) and not one.on_demand)]
     for name in given:
-        check_choice(f"the parameter for {' '.join(names)}", name, settable(notebooks))
+        check_choice("the parameter", name, settable(notebooks))
     chosen = replace(chosen, given={**chosen.given, **given})
     if cold and not dry_run:
         claimed(auditing.cold())
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
-    planned = []
-    for job in (plan(notebook, chosen) for notebook in notebooks):
-        if keyless := job.needs():
-            click.echo(f"skipped: {job.notebook.id}: no key for {', '.join(keyless)}", err=True)
-        else:
-            planned.append(replace(job, environment=variables))
+    planned = [replace(plan(one, chosen), environment=variables) for one in notebooks]
     # A shard also runs notebooks that are up to date, because it fills a store, and the store may
     # lack the answers behind their figures.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
@@ -426,11 +419,7 @@ def execute(
         return _preview(planned)
     for job in planned:
         check(job)
-    due = [
-        job
-        for job in planned
-        if again or job.notebook.order == "alone" or state(job) != "up to date"
-    ]
+    due = [job for job in planned if again or job.notebook.order == "alone" or not is_current(job)]
     if len(due) < len(planned):
         current = len(planned) - len(due)
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
-import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice, explained
@@ -153,6 +152,8 @@ def pairs(texts: Iterable[str]) -> dict[str, Any]:
     """Parse ``name=value`` texts, whose values are YAML, as in ``papermill -y``. Raises UserError
     for a text without ``=``, for a name given twice, and for a value that is not YAML.
     """
+    import yaml
+
     values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")

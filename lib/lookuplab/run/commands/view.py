@@ -39,9 +39,9 @@ MOST_ROWS = 12  # lines of a comparison printed to the terminal
 Line = dict[str, Any]
 
 
-def logs(name: str) -> list[Path]:
-    """Return the files of judged answers of a notebook's runs, the last run first; ``NAME~1`` is
-    the run before the last. ``name`` may also be the path of an executed copy.
+def log(name: str) -> Path:
+    """Return the file of the judged answers of a notebook's last run; ``NAME~1`` is the run before
+    the last. ``name`` may also be the path of an executed copy.
 
     Raises UserError if there is no such file.
     """
@@ -61,7 +61,7 @@ def logs(name: str) -> list[Path]:
             f"no judged answers of {name} here, of {len(files)} runs that are kept: `lookuplab "
             "run` makes them, if the notebook judges answers one by one"
         )
-    return files[back:]
+    return files[back]
 
 
 def last_runs(folder: Path) -> list[Path]:
@@ -197,10 +197,10 @@ class Side(NamedTuple):
 
 def side(name: str) -> Side:
     """Return the side of a comparison that an argument of `lookuplab compare` names: a folder of
-    executed copies, or a name for ``logs``. Raises UserError if no judged answers are found there.
+    executed copies, or a name for ``log``. Raises UserError if no judged answers are found there.
     """
     place = paths.expanded(name)
-    files = last_runs(place) if place.is_dir() else logs(name)[:1]
+    files = last_runs(place) if place.is_dir() else [log(name)]
     if not files:
         raise UserError(f"{name} holds no judged answers")
     about: Line = {}
@@ -291,7 +291,7 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
     Args:
         output: Write to this folder. [default: runs/view/NOTEBOOK]
     """
-    files = [logs(name)[0] for name in notebooks]
+    files = [log(name) for name in notebooks]
     names = [file.name.removesuffix(f".{JUDGED}") for file in files]
     place = paths.expanded(output) if output else paths.RUNS / "view" / "+".join(names)
     claimed(place)

@@ -54,6 +54,16 @@ def test_a_model_is_asked_every_task_and_each_completion_is_judged(frame):
     ]
 
 
+ENDS = "<|endoftext|> <\uff5cend\uff5c>x </s> <extra_id_0>1 <b>|</b> '</s>'"
+
+
+def test_special_tokens_in_answers_are_said_and_judged_as_they_are(scripted, capsys):
+    made = iter(ENDS.split())
+    frame = evaluate(scripted(lambda *_: next(made)), Doubling(), store=False)
+    assert "4 of 6 answers contain a special token" in capsys.readouterr().err
+    assert {*frame.completion} == {*ENDS.split()}
+
+
 NUMBERS = """
 0 right_percent 50.00 4 1
 0 length 1.00 2 1

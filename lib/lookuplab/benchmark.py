@@ -12,6 +12,7 @@ import importlib
 import json
 import math
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
 from lookuplab.models.completions import JUDGED, LOG_VARIABLE
 from lookuplab.scoring.rates import average, rate, row
+from lookuplab.work import say
 
 
 class HasId(Protocol):
@@ -38,6 +40,12 @@ Pairs = Sequence[tuple[TaskT, Completion]]
 # the columns of a frame of ``judged`` that do not come from the benchmark's ``judge``
 KEPT = ("id", "cluster", "sample", "completion", "finish_reason")
 OFFERED = 50  # at most so many names of each of Jedi's answers are kept for `lookuplab view`
+
+# A special token's name in an answer, such as <|endoftext|> (some tokenizers have U+FF5C for "|").
+# </s> and the like count only at the end of an answer, because code may have them in a string.
+SPECIAL = re.compile(
+    r"<[|\uff5c][^\s<>|\uff5c]{1,30}[|\uff5c]>|<extra_id_\d+>|<(?:/s|eos|pad|end_of_turn)>\s*\Z"
+)
 
 
 class Asked(NamedTuple):
@@ -145,9 +153,16 @@ def judged(
     text), ``finish_reason``, and the columns of the benchmark's judgement.
 
     In a run of the kit, the rows are also kept for `lookuplab view` (``keep``); ``asked`` names the
-    model and the condition of each pair there. Raises UserError if a judgement is not a dict, or
-    has a column with one of these names.
+    model and the condition of each pair there. A warning counts the completions that contain a
+    special token. Raises UserError if a judgement is not a dict, or has a column with one of these
+    names.
     """
+    if special := [task.id for task, completion in pairs if SPECIAL.search(completion.text)]:
+        say(
+            f"warning: {len(special)} of {len(pairs)} answers contain a special token such as "
+            f"<|endoftext|> and are judged with it (the first answers {special[0]}): generate them "
+            "again without special tokens, or cut these tokens off"
+        )
     rows = []
     for (task, completion), columns in zip(pairs, benchmark.judge_all(pairs), strict=True):
         row = {

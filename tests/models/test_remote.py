@@ -218,6 +218,12 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
     assert not any(KEY.encode() in file.read_bytes() for file in tmp_path.iterdir())
 
 
+def test_what_cannot_be_a_key_is_one_line_without_it(endpoint, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "two\nlines")
+    with pytest.raises(UserError, match=r"^OPENAI_API_KEY is no key"):
+        complete(load(f"{endpoint.url}#tiny"), PROMPTS, SHORT, store=False)
+
+
 GOES = """\
 http://127.0.0.1:1/v1#m OPENAI_API_KEY
 openai:m OPENAI_API_KEY

@@ -231,6 +231,9 @@ class RemoteModel:
             raise UserError(
                 f"{self.name} needs a key: set the environment variable {self.key_variable}"
             )
+        # the client's own error would show the key
+        if re.search("[^!-~]", key):
+            raise UserError(f"{self.key_variable} is no key: it has blanks or is not ASCII")
         address = urlsplit(self.base_url)
         host = address.hostname or ""
         is_here = re.fullmatch(LOOPBACK, host) is not None

@@ -32,7 +32,6 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from unittest.mock import patch
 
@@ -108,9 +107,8 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
         reasons.append(lost)
     if set(reasons) <= DIED:
         module: Any = sys.modules[function.__module__]
-        with TemporaryDirectory() as empty:
-            if not _asked(home, True, module.control, Path(empty), "control.py")[0]:
-                lost = f"{ITS_OWN}{module.ANALYSER}: {lost} {ATTEMPTS} times"
+        if not _asked(home, True, module.control, python_sources.folder(), "control.py")[0]:
+            lost = f"{ITS_OWN}{module.ANALYSER}: {lost} {ATTEMPTS} times"
     raise WorkerLost(lost)
 
 

@@ -92,6 +92,12 @@ def made(folder: Path) -> Path:
     return folder
 
 
+def check_file(output: Path) -> None:
+    """Raise UserError if ``output`` exists but is not a file."""
+    if output.exists() and not output.is_file():
+        raise UserError(f"cannot write {output}: not a regular file")
+
+
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``output``, which replaces ``output`` when the block ends
@@ -101,8 +107,7 @@ def replacing(output: Path) -> Iterator[Path]:
     ``output`` exists but is not a file.
     """
     output = output.absolute()  # with_name fails for ".", which has no name
-    if output.exists() and not output.is_file():
-        raise UserError(f"cannot write {output}: not a regular file")
+    check_file(output)
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         made(output.parent)
@@ -115,12 +120,14 @@ def replacing(output: Path) -> Iterator[Path]:
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write ``lines``, each with a line break, to ``output``: all or nothing, compressed if the
-    name ends in .gz or .xz.
-    """
-    content = "".join(line + "\n" for line in lines).encode()
+    """Write ``lines``, each with a line break, to ``output``, as ``write_text`` does."""
+    write_text(output, "".join(line + "\n" for line in lines))
+
+
+def write_text(output: Path, text: str) -> None:
+    """Write ``text`` to ``output``: all or nothing, compressed if the name ends in .gz or .xz."""
     with replacing(output) as part:
-        part.write_bytes(COMPRESS.get(output.suffix, bytes)(content))
+        part.write_bytes(COMPRESS.get(output.suffix, bytes)(text.encode()))
 
 
 def opened(path: Path) -> TextIO:

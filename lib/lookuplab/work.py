@@ -2,8 +2,10 @@
 on the place where it writes, and a clean end if it is interrupted.
 """
 
+import atexit
 import math
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -38,13 +40,25 @@ def share() -> tuple[int, int]:
     return int(number), int(count)
 
 
+def stated(name: str, default: int, least: int = 1, most: int = 10**9) -> int:
+    """Return the number in an environment variable, or ``default`` if the variable is not set or
+    empty. Of a list, such as ``OMP_NUM_THREADS=4,2``, the first number counts. Raises UserError
+    unless it is a whole number from ``least`` to ``most``.
+    """
+    text = os.environ.get(name) or str(default)
+    first = text.partition(",")[0]
+    if not re.fullmatch(r"-?\d{1,10}", first) or not least <= int(first) <= most:
+        raise UserError(f"{name} is {text!r}; it must be a whole number from {least} to {most}")
+    return int(first)
+
+
 def processors(root: Path = Path("/")) -> int:
     """Return how many processors this job may use. This is the least of three numbers: the
     processors to which the job is bound (``taskset``), the quota of its control groups (``docker
     --cpus 1.5`` counts as 2) and SLURM_CPUS_PER_TASK. ``root`` is another root folder in tests.
     """
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    allowed = [here, int(os.environ.get("SLURM_CPUS_PER_TASK", here))]
+    allowed = [here, stated("SLURM_CPUS_PER_TASK", here)]
     for text in _limits("cpu.max", root):
         quota, period = text.split()
         if quota != "max":
@@ -364,7 +378,10 @@ def stoppable() -> Iterator[None]:
         end_children()
         with suppress(OSError):  # the terminal may be gone
             print("\ninterrupted; finished work is kept: repeat the command", file=sys.stderr)
-        sys.exit(128 + stopped.args[0])
+            sys.stdout.flush()
+        # Python's own end would free all objects one by one, which may take seconds
+        atexit._run_exitfuncs()
+        os._exit(128 + stopped.args[0])
 
 
 def end_children() -> None:

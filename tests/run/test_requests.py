@@ -71,6 +71,44 @@ compare counts tables/none.csv
     error: no judged answers of counts here
 compare tables/none.csv counts
     error: the notebook is 'tables/none.csv'; it must be demo/counts, counts
+compare counts counts -o .
+    not a regular file
+compare counts counts -o /proc/none.csv
+    cannot use /proc/.none.csv.lock
+data mark x -o /dev/null
+    cannot write /dev/null: not a regular file
+data frequencies x -o .
+    not a regular file
+train toolgen --base x --corpus y -o /proc/none
+    cannot use /proc/.none.lock
+LOCAL_RANK=x train toolgen --base x --corpus y -o none
+    error: LOCAL_RANK is 'x'; it must be a whole number
+run counts --shard 0/8
+    error: --shard is '0/8'; it must be like 3/8
+run counts --shard 9/8
+    error: --shard is '9/8'; it
+run counts --shard 3
+    error: --shard is '3'; it
+run counts --shard a/b
+    error: --shard is 'a/b'; it
+run counts --shard 1/0
+    error: --shard is '1/0'; it
+RANK=2 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 run counts
+    error: RANK is '2'; it must be a whole number from 0 to 1
+RANK=0 WORLD_SIZE=x LOCAL_WORLD_SIZE=2 run counts
+    error: WORLD_SIZE is 'x'; it
+RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1.5 run counts
+    error: LOCAL_WORLD_SIZE is '1.5'; it
+SLURM_PROCID=-1 SLURM_NTASKS=2 run counts
+    error: SLURM_PROCID is '-1'; it
+SLURM_NTASKS=many run counts
+    error: SLURM_NTASKS is 'many'; it
+SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_ID=x reproduce demo
+    error: SLURM_ARRAY_TASK_ID is 'x'; it
+SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_STEP=0 reproduce demo
+    error: SLURM_ARRAY_TASK_STEP is '0'; it
+SLURM_CPUS_PER_TASK=4x reproduce demo -j 1
+    error: SLURM_CPUS_PER_TASK is '4x'; it
 compare runs/none/counts.ipynb counts
     error: no judged answers of runs/none/counts.ipynb here
 reproduce demo -p task=1
@@ -131,6 +169,9 @@ PROFILES = {
 )
 def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, lines):
     command, message = lines
+    for name, value in re.findall(r"\b([A-Z_]+)=(\S+)", command):
+        monkeypatch.setenv(name, value)
+    command = re.sub(r"\b[A-Z_]+=\S+ ", "", command)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -318,12 +318,6 @@ def test_a_process_knows_its_part(monkeypatch, line):
     assert repr(runner.part_of(shard)[:3]) == f"{part})"
 
 
-@pytest.mark.parametrize("shard", ["0/8", "9/8", "3", "a/b", "1/0"])
-def test_a_shard_that_is_none_is_one_line(kit, shard):
-    kit.notebook("x")
-    assert f"--shard is '{shard}'; it must be like 3/8" in kit.said(f"run x --shard {shard}", 2)
-
-
 def test_a_launched_notebook_gets_its_share_of_everything_and_nothing_of_the_launcher(
     kit, monkeypatch
 ):

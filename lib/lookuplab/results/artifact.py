@@ -91,7 +91,7 @@ class Artifact:
             **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2),
         }
-        paths.write_lines(self.place.with_suffix(".csv"), [to_csv(table).removesuffix("\n")])
+        paths.write_text(self.place.with_suffix(".csv"), to_csv(table))
         text = json.dumps(record, indent=1, sort_keys=True)
         paths.write_lines(self.place.with_suffix(".json"), [text])
         # `lookuplab` prints paths relative to the checkout; elsewhere the full path is clearer

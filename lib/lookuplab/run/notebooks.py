@@ -79,8 +79,11 @@ def all_notebooks() -> list[Notebook]:
 def with_copies(further: Path | None = None) -> list[Notebook]:
     """Return every notebook, sorted by id, and the notebook ``further`` of another folder. If
     several notebooks have the same artifact or id, all but the original are marked as copies.
+    Raises UserError if the kit's folder has none.
     """
     files = sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))
+    if not files:
+        raise UserError(f"{paths.ROOT} has no notebooks; LOOKUPLAB_HOME must name a checkout")
     notebooks = [read(file) for file in dict.fromkeys([*files, *filter(None, [further])])]
     saving: dict[str, set[Path]] = {}
     for notebook in notebooks:

@@ -43,6 +43,7 @@ from lookuplab.work import (
     processors,
     say,
     spread,
+    stated,
 )
 
 # Environment variables that a launcher sets for its processes. A notebook does not get them,
@@ -198,12 +199,11 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
     artifacts and answers go. ``own`` is the run's folder.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    preset = {} if job.profile.threads else os.environ
     # the kernel works in the notebook's folder, where a relative path would mean something else
     sources = os.environ.get("LOOKUPLAB_SOURCES")
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
-        **{pool: preset.get(pool, str(threads)) for pool in pools},
+        **{pool: str(job.profile.threads or stated(pool, threads)) for pool in pools},
         **ALWAYS,
         # the kernel's own settings, not the user's: backend, kernels, start-up files
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
@@ -238,21 +238,23 @@ def part_of(shard: str = "") -> Part:
         return Part(int(found[1]) - 1, int(found[2]), draws=False)
     launch = "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"
     if all(map(given, launch)):
-        rank, count, here = (int(os.environ[name]) for name in launch)
-        if here != count:
+        count = stated("WORLD_SIZE", 1)
+        rank = stated("RANK", 0, 0, count - 1)
+        if stated("LOCAL_WORLD_SIZE", 1) != count:
             raise UserError(
                 "the processes of one launch must run on one machine; for several, use srun, "
                 "--shard, or give notebooks to a cluster (--scheduler)"
             )
         return Part(rank, count, rank == 0, local=rank, here=count)
-    if given("SLURM_PROCID") and int(given("SLURM_NTASKS", "1")) > 1:
-        rank = int(os.environ["SLURM_PROCID"])
-        return Part(rank, int(os.environ["SLURM_NTASKS"]), rank == 0)
-    if given("SLURM_ARRAY_TASK_ID") and int(given("SLURM_ARRAY_TASK_COUNT", "1")) > 1:
-        step, first = (int(given(f"SLURM_ARRAY_TASK_{name}", "1")) for name in ("STEP", "MIN"))
-        number = (int(os.environ["SLURM_ARRAY_TASK_ID"]) - first) // step
-        count = int(os.environ["SLURM_ARRAY_TASK_COUNT"])
-        return Part(number % count, count, in_array=True)
+    count = stated("SLURM_NTASKS", 1)
+    if given("SLURM_PROCID") and count > 1:
+        rank = stated("SLURM_PROCID", 0, 0, count - 1)
+        return Part(rank, count, rank == 0)
+    count = stated("SLURM_ARRAY_TASK_COUNT", 1)
+    if given("SLURM_ARRAY_TASK_ID") and count > 1:
+        number, first = (stated(f"SLURM_ARRAY_TASK_{name}", 1, 0) for name in ("ID", "MIN"))
+        step = stated("SLURM_ARRAY_TASK_STEP", 1)
+        return Part((number - first) // step % count, count, in_array=True)
     return Part()
 
 
@@ -416,4 +418,4 @@ def keep_answers(jobs: Sequence[Job]) -> None:
             kept = read_answers(target)
             frames.append(kept[kept.notebook.isin(others)])
         rows = pd.concat(frames).drop_duplicates().sort_values(columns)
-        paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])
+        paths.write_text(target, rows.to_csv(index=False))

@@ -138,6 +138,15 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
     )
 
 
+def claimed_file(output: Path | None) -> None:
+    """Like ``claimed``, for a command's output file, if there is one. A command calls this before
+    its work. Raises UserError also if ``output`` exists but is not a file.
+    """
+    if output:
+        paths.check_file(output)
+        claimed(output)
+
+
 def claimed(place: Path) -> None:
     """Keep other commands from writing to ``place`` until this one has ended. Raises UserError if
     another is writing there.

@@ -309,7 +309,7 @@ def sweep(
             conditions = [", ".join(filter(None, (old, *varied))) for old in table.condition]
             tables.append(table.assign(condition=conditions))
     if tables:
-        paths.write_lines(folder / "sweep.csv", [to_csv(pd.concat(tables)).removesuffix("\n")])
+        paths.write_text(folder / "sweep.csv", to_csv(pd.concat(tables)))
     click.echo(f"numbers and executed copies: {folder}")
     sys.exit(code)
 

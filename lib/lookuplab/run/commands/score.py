@@ -17,7 +17,7 @@ from lookuplab.errors import UserError, check_choice, check_memory
 from lookuplab.models.store import faulty
 from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cluster import joined
-from lookuplab.run.commands import Group, claimed, command, keep_inputs
+from lookuplab.run.commands import Group, claimed_file, command, keep_inputs
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
@@ -103,8 +103,7 @@ def judged_file(
     """
     from lookuplab.benchmark import judged
 
-    if output:
-        claimed(output)
+    claimed_file(output)
     records = []
     pairs = []
     nulls = []

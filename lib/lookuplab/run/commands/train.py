@@ -8,7 +8,8 @@ from typing import Literal
 
 import click
 
-from lookuplab.run.commands import Group, echo_counts, with_settings
+from lookuplab.run.commands import Group, claimed, echo_counts, with_settings
+from lookuplab.work import stated
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # parameters of glibc's mallopt
 
@@ -100,6 +101,10 @@ def toolgen(
         save_every: Number of steps between checkpoints.
         work: Folder for checkpoints and logs [default: in runs/train].
     """
+    # a launcher sets these variables; Accelerate reads all three
+    rank, *_ = (stated(name, 0, -1) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
+    if rank <= 0:  # only one of several processes claims the folder and prints
+        claimed(output)
     from lookuplab.toolgen.finetuning import RECIPES, finetune
     from lookuplab.toolgen.pairs import read_pairs
 
@@ -114,7 +119,7 @@ def toolgen(
         save_every=save_every,
         work=work,
     )
-    if os.environ.get("RANK", "0") != "0":  # only one of several processes prints
+    if rank > 0:
         return
     click.echo(
         "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} "

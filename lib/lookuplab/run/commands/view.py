@@ -22,7 +22,7 @@ from lookuplab.cloudapi.bench import NO_DOCUMENT
 from lookuplab.cloudapi.policies import POLICIES, triggered
 from lookuplab.errors import UserError
 from lookuplab.models.completions import JUDGED
-from lookuplab.run.commands import claimed, command
+from lookuplab.run.commands import claimed, claimed_file, command
 from lookuplab.run.notebooks import find
 from lookuplab.scoring.rates import mcnemar, paired_difference
 
@@ -111,6 +111,9 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     """Write the page of the judged answers in ``files`` to the folder ``output``, and return the
     number of answers. If there are several files, each condition begins with its run's number.
     """
+    is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
+    if not is_free and not (output / "index.js").is_file():
+        raise UserError(f"{output} is not an empty folder: name a new one")
     runs = [*files]
     names = [f"run {number}: " for number in range(1, len(runs) + 1)]
     fields = {name: Words() for name in (*FILTERS, "id", "verdict", "said", "why")}
@@ -120,9 +123,6 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     for file in runs:
         for line in islice(read(file), 1, None):
             plain[line["id"]] = min(plain.get(line["id"], line["prompt"]), line["prompt"], key=len)
-    is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
-    if not is_free and not (output / "index.js").is_file():
-        raise UserError(f"{output} is not an empty folder: name a new one")
     shutil.rmtree(output / "rows", ignore_errors=True)
     prompts = Words()
     rows: list[Line] = []
@@ -322,6 +322,7 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     Args:
         output: Write the whole comparison to this CSV file.
     """
+    claimed_file(output)
     sides = side(first), side(second)
     table = compared(*sides)
     differing = changed(*sides)
@@ -333,5 +334,5 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     if (more := len(table) - MOST_ROWS) > 0:
         click.echo(f"... {more} more lines: --output FILE.csv keeps all")
     if output:
-        paths.write_lines(output, [table.to_csv(index=False).removesuffix("\n")])
+        paths.write_text(output, table.to_csv(index=False))
     click.echo(f"answer by answer: lookuplab view {first} {second}")

@@ -48,7 +48,7 @@ except MemoryError: found.clear()
 for ask in check_memory, lambda: store.add({"c": 1}):
     try: ask()
     except MemoryError as error: print(error)
-print(*store.everything())"""
+print(*store.get(store.present()))"""
     *said, kept = run_python(code).splitlines()
     assert len(said) == 2 and "this process may use" in said[0] and kept == "a b"
 

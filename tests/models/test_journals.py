@@ -78,4 +78,4 @@ def test_what_sqlite_has_not_moved_from_its_log_is_found_from_journals(tmp_path)
     (tmp_path / "kept.sqlite.journals").mkdir()
     with Kept(tmp_path / "kept.sqlite") as store:
         store.add({"b": 2})
-        assert store.everything() == {"a": 1, "b": 2}
+        assert store.get(store.present()) == {"a": 1, "b": 2}

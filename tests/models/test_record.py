@@ -97,8 +97,8 @@ def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monk
 
     first, _ = made()
     with CompletionStore() as full:
-        write_file("completions", full.everything(), folder / "completions.parquet")
-        full.forget(full.everything())
+        write_file("completions", full.get(full.present()), folder / "completions.parquet")
+        full.forget(full.get(full.present()))
     CompletionStore.default_path().unlink()
     assert made() == (first, [])
     assert not CompletionStore.default_path().exists(), "nothing was copied, nothing written"
@@ -121,7 +121,7 @@ def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_a
         kept.add({made: ["made here"]})
         monkeypatch.setattr(store, "PYTHON", ending[1:])
         assert store.elsewhere() == "" and kept.lookup(["success f 2"]) == ({}, ["success f 2"])
-        write_file("judgements", kept.everything(), folder / "other.parquet")
+        write_file("judgements", kept.get(kept.present()), folder / "other.parquet")
     assert pd.read_parquet(folder / "other.parquet").empty
 
 

@@ -53,7 +53,7 @@ def test_three_processes_write_the_same_new_file_at_the_same_time(place):
     children = [*map(subprocess.Popen, commands)]
     assert [child.wait(timeout=300) for child in children] == [0, 0, 0]
     with CompletionStore(file) as store:
-        assert len(store.everything()) == 60
+        assert len(store.get(store.present())) == 60
 
 
 def test_launched_processes_share_tasks_and_each_does_what_nobody_keeps(tmp_path, monkeypatch):
@@ -106,7 +106,7 @@ def test_what_is_no_answer_never_enters_the_store_and_costs_no_other_of_its_batc
     with pytest.raises(UserError, match=f"model toy, prompt 'task/0': .*{message}"):
         ask(many_prompts(1), SAMPLED, file, changes=({}, change))
     with CompletionStore(file) as store:
-        assert [one["sample"] for one in store.everything().values()] == [0]
+        assert [one["sample"] for one in store.get(store.present()).values()] == [0]
     assert ask(many_prompts(1), SAMPLED, file)[1] == [("task/0", 1)]
 
 
@@ -115,7 +115,7 @@ def test_what_json_cannot_hold_never_enters_a_store_and_costs_no_other_of_its_ba
     with AnswerStore(False) as store:
         with pytest.raises(UserError, match=r"answers bad: .* cannot be stored"):
             store.add({"good": 1, "bad": answer})
-        assert store.everything() == {"good": 1}
+        assert store.get(store.present()) == {"good": 1}
 
 
 def test_a_given_text_may_be_a_special_token_that_spells_nothing():
@@ -129,7 +129,7 @@ def test_what_an_earlier_version_kept_though_it_is_no_answer_is_asked_again(tmp_
     file = tmp_path / "s.sqlite"
     expected, _ = ask(many_prompts(2), store=file)
     with CompletionStore(file) as store:
-        keys = [*store.everything()]
+        keys = [*store.get(store.present())]
         bare = "UPDATE completions SET json = substr(json, 1, instr(json, char(10)) - 1)"
         store.db.execute(bare)
         nan = "UPDATE completions SET json = replace(json, '-0.5,', 'NaN,') WHERE key = ?"
@@ -148,7 +148,7 @@ def test_a_flipped_bit_in_a_store_is_named_or_harmless_and_costs_no_other_answer
     expected, _ = ask(many_prompts(4), store=file)
     for place in "key", "text", "log", "checksum":
         with CompletionStore(file) as store:
-            keys = [*store.everything()]
+            keys = [*store.get(store.present())]
             store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         data = file.read_bytes()
         row = data.index(keys[1].encode())
@@ -211,7 +211,9 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
         store.db.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(UserError, match="disk is full"):
             store.add(batch)
-        assert [*store.everything()] == ["a"], "the batch that did not fit must be gone as a whole"
+        assert [*store.get(store.present())] == ["a"], (
+            "the batch that did not fit must be gone as a whole"
+        )
 
 
 def test_a_read_only_store_is_told_before_anything_is_generated(tmp_path):

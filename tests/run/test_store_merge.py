@@ -36,7 +36,7 @@ def stores(kit):
 
     def read(place):
         with CompletionStore(place) as store:
-            return store.everything()
+            return store.get(store.present())
 
     kit.write, kit.read = write, read
     kit.merge = f"store merge '{kit.root / 'a'}' '{kit.root / 'b' / 'completions.sqlite'}'"
@@ -54,7 +54,7 @@ def test_stores_become_one_with_all_that_lies_beside_them_and_a_repeated_merge_a
     assert "completions: 2 added" in said and "verdicts: 1 added" in said
     assert stores.read(stores.into) == {"x": ANSWER, "y": ANSWER}
     with VerdictStore(stores.into.with_name("verdicts.sqlite")) as verdicts:
-        assert verdicts.everything() == {"v": PASSED}
+        assert verdicts.get(verdicts.present()) == {"v": PASSED}
     assert "completions: 0 added" in stores.said(f"{stores.merge} -o '{stores.into}'")
 
 

@@ -53,7 +53,7 @@ def write(stores: Path) -> None:
     for kind in audit.STORES:
         file = stores / kind.default_path().name
         with kind(file if file.is_file() else False) as store:
-            answers = store.everything()
+            answers = store.get(store.present())
         anew = {kind_of(kind.name, *answer) for answer in answers.items()}
         gone = anew.intersection(anew if is_whole else audit.changes(kind.name)[1])
         old = {of: {*keys} - answers.keys() for of, keys in record.kinds(kind.name).items()}

@@ -289,7 +289,30 @@ class AnswerStore:
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """Return the answers in the file for these keys."""
         asked = [*keys]
-        return self._select(OF_KEYS, json.dumps(asked)) if asked else {}
+        found = {}
+        damaged = set()
+        with self._readable_errors():
+            query = f"SELECT * FROM {self.name} {OF_KEYS}"
+            for key, text in self._rows(query, json.dumps(asked)) if asked else ():
+                said, _, checksum = str(text).partition("\n")
+                try:
+                    answer = json.loads(said)
+                    is_whole = checksum in ("", digest(key + said)) and not self.fault(answer)
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                    is_whole = False
+                if is_whole:
+                    found[key] = answer
+                else:
+                    damaged.add(str(key))
+        if damaged - self._damaged:
+            print(
+                f"store of {self.name} {self.path}: {len(damaged)} of "
+                f"{len(damaged) + len(found)} rows are damaged (the first: {min(damaged)}); they "
+                "are left out and generated again; a copy of the file may still have them",
+                file=sys.stderr,
+            )
+        self._damaged |= damaged
+        return found
 
     def present(self, keys: Iterable[str] | None = None) -> set[str]:
         """Return those of the keys (by default, of all keys) that have a row in the file. Rows
@@ -323,10 +346,6 @@ class AnswerStore:
             if count == 1 or len(self.get(keys)) < len(keys):
                 yield tasks[keys]
 
-    def everything(self) -> dict[str, Any]:
-        """Return all answers of the file."""
-        return self._select("")
-
     def _rows(self, query: str, *values: str) -> Iterator[Any]:
         """Yield the rows that a query finds, including those in journals; none if the file does not
         exist yet.
@@ -335,31 +354,6 @@ class AnswerStore:
             self.journals.follow(self.db)
         if "db" in vars(self) or not self._is_file or Path(self.path).exists():
             yield from self.db.execute(query, values)
-
-    def _select(self, condition: str, *values: str) -> dict[str, Any]:
-        found = {}
-        damaged = set()
-        with self._readable_errors():
-            for key, text in self._rows(f"SELECT * FROM {self.name} {condition}", *values):
-                said, _, checksum = str(text).partition("\n")
-                try:
-                    answer = json.loads(said)
-                    is_whole = checksum in ("", digest(key + said)) and not self.fault(answer)
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                    is_whole = False
-                if is_whole:
-                    found[key] = answer
-                else:
-                    damaged.add(str(key))
-        if damaged - self._damaged:
-            print(
-                f"store of {self.name} {self.path}: {len(damaged)} of "
-                f"{len(damaged) + len(found)} rows are damaged (the first: {min(damaged)}); they "
-                "are left out and generated again; a copy of the file may still have them",
-                file=sys.stderr,
-            )
-        self._damaged |= damaged
-        return found
 
     def fault(self, _: Any) -> str:
         """Return why an answer must not be stored; "" for a valid one."""

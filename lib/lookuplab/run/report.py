@@ -8,7 +8,7 @@ the templates show.
 import json
 import re
 from collections import Counter
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -187,26 +187,19 @@ def filled(text: str, place: Path, column: str = "value") -> str:
     one decimal, or in the format after a colon. ``{sum|metric}`` is the sum over all rows. Raises
     KeyError for a number that does not exist.
     """
-    file = place.with_suffix(".csv")
-    cells = _cells(file, column, file.stat().st_mtime_ns)
+    rows = read_csv(place.with_suffix(".csv"))
+    names = zip(*(rows[name].tolist() for name in KEY), strict=True)
+    cells = dict(zip(names, rows[column].tolist(), strict=True))
 
     def number(match: re.Match[str]) -> str:
         *cell, metric = match[1].split("|")
         if cell[1:]:
             value = cells[*cell, metric]
         else:
-            rows = read_csv(file).set_index("metric")
-            value = rows[column].loc[[metric]].agg(cell[0])
+            value = rows.set_index("metric")[column].loc[[metric]].agg(cell[0])
         return format(value, match[2] or ".1f")
 
     return re.sub(r"\{([^:}]+):?([^}]*)\}", number, text)
-
-
-@lru_cache  # a page quotes many numbers of an artifact
-def _cells(file: Path, column: str, _changed: int) -> dict[tuple[str, ...], float]:
-    rows = read_csv(file)
-    names = zip(*(rows[name].tolist() for name in KEY), strict=True)
-    return dict(zip(names, rows[column].tolist(), strict=True))
 
 
 def opening(notebook: Notebook) -> tuple[str, str]:

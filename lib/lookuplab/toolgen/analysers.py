@@ -352,17 +352,12 @@ def answer_all(
     the run is killed, each worker loses at most the answers about one file.
 
     If the analyser itself fails, the error says something about the code, but it is never stored.
-    It is printed, the caller can count it, and the next run asks the question again. The next run
-    also repeats questions for which an earlier version of the kit has stored such an error. With
+    It is printed, the caller can count it, and the next run asks the question again. With
     ``strict``, any other lost answer raises UserError, because a machine must not change a number.
     """
     expect(question[0] for question in questions.values())
     with store:
         found, missing = store.lookup(questions)
-        if spoilt := [key for key in found if _is_spoilt(found[key])]:
-            store.forget(spoilt)
-            missing += spoilt
-            found = {key: found[key] for key in found.keys() - spoilt}
         files = defaultdict(list)
         for key in missing:
             files[tuple(map(str, questions[key][:3]))].append((key, questions[key]))
@@ -418,14 +413,6 @@ def is_of_machine(reason: str) -> bool:
     return bool(reason) and not reason.startswith(ITS_OWN)
 
 
-def _is_spoilt(answer: Any) -> bool:
-    """Return whether a stored answer is invalid. Earlier versions stored an error of Jedi as None
-    or among a function's failures, even if the machine was at fault.
-    """
-    failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
-    return answer is None or any(reason.startswith(ITS_OWN) for reason in failures)
-
-
 def _of_file(answer: Callable, questions: list[tuple[str, tuple]]) -> list[tuple[str, object, str]]:
     check_seen(questions[0][1][0])  # the file's repository
     return [(key, *answer(*question)) for key, question in questions]
@@ -437,6 +424,14 @@ class JudgementStore(AnswerStore):
     """
 
     name = "judgements"
+
+    def fault(self, answer: Any) -> str:
+        """Return why an answer must not be stored; "" for a valid one. Earlier versions stored an
+        error of Jedi as None or among a function's failures, even if the machine was at fault.
+        """
+        failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
+        spoilt = answer is None or any(one.startswith(ITS_OWN) for one in failures)
+        return "an error of the analyser itself" if spoilt else ""
 
 
 def judgement_key(kind: str, at: str, root: str, **question: object) -> str:

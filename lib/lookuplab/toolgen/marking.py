@@ -30,9 +30,15 @@ from pathlib import Path
 from typing import Any
 
 from lookuplab.errors import UserError
-from lookuplab.models.store import AnswerStore, hashed
+from lookuplab.models.store import hashed
 from lookuplab.paths import write_lines
-from lookuplab.toolgen.analysers import answer_all, joined_reasons, judgement_key, repository_digest
+from lookuplab.toolgen.analysers import (
+    JudgementStore,
+    answer_all,
+    joined_reasons,
+    judgement_key,
+    repository_digest,
+)
 from lookuplab.toolgen.functions import Function, without_comments
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, cut_off, is_dunder
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
@@ -65,7 +71,7 @@ Record = dict[str, Any]  # one function of a marked corpus, with the fields of `
 Marking = dict[str, Any]  # the result of ``find_marks`` for one function
 
 
-class Marks(AnswerStore):
+class Marks(JudgementStore):
     """The store of marks, {key: result of ``find_marks``}. By default it is the file
     ``marks.sqlite`` beside the completion store.
     """

@@ -1,10 +1,10 @@
 """Extracts plain text, sentences and types from the documentation of packages and libraries.
 
-The first half reads the documentation of APIs: Sphinx's reStructuredText, whose first sentence
-becomes a description in a prompt. The second half reads the
-numpydoc docstrings of the mini world, whose sentences become questions and descriptions of
-snippets. The two halves have different rules for sentences, openings and markup. The committed
-tasks, texts and models were made with both sets of rules, so that a shared rule would change them.
+The first half reads the docstrings of packages, whose first sentence becomes a description in a
+prompt. The second half reads the numpydoc docstrings of the mini world, whose sentences become
+questions and descriptions of snippets. The two halves have different rules for sentences and
+openings. The committed tasks, texts and models were made with both sets of rules, so that a shared
+rule would change them.
 ToolGen has a third rule for the first sentence, which is the paper's (``toolgen.functions``).
 """
 
@@ -16,18 +16,6 @@ from itertools import pairwise
 # initial ("US East (N. Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
-# One pattern matches all markup, so that a star inside a literal is not read as emphasis. The
-# characters that may surround emphasis follow Docutils' rules.
-_MARKUP = re.compile(
-    r"""``(?P<literal>[^\n]+?)``(?!`)
-    |   :(?:\w+:)?\w+:`(?P<short>~)?!?(?P<role>[^`\n]+?)(?:\s*<[^`>]*>)?`
-    |   `(?P<title>[^`<]+?)\s*<[^`>]*>`_{0,2}
-    |   (?<!\S)\*\*(?P<strong>\S[^\n]*?)\*\*(?=[\s'")\]}>/:.,;!?-]|$)
-    |   (?:(?<=[\s'"(\[{<:/-])|(?<![^\n]))
-        \*(?P<emphasis>[^\s*](?:[^*\n]*[^\s*])?)\*(?=[\s'")\]}>/:.,;!?-]|$)
-    """,
-    re.VERBOSE,
-)
 # the docstrings of compiled functions begin with a signature, those of some generated clients with
 # the bare name
 _SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?|\w+_\w+", re.DOTALL)
@@ -38,7 +26,7 @@ _FIELD = re.compile(
 _TYPE_FIELD = re.compile(r"^\s*:(?:type|paramtype)\s+(\w+):\s*(.+)$", re.M)
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
 _NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
-_NUMPYDOC_MARKUP = (
+_MARKUP = (
     (r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^>]*>)?`", r"\1"),
     (r"`+([^`]*)`+_*", r"\1"),
     (r"\s*\[\w+\]_", ""),
@@ -59,30 +47,12 @@ def sentences(text: str) -> list[str]:
     return [*filter(None, found)]
 
 
-def rst_text(rst: str) -> str:
-    """Return reStructuredText as plain text, like the rendered page: without roles, emphasis and
-    link targets, and with at most one empty line in a row.
-    """
-    text = _MARKUP.sub(_inner_text, rst)
-    text = re.sub(
-        r"(?m)^(\s*)\.\. (note|warning|tip|danger)::", lambda m: f"{m[1]}{m[2].capitalize()}:", text
-    )
-    text = re.sub(r"(?m)^\s*::\s*$|[ \t]+$", "", text)
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
-
-
-def _inner_text(match: re.Match[str]) -> str:
-    text = str(match[match.lastgroup or 0])
-    # a page shows :class:`~azure.core.Thing` as "Thing"
-    return text.rpartition(".")[2] if match["short"] else text
-
-
 def first_sentence(docstring: str) -> str:
     """Return the first sentence of a docstring as plain text; "" if neither of the first two
     paragraphs is prose.
     """
     for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
-        text = " ".join(rst_text(paragraph).split())
+        text = plain(paragraph)
         if text and not paragraph.startswith("..") and not _SIGNATURE.fullmatch(text):
             return sentences(text)[0]
     return ""
@@ -115,7 +85,7 @@ def prose_sentences(text: str) -> list[str]:
     ]
 
 
-def plain(text: str, markup: Iterable[tuple[str, str]] = _NUMPYDOC_MARKUP) -> str:
+def plain(text: str, markup: Iterable[tuple[str, str]] = _MARKUP) -> str:
     """Return a text on one line, without the reStructuredText markup of roles, literals, references
     and emphasis.
     """
@@ -139,7 +109,7 @@ def first_paragraph(document: str) -> str:
     for paragraph in re.split(r"\n\s*\n", document.strip()):
         text = " ".join(paragraph.split())
         if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):
-            text = plain(text, _NUMPYDOC_MARKUP[:2])
+            text = plain(text, _MARKUP[:2])
             no_prose = text.startswith(("Parameters", "-", "=", ">>>"))
             return "" if no_prose or len(text) > _LONGEST_SUMMARY else text
     return ""

@@ -110,16 +110,14 @@ def test_a_class_without_tasks_costs_no_notebook(name, tmp_path, executed):
     executed(find(name), replace(load_profile("smoke"), given=given))
 
 
-@pytest.mark.parametrize("name", ["fig3_pass_at_k", "retrieval_quality"])
-def test_the_paper_profile_runs_on_snippets_in_the_form_of_so_ds(name, tmp_path, shared, executed):
+def test_the_paper_profile_runs_on_snippets_in_the_form_of_so_ds(tmp_path, shared, executed):
     pytest.importorskip("gensim", reason="gensim has no wheel for this Python")
     stand_in.write(tmp_path, 40)
     snippets, queries = (str(*tmp_path.glob(f"*/so-ds*{end}.jsonl.gz")) for end in ("b20", "test"))
-    given = {"models": "mini-questions-small", "samples": 1, "max_new_tokens": 4, "limit": 2}
-    given |= {"corpus": snippets, "queries_of": queries, "chosen": "bm25-both", "environment": ""}
-    own = find("fig3_pass_at_k").parameters
-    given |= {parameter: own[parameter] for parameter in ("encoder", "problems_file")}
-    executed(find(name), replace(load_profile("paper"), given=given), shared)
+    notebook = find("retrieval_quality")
+    given = {"corpus": snippets, "queries_of": queries, "chosen": "bm25-both", "limit": 2}
+    given |= {name: notebook.parameters[name] for name in ("encoder", "problems_file")}
+    executed(notebook, replace(load_profile("paper"), given=given), shared)
 
 
 def test_the_order_names_notebooks_that_exist():

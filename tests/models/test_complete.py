@@ -220,3 +220,17 @@ def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tm
     finally:
         hung.kill()
     assert len(logs[0].read_text().split()) == 12, "the rest of its batch, and no more"
+
+
+def test_samples_of_a_prompt_stay_together_and_two_processes_come_to_others_in_other_orders(
+    store, monkeypatch
+):
+    keys = [f"x/{n:x}/{sample}" for n in range(30) for sample in range(2)]
+    orders = []
+    for number in (0, 1):
+        monkeypatch.setenv("LOOKUPLAB_SHARE", f"{number}/3")
+        _, *others = completions.turns(store, keys)
+        order = [key.split("/")[1] for some in others for key in some]
+        assert order[::2] == order[1::2]
+        orders.append([n for n in order[::2] if int(n, 16) % 3 == 2])
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])

@@ -73,6 +73,16 @@ def test_a_curve_of_few_points_has_an_interval_at_each_beside_those_of_other_lin
     assert [y for _, y in diamonds(axes)] == [67.32, 84]  # the other ends the level of "base"
 
 
+def test_a_curve_of_many_points_has_a_band():
+    rows = pd.DataFrame({"condition": [f"share_{share}/all" for share in range(10)]})
+    rows = rows.assign(model="m", metric="valid_percent", value=50.0, ci_low=40.0, ci_high=60.0)
+    (axes,) = plots.curves(rows, "valid_percent", "share").axes
+    [band] = axes.patches
+    corners = band.get_path().vertices
+    assert {tuple(corner) for corner in corners} >= {(0, 40), (0, 60), (9, 40), (9, 60)}
+    assert axes.lines[0].get_xydata().tolist() == [[share, 50] for share in range(10)]
+
+
 def test_every_colour_stands_out_from_white():
     """The contrast of WCAG 2.2 for what one must see to understand a picture is at least 3."""
     for colour in (*plots.COLOURS.values(), *plots.OTHERS, plots.GREY):

@@ -203,6 +203,18 @@ def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     assert (kit.root / "log").read_text() == begun
 
 
+def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
+    running, ended, waiting = (
+        plan(read(kit.notebook(name)), load_profile("mini")) for name in "abc"
+    )
+    for job in running, ended:
+        job.beside(".log").parent.mkdir(parents=True, exist_ok=True)
+        job.beside(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
+    shown = runner._under_way([running, ended, waiting], {id(ended)}, 0)
+    assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
+    assert not [*runner._under_way([running], {}, time.time() + 9)]  # of an earlier run
+
+
 # What need not run again
 
 

@@ -31,6 +31,7 @@ from lookuplab.models.completions import Requests, StoreOrPath, complete
 from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
+from lookuplab.toolgen.analysers import expect
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import (
     TOOL_VERSION,
@@ -361,6 +362,7 @@ class ToolModel:
         the tool, as in ``Question``.
         """
         by_id = {function.id: function for function in self.functions}
+        expect(function.root for function in self.functions)
 
         def constrain(prompt: Prompt, before: Sequence[int]) -> ToolConstraint:
             def request(written: str) -> Future[ToolAnswer]:

@@ -60,7 +60,8 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
             cwd=notebook.parent,
             progress_bar=False,
             log_output=True,
-            extra_arguments=[f"--IPKernelApp.exec_lines={PANDAS}"],
+            # no warning that the kernel talks in plain text: it does so with this process alone
+            extra_arguments=[f"--IPKernelApp.exec_lines={PANDAS}", "--IPKernelApp.log_level=ERROR"],
         )
     except PapermillExecutionError as error:
         traceback = strip_color("\n".join(error.traceback))

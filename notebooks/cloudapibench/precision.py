@@ -60,12 +60,14 @@ def break_even_rows(passes: Passes) -> Rows:
     """Return rows ``break_even/<class>``: the precision (percent) from which retrieval is at least
     as good as no retrieval.
 
-    The expected validity is a straight line over the precision, from miss at 0 to hit at 100. Its
-    intersection with the base model's validity is therefore exact, even outside 0 to 100. A value
-    above 100 means that no retriever is good enough; below 0, any retriever is. Values are cut at
-    -100 and 300. If the line does not rise, the value is -100 if hits are as good as the base
-    model, and 300 if they are worse. The interval contains the precisions at which the interval of
-    the paired change from the base model contains 0.
+    The expected validity is a straight line, from ``miss`` at a precision of 0 to ``hit`` at 100.
+    The value is the precision at which this line meets the base model's validity. A value above 100
+    means that no retriever is good enough, a value below 0 that every retriever is. Values are
+    limited to -100 to 300. If the line does not rise, the value is -100 if hits are at least as
+    good as the base model, and 300 if they are worse.
+
+    The interval has the precisions that the data do not rule out. At these, the interval of the
+    paired change from the base model contains 0.
     """
     first = passes.first
     rows = {}

@@ -164,13 +164,15 @@ def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
 def looked_up(
     p: Passes, counts: Sequence[int], shares: ArrayLike, hits: Hits
 ) -> dict[str, np.ndarray]:
-    """Return {order: (tasks, shares) probabilities of a valid call}, if documentation is looked up
-    for each share of the tasks, namely for those that come first in an order.
+    """Return {order: (tasks, shares) probabilities of a valid call}. Documentation is looked up for
+    a share of the tasks: those that come first in the order.
 
-    The orders are *confidence*, lowest confidence of the first pass first; *frequency*, rarest API
-    first (``counts``, which only a controlled world knows exactly); *random*; and *oracle*, largest
-    gain from this retriever first. Models that learned the mark also have the order *asked*,
-    highest probability of the mark first.
+    - *confidence*: the lowest confidence of the first pass comes first.
+    - *frequency*: the rarest API comes first. Only a controlled world knows the ``counts`` exactly.
+    - *random*: all orders are equally likely.
+    - *oracle*: the largest gain from this retriever comes first.
+    - *asked*: the highest probability of asking for documentation comes first. Only models that
+      learned to ask have this order.
     """
     base = p.first.valid.to_numpy(dtype=float)[:, None]
     gain = outcome(p, True, hits) - base[:, 0]

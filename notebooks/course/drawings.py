@@ -1,4 +1,4 @@
-"""The drawings of the lessons. Each function returns a closed figure, which a cell shows once."""
+"""Draws the figures of the lessons. Each function returns a closed figure. A cell shows it once."""
 
 import re
 from collections import Counter

@@ -2,7 +2,7 @@
 
 from pandas import DataFrame
 
-FLOOR = 0.05  # the least share of valid calls, as in data/paper/claims.yaml
+FLOOR = 0.05  # a model with a smaller share of valid calls is too weak, as in claims.yaml
 
 
 def first_answers(first: DataFrame) -> str:

@@ -140,7 +140,7 @@ class Writer:
 def verdicts(
     pairs: Sequence[tuple[Original, Completion]], rules: Rules = PAPER_RULES
 ) -> Iterator[list]:
-    """Yield pylint's messages against each function, from one pylint process per function.
+    """Yield pylint's messages about each function, from one pylint process per function.
 
     Each repository is copied and the function is written into the copy, because pylint reads files
     from the disk and the user's own files must not change.

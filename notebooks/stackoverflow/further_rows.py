@@ -20,9 +20,10 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the greatest of several rows of changes, with the condition "maximum", for a claim
     that says "up to".
 
-    The greatest change is at least as large as each change, so the largest of the m lower ends
-    bounds it from below. All m bounds must hold together (Bonferroni). Each lower end is therefore
-    moved further from its change, by the factor that a normal distribution gives.
+    The greatest true change is at least as large as each true change. So if all m lower ends hold
+    together, the largest of them is a lower end for the greatest change. To hold together
+    (Bonferroni's correction), each lower end is moved further from its change, by the factor that a
+    normal distribution gives.
     """
     stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
     ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]

@@ -3,8 +3,9 @@
 
 Two titles of one question should be near each other, titles of different questions far apart. The
 log-odds that two titles are duplicates are 15 times the cosine of their vectors minus 5, and the
-loss is the binary cross-entropy. (nokia/codesearch begins with these two numbers and trains them,
-too; at this learning rate, training would change them by a tenth.)
+loss is the binary cross-entropy. The numbers 15 and 5 are the initial values in nokia/codesearch,
+which trains them, too. Here they stay fixed: at this learning rate, training would change them by a
+tenth.
 """
 
 import copy

@@ -55,7 +55,7 @@ RUN_SECONDS = 300  # for one example; code that waits or computes longer gives n
 MEMORY = 6 << 30  # most bytes of a process; the limit stops a pandas example that needs 15 GB
 # most characters in the source of a value, and in a value that a prompt shows
 LONGEST, PRINTED = 2000, 600
-# numbers of problems, words, code that compares values, and templates
+# how many problems of each kind, their words, templates, and code that compares values
 TEXTS = tables("mini/problems.yaml")
 IMPORTS = "\n".join(TEXTS["imports"].values())
 KNOWN: dict[str, Any] = {}

@@ -34,7 +34,7 @@ END = "\n</code>\n"  # ends an answer, as in DS-1000's prompts
 ABOUT_QUESTION_MODELS = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
 `python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
-one of its references."""  # noqa: E501  # the committed cards have these lines
+one of its references."""  # noqa: E501  # these long lines are in the committed model cards
 
 
 def pairs() -> list[QuestionPair]:

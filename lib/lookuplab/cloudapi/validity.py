@@ -293,7 +293,7 @@ def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> 
         )
         for p in parameters
     ]
-    # keywords that only the closed binding knows come after *args
+    # inspect accepts parameters only in the order of their kinds
     stub = inspect.Signature(sorted(made, key=lambda p: p.kind))
     try:
         stub.bind(*[None] * positional, **dict.fromkeys(keywords))

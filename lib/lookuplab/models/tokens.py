@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 # number of prompt tokens that are decoded together with new tokens, because a token at the
 # beginning of a text may be decoded differently
 TAIL = 8
-# texts that can stand before a continuation, because their tokens do not merge with it
+# a continuation is tokenised after one of these texts, whose tokens do not merge with it
 ANCHORS = ("", "\n", "(", "=")
 UNFINISHED = "\ufffd"  # the replacement character, to which an incomplete UTF-8 character decodes
 

@@ -82,7 +82,8 @@ ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "find
 SCOPES = ("all", "largest")
 # claims about the artifact DESIGNS are also judged on each documented share of training in SHARES
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
-# claims about these artifacts are also judged on the rows of MORE whose scoring is named here
+# {artifact: scoring}: claims about the artifact are also judged on the rows of MORE that have this
+# scoring
 MORE = "repositories/more_repositories"
 SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
     ("table2_similarity", "table3_repository_metrics"), "own"

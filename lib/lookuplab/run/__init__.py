@@ -1,3 +1,3 @@
-"""Execution of notebooks: the command line, notebooks and profiles, downloads, the runner, audits
+"""Executes notebooks: the command line, notebooks and profiles, downloads, the runner, audits
 and pages.
 """

@@ -71,8 +71,8 @@ def complete(is_whole: bool) -> None:
 
 
 def conditions() -> dict[str, dict[str, Any]]:
-    """Return the conditions on which the rows of each store depend, besides the question. Rows made
-    under other conditions are not found.
+    """Return {store: conditions}. The rows of a store depend on the question and on these
+    conditions, and rows that were made under other conditions are not used.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}

@@ -129,8 +129,8 @@ def on_hub(name: str) -> Source:
 
 
 def is_fetched(source: Source) -> bool:
-    """Return whether the source is on this machine, where its kind is kept. Hashes are not checked
-    again, because a file was checked on arrival.
+    """Return whether the source is on this machine, in the folder for its kind. Hashes are not
+    checked again, because each file is checked when it is fetched.
     """
     match source.kind:
         case "environment":

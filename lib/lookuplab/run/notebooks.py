@@ -63,7 +63,7 @@ class Notebook:
 
     @property
     def made(self) -> list[str]:
-        """The names of the notebook's artifacts, with the paper before them and without."""
+        """The ids of the notebook's artifacts (``paper/name``), and their names alone."""
         return [*self.artifacts, *(id.partition("/")[2] for id in self.artifacts)]
 
     @property

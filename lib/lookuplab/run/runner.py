@@ -77,7 +77,9 @@ class Part(NamedTuple):
     here: int = 1
 
     def processors(self) -> list[int]:
-        """The numbers of the processors that this process uses; [] means all that it may use."""
+        """Return the numbers of the processors that this process uses; [] means all that it may
+        use.
+        """
         visible = sorted(os.sched_getaffinity(0)) if self.here > 1 else []
         return visible[self.local :: self.here]
 

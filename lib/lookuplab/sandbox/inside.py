@@ -233,8 +233,8 @@ def put(path: str, content: "bytes | None") -> None:
 
 
 def test(requests: int, verdicts: int, solver: "Any") -> None:
-    """The work of T: run the program's text, in which ``exec`` has the solution run by W, and write
-    the error or "" to ``verdicts``. ``solver`` is the connection to W.
+    """Do the work of T: run the program's text, in which ``exec`` has the solution run by W, and
+    write the error or "" to ``verdicts``. ``solver`` is the connection to W.
     """
     text = read(requests)
     received = set()
@@ -276,8 +276,8 @@ class Failed(Exception):
 
 
 def solve(tester: "Any") -> None:
-    """The work of W: execute the code that T sends, and send back the error, all variables that can
-    be pickled, and the new files. ``tester`` is the connection to T.
+    """Do the work of W: execute the code that T sends, and send back the error, all variables that
+    can be pickled, and the new files. ``tester`` is the connection to T.
     """
     if variables := sys.modules.get("tensorflow.python.ops.resource_variable_ops"):
         copyreg.pickle(variables.ResourceVariable, lambda one: (type(one), (one.numpy(),)))

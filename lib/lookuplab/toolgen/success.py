@@ -122,8 +122,8 @@ def check_version(root: Path, file: str) -> int | str:
 
 
 class Linter(PyLinter):
-    """pylint, except that it finds the modules which the judged code imports only in the pinned
-    sources. pylint itself and its plugins come from their installation.
+    """A pylint that looks only in the pinned sources for the modules that the judged code imports.
+    pylint itself and its plugins are imported from where they are installed.
     """
 
     def load_default_plugins(self) -> None:

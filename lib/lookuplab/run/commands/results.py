@@ -35,7 +35,7 @@ def verify(name: str | None = None, *, profile: str = "") -> None:
       lookuplab run fig7a_retriever_precision && lookuplab verify fig7a_retriever_precision
 
     Args:
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file.
     """
     from lookuplab.results import verify as verifying
 
@@ -83,7 +83,7 @@ def claims(
       lookuplab claims --details
 
     Args:
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file.
         details: Show every comparison, and where the numbers of the test come from.
         markdown: Print the page CLAIMS.md, with one table per paper.
     """
@@ -113,7 +113,7 @@ def results(*, profile: str = "mini") -> None:
       lookuplab results > RESULTS.md
 
     Args:
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file.
     """
     from lookuplab.run import report as building
 
@@ -135,7 +135,7 @@ def report(*, profile: str = "mini") -> None:
       lookuplab report --profile paper/bigcode/starcoder2-3b
 
     Args:
-        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file.
     """
     chosen = made_profile(profile)
     website = runpy.run_path(str(paths.ROOT / "docs" / "website.py"))

@@ -323,8 +323,8 @@ def toolgen(
 
 
 def function_of(record: Line) -> "tuple[Any, Completion]":
-    """Return one line as a function and its completion. Raises UserError if the line
-    is malformed.
+    """Return the function that a line names, and its completion. Raises UserError if the line is
+    malformed.
     """
     from lookuplab.benchmark import written
     from lookuplab.toolgen.evaluation import Reference, inserted

@@ -3,16 +3,12 @@ and are counted. And what a worker keeps between questions changes no answer.
 """
 
 import os
-import pickle
-from hashlib import sha256
-from types import SimpleNamespace
 
 import pytest
 
 from lookuplab.toolgen import jedi_worker
 from lookuplab.toolgen.functions import extract, locate
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.jedi_worker import kept_trees
 from lookuplab.toolgen.marking import buffer_at, candidates
 
 TEXT = """class A:
@@ -117,48 +113,3 @@ def test_a_home_that_cannot_be_written_changes_no_answer(tmp_path, run_python, h
     said = run_python(code, tmp_path, env=os.environ | place)
     assert "'dumps'" in said and "failure=''" in said
     assert not [*(tmp_path / "read-only").iterdir()]
-
-
-PARSES = """
-import sys
-from pathlib import Path
-from parso.python.parser import Parser
-from lookuplab.toolgen import jedi_worker
-
-parse = Parser.parse
-jedi_worker.install()
-for _ in range(2):
-    parsed = []
-    Parser.parse = lambda *given, **named: parsed.append(1) or parse(*given, **named)
-    jedi_worker.cache.parser_cache.clear()
-    jedi_worker.warm_up(Path(sys.argv[1]))
-    print(len(parsed))
-"""
-
-
-def test_built_in_names_are_parsed_once_and_their_trees_kept(tmp_path, run_python):
-    first, then = map(int, run_python(PARSES, tmp_path / "trees").split())
-    assert first > 5 and then <= 1  # the text itself
-    assert kept_trees(tmp_path / "trees")
-
-
-@pytest.mark.parametrize("change", ["cut", "flipped", "others may write", "source", "gone"])
-def test_kept_trees_that_are_not_whole_ours_and_current_are_not_read(tmp_path, change):
-    """A pickle can run code, and a disk can flip a bit."""
-    source, file = tmp_path / "source.py", tmp_path / "trees"
-    source.touch()
-    node = SimpleNamespace(change_time=source.stat().st_mtime)
-    content = pickle.dumps({"grammar": {source: node}})
-    whole = sha256(content).digest() + content
-    file.write_bytes(whole)
-    file.chmod(0o600)
-    assert [*kept_trees(file)["grammar"]] == [source]
-    if change == "source":
-        os.utime(source, (0, 0))
-    elif change == "gone":
-        source.unlink()
-    elif change == "others may write":
-        file.chmod(0o620)
-    else:
-        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]) * (change == "flipped"))
-    assert kept_trees(file) == {}

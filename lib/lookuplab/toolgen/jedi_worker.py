@@ -12,18 +12,14 @@ depends on where it started, whereas each question must give the result of a fre
 
 import functools
 import gc
-import os
-import pickle
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from hashlib import sha256
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
 import jedi
-import parso
 from jedi.api.completion import (
     Completion,
     _complete_getattr,
@@ -37,9 +33,7 @@ from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance, dynamic_arrays
 from parso import cache
 
-from lookuplab import paths, python_sources
-from lookuplab.models.store import canonical, digest
-from lookuplab.paths import replacing
+from lookuplab import python_sources
 from lookuplab.toolgen.analysers import imports_begin, serve
 from lookuplab.toolgen.source import Token
 
@@ -264,8 +258,8 @@ def install() -> None:
     # still needs these trees and would raise a KeyError, so the answer would depend on earlier
     # questions.
     cache._CACHED_SIZE_TRIGGER = sys.maxsize
-    # Trees of a repository are cached only in memory, because a worker must not write files, and
-    # because loading a file of trees that others can write may run their code (``kept_trees``).
+    # Trees are cached only in memory, because a worker must not write files, and because loading a
+    # file of trees that others can write may run their code.
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
     cache._remove_cache_and_update_lock = lambda **_: None
     # Jedi would import and run the libraries in this list, and any module with such a name
@@ -283,43 +277,8 @@ def control(root: Path, file: str) -> ToolAnswer:
 def start() -> None:
     """Run the parent process of the workers. It reads the built-in names once for all of them."""
     install()
-    versions = jedi.__version__, parso.__version__, sys.version
-    read = [*versions, jedi.__file__, *python_sources.search_path()]
-    warm_up(paths.RUNS / "trees" / f"{digest(canonical(read))}.pickle")
-    serve(ANALYSER)
-
-
-def warm_up(place: Path) -> None:
-    """Read the built-in names, either from the file ``place`` or by parsing their modules, which
-    takes a second. In the latter case, write the syntax trees of the modules to ``place``.
-    """
-    # the collector would search the trees again and again; ``serve`` sets its limits later
+    # the collector would search the trees of these names again and again; ``serve`` sets its limits
     gc.disable()
-    known = kept_trees(place)
-    cache.parser_cache.update(known)
     control(Path(python_sources.search_path()[0]), "new.py")
-    if not known:
-        content = pickle.dumps(cache.parser_cache, pickle.HIGHEST_PROTOCOL)
-        with suppress(OSError), replacing(place) as partial:
-            partial.write_bytes(sha256(content).digest() + content)
-            partial.chmod(0o600)
     gc.enable()
-
-
-def kept_trees(place: Path) -> dict:
-    """Return the syntax trees in the file ``place``, as in parso's cache. Return {} if the file is
-    missing, damaged or out of date, or if other users can write it, because loading the file could
-    then run their code.
-    """
-    try:
-        state = place.stat()
-        content = place.read_bytes()
-        is_own = state.st_uid == os.geteuid() and not state.st_mode & 0o022
-        if not is_own or content[:32] != sha256(content[32:]).digest():
-            return {}
-        known = pickle.loads(content[32:])
-        read = {path: tree for trees in known.values() for path, tree in trees.items()}
-        is_current = all(path.stat().st_mtime == read[path].change_time for path in read)
-    except OSError:
-        return {}
-    return known if is_current else {}
+    serve(ANALYSER)

@@ -268,47 +268,46 @@ class ToolGen(Benchmark[Original]):
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
             text, location, new = inserted(task, completion.text, self.rules)
+            own = Inserted(text, location.line, location.end_line, "", "")
             digest = digests[task.root]
             at = f"{within_imports(task.root / task.file)}:{task.line}"
+            # The dependencies of the original do not depend on the prediction, and neither does
+            # their key, so Jedi finds them only once for all predictions.
             uses = judgement_key("dependencies", at, digest, text=text)
+            if not self.rules.is_package:
+                questions[uses] = task.root, task.file, dependencies_of, text, location
             version = check_version(task.root, task.file)
             if every := self.rules.every_error:
                 version = f"{version}, every error"
-            check = judgement_key(
-                "success", at, digest, text=new.text, end_line=new.end_line, check=version
-            )
-            # The dependencies of the original do not depend on the prediction, and neither does
-            # their key, so Jedi finds them only once for all predictions.
-            if not self.rules.is_package:
-                questions[uses] = task.root, task.file, dependencies_of, text, location
-            lines = new.line, new.end_line + BEYOND
-            questions[check] = task.root, task.file, messages_of, new.text, lines, digest, every
-            own = Inserted(text, location.line, location.end_line, "", "")
-            of_own = judgement_key(
-                "success", at, digest, text=text, end_line=own.end_line, check=version
-            )
-            if self.references:
-                lines = own.line, own.end_line + BEYOND
-                questions[of_own] = task.root, task.file, messages_of, text, lines, digest, every
-            cases.append((task, location, new, uses, check, own, of_own))
+            checks = []
+            for one in (new, own) if self.references else (new,):
+                key = judgement_key(
+                    "success", at, digest, text=one.text, end_line=one.end_line, check=version
+                )
+                lines = one.line, one.end_line + BEYOND
+                questions[key] = task.root, task.file, messages_of, one.text, lines, digest, every
+                checks.append((key, one))
+            cases.append((task, location, uses, checks))
         store = JudgementStore(self.store)
         answers, lost = answer_all(store, questions, _ask, self.strict, self.workers, self.machines)
         rows = []
-        for task, location, new, uses, check, own, of_own in cases:
+        for task, location, uses, checks in cases:
+            check, new = checks[0]
             columns = self._compared(location, new, answers.get(uses), marks.get(task.id, ""))
-            messages = answers.get(check)
-            against = verdict(messages or (), new, self.rules)
+            verdicts = [
+                None if answers.get(key) is None else verdict(answers[key], one, self.rules)
+                for key, one in checks
+            ]
+            against, objections = verdicts[0], verdicts[1] if self.references else None
             columns |= {
-                "passed": None if messages is None else not against,
+                "passed": None if against is None else not against,
                 "lost": joined_reasons(lost[one] for one in {check, uses} & lost.keys()),
-                "messages": against,
-                "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
-                "errors": None if messages is None else _errors(against),
+                "messages": against or [],
+                "failures": " ".join(dict.fromkeys(name for name, *_ in against or ())),
+                "errors": None if against is None else _errors(against),
+                "reference_messages": objections,
+                "reference_passed": None if objections is None else not objections,
             }
-            said = answers.get(of_own) if self.references else None
-            objections = None if said is None else verdict(said, own, self.rules)
-            columns["reference_messages"] = objections
-            columns["reference_passed"] = None if objections is None else not objections
             rows.append(columns)
         return rows
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tiny_architectures import CORPUS, byte_tokenizer, metaspace_tokenizer
-from tokenizers import AddedToken, normalizers
+from tokenizers import normalizers
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -78,16 +78,6 @@ def test_without_its_signature_a_function_is_written_whole_from_its_docstring():
     assert [alone.prompt(kind) for kind in KINDS] == read
     assert alone.answer("decoder") == alone.answer("encoder-decoder")
     assert encode(byte_tokenizer(), [alone], "decoder")[0].signature == 0
-
-
-def test_the_mark_of_the_authors_tokenizers_is_taken_as_theirs_and_spells_nothing(tokenizer):
-    """They add it as a plain token."""
-    tokenizer.add_tokens([AddedToken("<lsp>", lstrip=False, rstrip=False)])
-    mark = tokenizer.convert_tokens_to_ids("<lsp>")
-    assert Vocabulary(tokenizer, frozenset()).mark == mark == add_mark(tokenizer)
-    [example] = encode(tokenizer, [PAIR], "decoder")
-    assert example.exact and example.answer.count(mark) == 9
-    assert decoded(tokenizer, [[mark]]) == [""] and mark == len(tokenizer) - 1
 
 
 def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():

@@ -43,7 +43,7 @@ from lookuplab.toolgen.jedi_tool import (
 )
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import SKIPPED
-from lookuplab.toolgen.pairs import add_mark, kind_of, mark_of, prompt_text
+from lookuplab.toolgen.pairs import MARK, kind_of, prompt_text
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.work import say
 
@@ -121,9 +121,7 @@ class Vocabulary(NameTries):
     def __init__(self, tokenizer: Any, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
         self.tokenizer = tokenizer
-        has_mark = mark_of(tokenizer) in tokenizer.get_added_vocab()
-        # besides returning the mark's id, this call makes the mark a special token
-        self.mark: int | None = add_mark(tokenizer) if has_mark else None
+        self.mark: int | None = tokenizer.get_added_vocab().get(MARK)
 
     def piece(self, token: int) -> str:
         """Return the text that a token adds when it follows other text.

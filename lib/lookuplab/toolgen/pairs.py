@@ -21,7 +21,6 @@ tokenizer splits words differently next to the mark, and ``in <COMP>items`` woul
 ``initems``.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -29,15 +28,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, continuations, decoded, located
 from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
-MARK = "<COMP>"  # the mark of the paper, an added token; texts always have the mark in this form
-MARKS = (MARK, "<lsp>")  # the checkpoints of the authors have the second form instead
+MARK = "<COMP>"  # the mark of the paper, an added token
 IGNORED = -100  # the label of a token without a loss
 ModelKind = Literal["decoder", "encoder-decoder"]  # the architecture of a model
 
@@ -168,35 +166,15 @@ def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> s
     return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
 
 
-def mark_of(tokenizer: Any) -> str:
-    """Return the form of the mark, one of MARKS, that the tokenizer has as an added token. If it
-    has neither, return MARK.
-    """
-    known = tokenizer.get_added_vocab()
-    return next((mark for mark in MARKS if mark in known), MARK)
-
-
 def add_mark(tokenizer: Any, module: Any = None) -> int:
     """Make the mark a special token of the tokenizer, and return its id. If a model is given as
-    ``module``, its embeddings get a row for the mark.
-
-    The tokenizers of the authors have the mark as a plain token, which becomes special here. A
-    second call changes nothing.
+    ``module``, its embeddings get a row for the mark. A second call changes nothing.
     """
-    text = mark_of(tokenizer)
-    known = tokenizer.get_added_vocab().get(text)
-    plain = known is not None and not tokenizer.added_tokens_decoder[known].special
-    if plain:
-        # change the token in the tokenizer's JSON, because adding it again would leave it plain
-        state = json.loads(tokenizer.backend_tokenizer.to_str())
-        for token in state["added_tokens"]:
-            token["normalized"] &= token["content"] != text
-        tokenizer._tokenizer = Tokenizer.from_str(json.dumps(state))
-    mark = AddedToken(text, special=True, normalized=False, lstrip=False, rstrip=False)
+    mark = AddedToken(MARK, special=True, normalized=False, lstrip=False, rstrip=False)
     tokenizer.add_tokens([mark], special_tokens=True)
     if module is not None and module.get_input_embeddings().num_embeddings < len(tokenizer):
         module.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    return int(tokenizer.convert_tokens_to_ids(text))
+    return int(tokenizer.convert_tokens_to_ids(MARK))
 
 
 def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[EncodedPair]:
@@ -207,7 +185,6 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[Encod
     prompt loses an end-of-text token at its end.
     """
     end = tokenizer.eos_token_id
-    mark = mark_of(tokenizer)
     examples = []
     for pair in pairs:
         bare = pair.unmarked()
@@ -219,11 +196,11 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[Encod
             if len(prompt) > 1 and prompt[-1] == end:
                 prompt.pop()
             tail = prompt[-TAIL:]
-        text = pair.answer(kind).replace(MARK, mark)
+        text = pair.answer(kind)
         spelled = bare.answer(kind)
         row = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         exact = _spells(tokenizer, tail, row, spelled)
-        if not exact and (pieces := _in_pieces(tokenizer, tail, text.split(mark))):
+        if not exact and (pieces := _in_pieces(tokenizer, tail, text.split(MARK))):
             row = pieces
             exact = _spells(tokenizer, tail, pieces, spelled)
         examples.append(EncodedPair(prompt, [*row, end], exact, signature))
@@ -246,7 +223,7 @@ def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] 
     This is needed because a SentencePiece tokenizer adds a blank to the text after a mark: with
     Llama's, ``self.<COMP>add`` becomes ``self.<COMP> add``.
     """
-    mark = tokenizer.convert_tokens_to_ids(mark_of(tokenizer))
+    mark = tokenizer.convert_tokens_to_ids(MARK)
     row: list[int] = []
     for piece in pieces:
         ids = continuations(tokenizer, tail, [piece])[0] if piece else []

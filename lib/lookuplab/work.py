@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice, takewhile
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -212,7 +213,6 @@ def span(seconds: float) -> str:
 
 # 3. Tasks in threads on this machine, or on the workers of a cluster (``run.cluster``)
 
-_END = object()
 _thread = threading.local()
 
 
@@ -238,27 +238,21 @@ def spread(
         given = list(tasks)
         yield from ((given[at], result) for at, result in cluster.map(function, given))
         return
-    todo: SimpleQueue[Any] = SimpleQueue()
     done: SimpleQueue[Any] = SimpleQueue()
 
-    def work() -> None:
-        for task in iter(todo.get, _END):
-            try:
-                done.put((task, function(task), None))
-            except BaseException as error:  # raised again in the thread that reads the results
-                done.put((task, None, error))
+    def work(task: T) -> None:
+        try:
+            done.put((task, function(task), None))
+        except BaseException as error:  # raised again in the thread that reads the results
+            done.put((task, None, error))
 
     count = workers or processors()
-    # daemon threads, so that an interrupted caller does not wait for them
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
     waiting = iter(tasks)
     running = 0
-    try:
+    with ThreadPool(count) as pool:  # its threads do not keep an interrupted caller waiting
         while True:
             for task in islice(waiting, count - running):
-                if not threads[running].ident:
-                    threads[running].start()
-                todo.put(task)
+                pool.apply_async(work, (task,))
                 running += 1
             if not running:
                 break
@@ -267,11 +261,8 @@ def spread(
             if error:
                 raise error
             yield task, result
-    finally:
-        for _ in threads:
-            todo.put(_END)
-    for thread in filter(threading.Thread.is_alive, threads):
-        thread.join()  # with a thread, its tools (``kept``) end, too
+        pool.close()
+        pool.join()  # with a thread, its tools (``kept``) end, too
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:

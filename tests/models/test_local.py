@@ -9,7 +9,6 @@ import shutil
 import sys
 import weakref
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from types import SimpleNamespace
 
@@ -32,7 +31,7 @@ from transformers import AutoModelForCausalLM
 from lookuplab import paths, work
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.decoding import TURNS, choose
+from lookuplab.models.decoding import choose
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decoded
 
@@ -211,37 +210,6 @@ def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain
     done = list(model.generate([(prompt, 0) for prompt in (NEARLY, *PROMPTS[:3])], LONG))
     assert [one.id for one in done[0]] == [NEARLY.id] and sum(map(len, done)) == 4
     assert_equal(by_request(done), answers(plain, LONG, NEARLY, *PROMPTS[:3]))
-
-
-class Asking:
-    """A constraint that asks, and notes the forward passes before each choice of a token."""
-
-    asks = True
-    pending = None
-
-    def __init__(self, work, *_):
-        self.work = work
-        self.passes = []
-
-    def restrict(self, _):
-        self.passes.append(self.work.passes)
-
-    def push(self, *_): ...
-
-    def log(self):
-        return self.passes
-
-
-def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monkeypatch):
-    model = LocalModel(llama)
-    monkeypatch.setitem(TURNS, "cpu", 4)
-    requests = [(prompt, 0) for prompt in PROMPTS]
-    found = by_request(model.generate(requests, SHORT, partial(Asking, model.work)))
-    for key, one in answers(plain, SHORT).items():
-        assert found[key].token_ids == one.token_ids
-    # a forward pass of each batch, and, of those that begin later, the first one
-    passes = {one.record[1] - one.record[0] for one in found.values() if one.record[1:]}
-    assert passes == {4, 5, 6, 7}
 
 
 def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, plain, monkeypatch):

@@ -221,7 +221,8 @@ class Bm25(Ranker):
         if not any(documents.values()):
             raise Wordless(f"nothing to search: {len(documents)} documents without a single word")
         counted = BM25Okapi([documents[name] for name in self.ids], **settings)
-        found = defaultdict(list)  # word -> (document, how often it contains the word)
+        # word -> (document, how often it contains the word)
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for at, frequencies in enumerate(counted.doc_freqs):
             for word, times in frequencies.items():
                 found[word].append((at, times))

@@ -9,6 +9,7 @@ import shutil
 import sys
 import weakref
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 
@@ -26,13 +27,13 @@ from tiny_architectures import (
     byte_tokenizer,
     save,
 )
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, Gemma4TextConfig, LlamaConfig
 
 from lookuplab import paths, work
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.decoding import choose
-from lookuplab.models.local import LocalModel
+from lookuplab.models.decoding import TURNS, choose
+from lookuplab.models.local import LocalModel, cache_numbers
 from lookuplab.models.tokens import decoded
 
 PROMPTS = [
@@ -212,6 +213,37 @@ def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain
     assert_equal(by_request(done), answers(plain, LONG, NEARLY, *PROMPTS[:3]))
 
 
+class Asking:
+    """A constraint that asks, and notes the forward passes before each choice of a token."""
+
+    asks = True
+    pending = None
+
+    def __init__(self, work, *_):
+        self.work = work
+        self.passes = []
+
+    def restrict(self, _):
+        self.passes.append(self.work.passes)
+
+    def push(self, *_): ...
+
+    def log(self):
+        return self.passes
+
+
+def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monkeypatch):
+    model = LocalModel(llama)
+    monkeypatch.setitem(TURNS, "cpu", 4)
+    requests = [(prompt, 0) for prompt in PROMPTS]
+    found = by_request(model.generate(requests, SHORT, partial(Asking, model.work)))
+    for key, one in answers(plain, SHORT).items():
+        assert found[key].token_ids == one.token_ids
+    # a forward pass of each batch, and, of those that begin later, the first one
+    passes = {one.record[1] - one.record[0] for one in found.values() if one.record[1:]}
+    assert passes == {4, 5, 6, 7}
+
+
 def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, plain, monkeypatch):
     eager = load(f"{llama}?attn_implementation=eager")
     assert eager.module.config._attn_implementation == "eager"
@@ -340,6 +372,15 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monk
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)  # it is not called
     with pytest.raises(UserError, match=r"needs .* GiB in float32 .* this job may use 0.00"):
         _ = model.module
+
+
+def test_a_row_of_cache_counts_the_heads_of_keys_and_the_window():
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 32}
+    sizes |= {"num_key_value_heads": 2, "sliding_window": 5}
+    assert cache_numbers(LlamaConfig(**sizes), 10) == 2 * 2 * 2 * 4 * 5
+    kinds = ["sliding_attention", "full_attention"]
+    apart = Gemma4TextConfig(**sizes, layer_types=kinds, head_dim=8, global_head_dim=16)
+    assert cache_numbers(apart, 10) == 2 * 2 * (8 * 5 + 16 * 10)
 
 
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):

@@ -62,12 +62,32 @@ UNUSED = re.compile(
     r"|(^|\.)(v_head|value_head|score|classifier|pooler|cls|mtp\w*|medusa\w*|eagle\w*|draft\w*)\."
     r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
 )
+LONG = 2048  # length in tokens of a prompt with its answer for which memory must suffice
 # a model is put on one graphics card if the card has this many times the memory of its weights, so
 # that it can also answer there
 ROOM = 1.25
 BATCH_ROWS = 128  # the default of ``batch_size``
 # the date that chat templates get if they query it; it is the default of Llama's own templates
 TODAY = date(2024, 7, 26)
+
+
+def cache_numbers(config: Any, tokens: int) -> int:
+    """Return how many numbers the key/value cache of one row of ``tokens`` tokens holds: the sum
+    over the layers, by the heads and the sliding window of each.
+    """
+    text = config.get_text_config()
+    layers = range(getattr(text, "num_hidden_layers", 0))
+    kinds = getattr(text, "layer_types", None) or ["sliding_attention" for _ in layers]
+    numbers = 0
+    for at in layers:
+        # layers may differ in a size (Gemma 4); Transformers then refuses to read it from `text`
+        layer = text.per_layer_config[at]
+        query_heads = getattr(layer, "num_attention_heads", None) or 1
+        heads = getattr(layer, "num_key_value_heads", None) or query_heads
+        width = getattr(layer, "head_dim", None) or getattr(layer, "hidden_size", 0) // query_heads
+        window = kinds[at] == "sliding_attention" and getattr(layer, "sliding_window", None)
+        numbers += 2 * heads * width * min(tokens, window or tokens)
+    return numbers
 
 
 def free_cards() -> list[int]:
@@ -371,17 +391,26 @@ class LocalModel:
         return sum(each.numel() * each.element_size() for each in empty.parameters())
 
     def _check_memory(self, kind: Any) -> None:
-        """Raise UserError, before any weights are read, if they do not fit into the memory that
-        this job may use.
+        """Raise UserError, before any weights are read, if the weights and the cache of one answer
+        do not fit into the memory that this job may use.
         """
+        import torch
+
         if self.device_map or self._in_fewer_bits:
             return
         free = sum(free_cards()) or work.memory()
-        weights = self._weight_bytes(kind) or 0
-        if weights > free:
+        folder = Path(self.source[0])
+        files = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+        if 0 < 4 * files < free:  # fits in any dtype, so the exact size need not be computed
+            return
+        tokens = min(self.context or LONG, LONG)
+        size = getattr(torch, self.dtype).itemsize
+        weights, cache = self._weight_bytes(kind) or 0, size * cache_numbers(self.config, tokens)
+        if weights + cache > free:
             raise UserError(
-                f"model {self.name} needs {weights / 2**30:.2f} GiB in {self.dtype} for its "
-                f"weights alone, and this job may use {free / 2**30:.2f}; use another dtype "
+                f"model {self.name} needs {(weights + cache) / 2**30:.2f} GiB in {self.dtype} "
+                f"({weights / 2**30:.2f} for its weights, the rest for the cache of one answer of "
+                f"{tokens} tokens), and this job may use {free / 2**30:.2f}; use another dtype "
                 "(NAME?dtype=bfloat16), fewer bits (quantization_config) or more memory"
             )
 

@@ -8,20 +8,21 @@ lemmatised, because spaCy's English model is not on any package registry.
 
 import hashlib
 import json
+import math
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from importlib.metadata import version
+from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import tree_sitter_python
-from rank_bm25 import BM25Okapi
 from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
@@ -31,6 +32,7 @@ from lookuplab.retrieval.metrics import Floats, Places, places
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+K1, B, EPSILON = 1.5, 0.75, 0.25  # BM25's parameters; rank-bm25 has the same defaults
 STOP_WORDS = frozenset(
     """
     a an the this that these those it its i me my we our you your he she they them their there here
@@ -202,47 +204,60 @@ def best(scores: Floats, k: int) -> Floats:
 
 
 class Bm25(Ranker):
-    """Okapi BM25 over ``documents`` (id -> words), with the numbers of the package rank-bm25.
+    """Okapi BM25 over ``documents`` (id -> words), with the same numbers as rank-bm25.
 
     Every (word, document) pair is scored once, at the start; rank-bm25 scores all documents for
-    every query. ``words`` splits a query into words; a word that occurs twice counts twice.
-    ``settings`` change BM25's parameters: k1 (1.5), b (0.75) and epsilon (0.25). Raises Wordless if
-    no document has a word.
+    every query. ``words`` splits a query into words; a word that occurs twice counts twice. Raises
+    Wordless if no document has a word.
     """
 
     def __init__(
         self,
         documents: Mapping[str, Sequence[str]],
         words: Callable[[str], Iterable[str]] = query_words,
-        **settings: float,
     ):
         self.ids = sorted(documents)
         self.words = words
         if not any(documents.values()):
             raise Wordless(f"nothing to search: {len(documents)} documents without a single word")
-        counted = BM25Okapi([documents[name] for name in self.ids], **settings)
-        # word -> (document, how often it contains the word)
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for at, frequencies in enumerate(counted.doc_freqs):
-            for word, times in frequencies.items():
-                found[word].append((at, times))
-        lengths = np.array(counted.doc_len)
-        # the order of operations is rank-bm25's, so that the last bits are the same
-        scale = counted.k1 * (1 - counted.b + counted.b * lengths / counted.avgdl)
-        # word -> (the documents that contain it, its score in each)
-        self.scored: dict[str, tuple[Floats, Floats]] = {}
-        for word, pairs in found.items():
-            holders, times = np.array(pairs).T
-            shares = times * (counted.k1 + 1) / (times + scale[holders])
-            self.scored[word] = holders, counted.idf[word] * shares
+        # a word's number is its place in the order of first occurrence
+        self.numbers: dict[str, int] = {}
+        number = self.numbers.setdefault
+        lengths = np.array([len(documents[name]) for name in self.ids])
+        every = chain.from_iterable(documents[name] for name in self.ids)
+        met = np.fromiter((number(word, len(self.numbers)) for word in every), np.int64)
+        # The postings of each word, one after another: the documents that contain it, and its score
+        # in each.
+        holders = np.repeat(np.arange(len(lengths)), lengths)
+        pairs, counts = np.unique(met * len(lengths) + holders, return_counts=True)
+        word, holder = np.divmod(pairs, len(lengths))
+        self.starts = np.searchsorted(word, np.arange(len(self.numbers) + 1))
+        weights = _weights(np.diff(self.starts).tolist(), len(lengths))
+        # rank-bm25's order of operations, so that the last bits are the same
+        scale = K1 * (1 - B + B * lengths / lengths.mean())
+        self.holders = holder.astype(np.int32)
+        self.scored = weights[word] * (counts * (K1 + 1) / (counts + scale[holder]))
 
     def scores_of(self, queries: Sequence[str]) -> Floats:
         scores = np.zeros((len(queries), len(self.ids)))
         for line, query in zip(scores, queries, strict=True):
-            for word in filter(self.scored.__contains__, self.words(query)):
-                holders, added = self.scored[word]
-                line[holders] += added
+            for word in self.words(query):
+                if (number := self.numbers.get(word)) is not None:
+                    own = slice(self.starts[number], self.starts[number + 1])
+                    line[self.holders[own]] += self.scored[own]
         return scores
+
+
+def _weights(holders: list[int], documents: int) -> Floats:
+    """Return each word's weight (IDF), (words,) floats, as rank-bm25 computes it. ``holders`` are
+    the numbers of documents that contain the word.
+
+    A word in more than half of the documents would have a negative weight; it gets EPSILON times
+    the mean weight.
+    """
+    weights = [math.log(documents - n + 0.5) - math.log(n + 0.5) for n in holders]
+    least = EPSILON * (reduce(add, weights) / len(weights))  # sum() would round differently
+    return np.array([least if weight < 0 else weight for weight in weights])
 
 
 @dataclass

@@ -55,7 +55,16 @@ class JediTool:
 
 def content(root: Path) -> str:
     """Return a digest of the Python files of a repository, which are those that the tool reads."""
-    return folder_hash(root, python_files(root), "content")[:32]
+    states = [(file, file.stat()) for file in python_files(root)]
+    changes = tuple(
+        (file, state.st_size, state.st_mtime_ns, state.st_ino) for file, state in states
+    )
+    return _content(root, changes)
+
+
+@functools.lru_cache(REMEMBERED)  # a notebook needs the digest again for each model and condition
+def _content(root: Path, changes: tuple[tuple[Path, int, int, int], ...]) -> str:
+    return folder_hash(root, (file for file, *_ in changes), "content")[:32]
 
 
 def unsaved(

@@ -42,6 +42,7 @@ def commit(kit):
 @pytest.fixture
 def run(kit):
     """A kit whose figures are committed and made anew, equal."""
+    kit.notebook("other", "1")
     write(kit, *ROWS)
     write_answers(kit, ANSWER)
     commit(kit)
@@ -106,6 +107,7 @@ def test_figures_on_demand_alone_may_be_the_committed_ones_unless_they_are_named
 
 
 def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit):
+    kit.notebook("other", "1")
     write(kit, *ROWS, timed=True)
     commit(kit)
     verified(kit, 0)  # not measured again

@@ -3,7 +3,8 @@ what is written.
 """
 
 import json
-import multiprocessing
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -190,12 +191,11 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     given = {"epochs": 4, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}
     settings = [f"-s{name}={value}" for name, value in given.items()]
     words = command(bases / "gpt2", tmp_path, "--save-every", 3, *settings)
-    process = multiprocessing.get_context("fork").Process(target=cli, args=[words])
-    process.start()
-    while not (whole := list(tmp_path.glob("w/*/*/complete"))) and process.is_alive():
+    process = subprocess.Popen([sys.executable, "-m", "lookuplab", *words])
+    while not (whole := list(tmp_path.glob("w/*/*/complete"))) and process.poll() is None:
         time.sleep(0.02)
     process.kill()
-    process.join()
+    process.wait()
     assert not (tmp_path / "m").exists()
     paths.write_lines(whole[0].parents[1] / "checkpoint-19" / "trainer_state.json", ())
     said = CliRunner().invoke(cli, words)

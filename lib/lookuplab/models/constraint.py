@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decoded
@@ -37,6 +37,8 @@ class Constraint(Protocol):
     A constraint that needs another program's answer (a completion tool's, say) sends its query in
     ``push`` and collects the answer in ``restrict``. The model's forward pass runs in between.
     """
+
+    asks: ClassVar[bool]  # whether the constraint queries another program
 
     @property
     def pending(self) -> "Future[Any] | None":
@@ -191,6 +193,7 @@ class NameConstraint:
 
     names: NameTries
     node: Trie | None
+    asks: ClassVar[bool] = False
     pending = None
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":

@@ -41,6 +41,10 @@ from lookuplab.work import say
 if TYPE_CHECKING:
     from lookuplab.models.local import LocalModel
 
+# Type of device -> the number of batches into which rows that query a tool are split. A GPU's
+# forward pass takes less time than Jedi's answer, so the GPU computes one batch while the other
+# batches wait for Jedi.
+TURNS = {"cuda": 4}
 # Limit on rows x longest prompt in a batch on a CPU. Larger batches have more padding and do not
 # fit into the processor's caches.
 CPU_TOKENS = 8192
@@ -82,8 +86,12 @@ def decode_rows(
         try:
             for row in batch:
                 row.begin(model.tokenizer, decoding)
-            for _ in _decode(model, batch, decoding, end_of_text):
-                if time.monotonic() - kept >= KEEP_SECONDS:
+            asks = any(row.constraint and row.constraint.asks for row in batch)
+            parts = min(TURNS.get(model.module.device.type, 1), len(batch)) if asks else 1
+            turns = [_decode(model, batch[i::parts], decoding, end_of_text) for i in range(parts)]
+            while turns:
+                turns = [steps for steps in turns if next(steps, 0)]
+                if turns and time.monotonic() - kept >= KEEP_SECONDS:
                     if ended := [*_ended(model.work, batch)]:
                         yield ended
                     batch = [row for row in batch if not row.finish_reason]
@@ -128,8 +136,8 @@ def _decode(
 ) -> Iterator[int]:
     """Append tokens until every row is finished. Finished rows leave the batch a few at a time.
 
-    Yields the number of unfinished rows when a forward pass has been started. Meanwhile, a tool
-    answers the questions of the last tokens.
+    Yields the number of unfinished rows when a forward pass has been started. A GPU still computes
+    it then, so another batch can use the time.
     """
     module = model.module  # loading the module sets ``model.begin`` (``check_steps``)
     batch = model.begin(module, [row.ids for row in rows], model.context, model.work)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError, check_choice
@@ -178,6 +178,7 @@ class ToolConstraint:
     returns a future of the tool's answer.
     """
 
+    asks: ClassVar[bool] = True
     use: ToolUse
     vocabulary: Vocabulary
     before: Sequence[int]

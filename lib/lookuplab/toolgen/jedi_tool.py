@@ -8,7 +8,6 @@ is counted. The next call gets a new process.
 import functools
 import keyword
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from lookuplab.models.constraint import Lost
@@ -19,11 +18,24 @@ from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
 from lookuplab.toolgen.pairs import ModelKind, writes_def
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.source import CODE, tokens
 from lookuplab.work import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
 REMEMBERED = 5_000  # cached full answers; runs with other models or thresholds often ask the same
+_LEXEME = re.compile(
+    r"""
+    (?P<comment> \#[^\n]*\Z)
+  | [rbuf]{0,2} (?: \"{3} (?: \\. | [^\\] )*? (?: \"{3} | (?P<open1> \Z) )
+                  | '{3} (?: \\. | [^\\] )*? (?: '{3} | (?P<open2> \Z) )
+                  | \" (?: \\. | [^\\"\n] )* (?: [\"\n] | (?P<open3> \Z) )
+                  | ' (?: \\. | [^\\'\n] )* (?: ['\n] | (?P<open4> \Z) ) )
+  | (?P<number> \.?\d (?: [eE][+-] | [\w.] )*)
+  | (?P<name> \w+)
+  | (?P<blank> (?: [\s\\] | \#[^\n]*\n )+)
+  | (?P<other> .)
+""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
 
 
 class JediTool:
@@ -147,19 +159,12 @@ def behind_a_dot(text: str) -> bool:
     ``from . import``.
     """
     found = re.search(r"\.([^\W\d]\w*)?\Z", text)
-    if not found:
-        return False
-    before = f"({text[: found.start()]}"  # in a bracket, broken indentation does not matter
-    kind = value = ""
-    at = 0
-    with suppress(SyntaxError):  # the bracket, and perhaps others, are still open
-        for one, start, end in tokens(before):
-            if one == "name" and kind == "number" and start == at:
-                continue  # the end of a broken number, such as 0xlabel
-            if one in (*CODE, "endless") or (one == "comment" and end == len(before)):
-                kind, value, at = one, before[start:end], end
-                if value in ("'", '"') and "\n" not in before[end:]:  # a string that has not ended
-                    return False
+    kind: str | None = ""
+    value = ""
+    for lexeme in _LEXEME.finditer(text, 0, found.start()) if found else ():
+        if lexeme.lastgroup != "blank":
+            kind = lexeme.lastgroup
+            value = lexeme.group()
     if kind == "name":
         return value in ("True", "False", "None") or not keyword.iskeyword(value)
-    return kind in ("string", "closed")
+    return kind is None or value in (")", "]", "}")

@@ -17,11 +17,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from token import EXACT_TOKEN_TYPES
 from typing import NamedTuple
 
 import parso
+from parso.python.token import PythonTokenTypes
+from parso.python.tokenize import tokenize as parso_tokens
 from parso.tree import BaseNode, Leaf
+from parso.utils import parse_version_string
 
 from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.models.fences import blocks, code_of
@@ -35,28 +37,21 @@ DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut``)
 CHAIN = re.compile(
     rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
 )
-NUMBER = r"""
-    0[xX](?:_?[0-9a-fA-F])+ | 0[bB](?:_?[01])+ | 0[oO](?:_?[0-7])+
-    | (?:\d(?:_?\d)*\.?(?:\d(?:_?\d)*)? | \.\d(?:_?\d)*) (?:[eE][-+]?\d(?:_?\d)*)? [jJ]?
-"""
-OPERATORS = "|".join(map(re.escape, sorted(EXACT_TOKEN_TYPES, reverse=True)))  # long ones first
-CODE = ("string", "opened", "closed", "number", "name", "other")  # kinds that are not layout
-# matches blanks and one token
+# Matches blanks and one token. Text other than strings, comments, brackets and line ends is matched
+# in long pieces, each of several words.
 TOKEN = re.compile(
-    rf"""[ \f\t]*(?:
+    r"""[ \f\t]*(?:
     (?P<comment>\#[^\r\n]*)
     |(?P<string>(?i:[bfru]|br|fr|rb|rf)?(?:
-        (?P<long>\'{{3}}|"{{3}})(?s:[^\\]|\\.)*?(?P=long)
-        |(?P<short>[\'"])(?!(?P=short){{2}})(?:\\(?:\r?\n|.)|(?!(?P=short))[^\n\\])*(?P=short)))
-    |(?P<endless>(?i:[bfru]|br|fr|rb|rf)?(?:\'{{3}}|"{{3}}))
+        (?P<long>\'{3}|"{3})(?s:[^\\]|\\.)*?(?P=long)
+        |(?P<short>[\'"])(?!(?P=short){2})(?:\\(?:\r?\n|.)|(?!(?P=short))[^\n\\])*(?P=short)))
+    |(?P<endless>(?i:[bfru]|br|fr|rb|rf)?(?:\'{3}|"{3}))
     |(?P<broken>[\'"](?:(?:[^\n\\]|\\.)*\\\r?\n)+.*\n?)
     |(?P<newline>\r?\n)
     |(?P<joined>\\\r?\n)
-    |(?P<opened>[(\[{{])
-    |(?P<closed>[)\]}}])
-    |(?P<number>{NUMBER})
-    |(?P<name>\w+)
-    |(?P<other>{OPERATORS}|(?s:[^ \f\t]))
+    |(?P<opened>[(\[{])
+    |(?P<closed>[)\]}])
+    |(?P<other>[^\s\'"\#\\()\[\]{}]+(?:[ ]+[^\s\'"\#\\()\[\]{}]+)*|(?s:.))
     )""",
     re.VERBOSE,
 )
@@ -70,8 +65,7 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
     The kind of a line end is "newline" if it ends a statement, "joined" after a backslash, and
     otherwise "blank". Raises SyntaxError where tokenize raises an error: for a string or bracket
     that is never closed, for a backslash at the end of the text, and for a dedent to an indentation
-    that was not there before. A string of several lines that is never closed is the last token,
-    "endless".
+    that was not there before.
     """
     at = 0
     kind = ""
@@ -92,13 +86,13 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
                 yield "dedent", start, start
             if column > columns[-1]:
                 raise SyntaxError("an indentation that was not there before")
+        if kind == "endless":
+            break
         if kind == "newline":
             kind = "blank" if begins or depth > 0 else kind
             begins = depth == 0
         depth += {"opened": 1, "closed": -1}.get(kind, 0)
         yield kind, start, end
-        if kind == "endless":
-            break
         at = end
     if depth or kind in ("endless", "joined"):
         raise SyntaxError("the text ends within a token or a statement")
@@ -127,16 +121,24 @@ class Token(NamedTuple):
 
 
 def whole_tokens(text: str, line: int) -> list[Token]:
-    """Return the tokens of a function's text, which begins on ``line`` of its file. Comments and
-    white space are left out, and an f-string is one token.
+    """Return the tokens of a text that begins on ``line`` of its file. Comments and white space are
+    left out, and an f-string is one token.
     """
+
+    rows = text.split("\n")
     found = []
-    at = 0
-    for kind, start, end in tokens(text):
-        line += text.count("\n", at, start)
-        at = start
-        if kind in CODE:
-            found.append(Token(line, start - text.rfind("\n", 0, start) - 1, text[start:end]))
+    begins: list[tuple[int, int]] = []  # where the open f-strings begin, the outermost first
+    for kind, code, start, _ in parso_tokens(text, version_info=parse_version_string("3.11")):
+        if kind == PythonTokenTypes.FSTRING_START:
+            begins.append(start)
+        elif kind == PythonTokenTypes.FSTRING_END:
+            (row, column), end = begins.pop(), start[1] + len(code)
+            if not begins:
+                lines = [*rows[row - 1 : start[0] - 1], rows[start[0] - 1][:end]]
+                lines[0] = lines[0][column:]
+                found.append(Token(row + line - 1, column, "\n".join(lines)))
+        elif not begins and (code := code.strip()):
+            found.append(Token(start[0] + line - 1, start[1], code))
     return found
 
 

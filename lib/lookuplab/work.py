@@ -246,7 +246,7 @@ def spread(
         except BaseException as error:  # raised again in the thread that reads the results
             done.put((task, None, error))
 
-    count = workers or processors()
+    count = min(workers or processors(), 256)  # all threads start at once
     waiting = iter(tasks)
     running = 0
     with ThreadPool(count) as pool:  # its threads do not keep an interrupted caller waiting

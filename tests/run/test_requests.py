@@ -77,6 +77,8 @@ compare counts counts -o /proc/none.csv
     cannot use /proc/.none.csv.lock
 data mark x -o /dev/null
     cannot write /dev/null: not a regular file
+data frequencies x -o y --limit 99999999999999999999
+    is not in the range 0<=x<=999999999
 data frequencies x -o .
     not a regular file
 train toolgen --base x --corpus y -o /proc/none

@@ -76,18 +76,18 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     for row in () if scripts else _rows(source):
         if not row.keys() & {"content", "text", "code"}:
             raise UserError(source + NO_TEXT)
-        if (content := _first(row, "content text code")) is None:
+        if not isinstance(content := _first(row, "content text code"), str):
             empty += 1
             continue
         # the owner is dropped: "aws-samples/..." would make each of its files specific to AWS
-        repository = (_first(row, "repo_name max_stars_repo_name") or "").rpartition("/")[2]
+        repository = str(_first(row, "repo_name max_stars_repo_name") or "").rpartition("/")[2]
         path = _first(row, "path max_stars_repo_path")
-        yield "/".join(filter(None, [repository, path])), content.removeprefix("\ufeff")
+        yield "/".join(map(str, filter(None, [repository, path]))), content.removeprefix("\ufeff")
     if empty:
         print(f"{source}: rows without text, left out: {empty}", file=sys.stderr)
 
 
-def _first(row: Mapping[str, str | None], names: str) -> str | None:
+def _first(row: Mapping[str, Any], names: str) -> Any:
     return next((row[name] for name in names.split() if row.get(name) is not None), None)
 
 

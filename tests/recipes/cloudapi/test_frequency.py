@@ -96,6 +96,12 @@ def test_rows_of_a_file_are_read_and_those_without_text_reported(tmp_path, capfd
     assert "rows without text, left out: 1" in capfd.readouterr().err
 
 
+def test_a_text_that_is_a_number_is_left_out_and_reported(tmp_path, capfd):
+    (tmp_path / "rows.jsonl").write_text('{"content": 1, "path": 2}')
+    assert not [*source_files(str(tmp_path))]
+    assert "rows without text, left out: 1" in capfd.readouterr().err
+
+
 def test_scripts_and_the_code_cells_of_notebooks_are_read(tmp_path, monkeypatch):
     cells = [
         {"cell_type": "markdown", "source": ["f.encrypt()"]},

@@ -113,6 +113,14 @@ class Place(click.Path):
         return super().convert(paths.expanded(value), param, ctx)
 
 
+class Whole(click.types.IntParamType):
+    """A whole number of at most nine digits: a count that any machine can reach."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        # not the option's own type, whose limits `--help` would show
+        return click.IntRange(0, 999_999_999).convert(value, param, ctx)
+
+
 def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:
     kind = parameter.annotation
     several = get_origin(parameter.annotation) is tuple
@@ -120,7 +128,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))
-    kinds = {Path: Place(path_type=Path), int: click.IntRange(min=0)}
+    kinds = {Path: Place(path_type=Path), int: Whole()}
     options: dict[str, Any] = {"type": kinds.get(kind, kind)}
     if parameter.default is parameter.empty:
         options["required"] = True

@@ -39,7 +39,7 @@ TaskT = TypeVar("TaskT", bound=HasId)
 Pairs = Sequence[tuple[TaskT, Completion]]
 # the columns of a frame of ``judged`` that do not come from the benchmark's ``judge``
 KEPT = ("id", "cluster", "sample", "completion", "finish_reason")
-OFFERED = 50  # at most so many names of each of Jedi's answers are kept for `lookuplab view`
+OFFERED = 50  # names that are kept, for `lookuplab view`, of those in one of Jedi's answers
 
 # A special token's name in an answer, such as <|endoftext|> (some tokenizers have U+FF5C for "|").
 # </s> and the like count only at the end of an answer, because code may have them in a string.
@@ -49,9 +49,9 @@ SPECIAL = re.compile(
 
 
 class Asked(NamedTuple):
-    """The model whose answer is judged, and how it was asked. The words of ``condition`` are added
-    to those of ``Benchmark.condition``. ``prompt`` is the text that the model read; None stands for
-    the prompt of ``Benchmark.prompt``.
+    """Says which model gave an answer, and how the model was asked. ``condition`` is put into words
+    and added to the words of ``Benchmark.condition``. ``prompt`` is the text that the model read;
+    None stands for the text of ``Benchmark.prompt``.
     """
 
     model: str = ""
@@ -79,27 +79,29 @@ class Benchmark(ABC, Generic[TaskT]):
 
     @abstractmethod
     def judge(self, task: TaskT, completion: Completion) -> dict[str, Any]:
-        """Return {column: value} for one completion. A boolean says right or wrong, a number is a
-        measurement, a text explains. All completions have the same columns.
+        """Return {column: value} for one completion. A boolean says whether the completion is right
+        in some respect, a number is a measurement, and a text is an explanation. All completions
+        must have the same columns.
         """
 
     def cluster(self, task: TaskT) -> str:
-        """Return the label of the task's cluster, for the intervals. Tasks of one cluster (the same
-        API, problem or repository) succeed and fail together. By default each task is its own
-        cluster.
+        """Return the label of the task's cluster. Intervals take into account that tasks of one
+        cluster (the same API, problem or repository) succeed or fail together. By default each task
+        is a cluster of its own.
         """
         return str(task.id)
 
     def condition(self, task: TaskT) -> str:  # noqa: ARG002
-        """Return in words how a task is asked. `lookuplab view` filters and compares answers by
-        these words. By default all tasks are asked in the same way, "".
+        """Return a few words that say how the model is asked for this task. `lookuplab view`
+        filters and compares answers by these words. By default they are "", because all tasks are
+        asked in the same way.
         """
         return ""
 
     def line(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a line of a file that `lookuplab score` reads, with the task's ``id`` and the
-        ``completion`` under these names. By default the line is returned unchanged. Override this
-        method for published answers that use other names.
+        """Return a line of a file that `lookuplab score` reads, with the task's id in the field
+        ``id`` and the model's text in the field ``completion``. By default ``record`` is returned
+        unchanged. Override this method for published answers whose fields have other names.
         """
         return record
 
@@ -129,11 +131,11 @@ class Benchmark(ABC, Generic[TaskT]):
 def completions_of(
     model: Model, benchmark: Benchmark[TaskT], **options: Any
 ) -> list[tuple[TaskT, Completion]]:
-    """Return each task with its completions, ``benchmark.decoding.n`` per task, in the order of the
-    tasks.
+    """Return a pair of task and completion for each completion: ``benchmark.decoding.n`` pairs per
+    task, in the order of the tasks.
 
     ``options`` (``store``, ``progress``) are those of ``models.complete``. Raises UserError if
-    there is no task, and whatever ``complete`` raises.
+    there are no tasks or a prompt does not have its task's id, and whatever ``complete`` raises.
     """
     if not len(benchmark.tasks):
         raise UserError("no tasks are selected: check the parameters that select tasks")
@@ -152,10 +154,10 @@ def judged(
     """Return one row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its
     text), ``finish_reason``, and the columns of the benchmark's judgement.
 
-    In a run of the kit, the rows are also kept for `lookuplab view` (``keep``); ``asked`` names the
-    model and the condition of each pair there. A warning counts the completions that contain a
-    special token. Raises UserError if a judgement is not a dict, or has a column with one of these
-    names.
+    In a notebook that the kit runs, the rows are also kept for `lookuplab view` (``keep``), with
+    the model and the condition that ``asked`` gives for each pair. A warning counts the completions
+    that contain a special token. Raises UserError if a judgement is not a dict, or has a column
+    with one of the names above.
     """
     if special := [task.id for task, completion in pairs if SPECIAL.search(completion.text)]:
         say(
@@ -193,9 +195,10 @@ def keep(
     """Append judged rows to a file of compressed JSON lines, one answer per line, with everything
     that a reader needs to understand the verdict.
 
-    These are the ``prompt``; the answer's ``tokens``; the model's confidence in each token,
-    ``sure`` (percent); ``offers``, the names that a tool offered (see ``offer``); the ``class`` of
-    the task; ``right``, the value of the first measure; and the ``columns`` of the judgement.
+    Among the fields of a line are the ``prompt``; the answer's ``tokens``; ``sure``, the model's
+    confidence in each token (percent); ``offers``, the names that a tool offered (see ``offer``);
+    the ``class`` of the task; ``right``, the value of the first measure; and the ``columns`` of the
+    judgement.
     """
     first = {name: value for row in rows for name, value in row.items() if isinstance(value, bool)}
     measure = next(iter(benchmark.measures or first), "")
@@ -223,10 +226,10 @@ def keep(
 
 
 def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what a tool answered to one ``question``, as a tuple: the index of the token after
-    which the tool was queried, the number of offered names, at most ``OFFERED`` of these names, the
-    reason if the tool failed, and the name that the model's answer took ("" if none). The name that
-    was taken comes first among the names.
+    """Return what a tool answered to one ``question``, as a tuple of five: the index of the token
+    after which the tool was queried, the number of names that the tool offered, at most ``OFFERED``
+    of these names, the reason why the tool failed (if it did), and the name that the model then
+    wrote ("" if it wrote none of them). The name that the model wrote comes first in the list.
     """
     offered = question["offered"]
     after = "".join(completion.tokens[question["step"] + 1 :])
@@ -240,10 +243,10 @@ def evaluate(
     model: Model, benchmark: Benchmark[TaskT], condition: str = "", **options: Any
 ) -> pd.DataFrame:
     """Give the model every task, judge its completions and return the frame of ``judged``, in the
-    order of tasks and samples, with the model's name in the first column, ``model``.
+    order of tasks and samples. The first column, ``model``, has the model's name.
 
-    ``condition`` is what `lookuplab view` adds to the benchmark's own words for the way of asking.
-    ``options`` are those of ``models.complete``, as in ``completions_of``.
+    ``condition`` says how the model is asked; `lookuplab view` shows it after the words of
+    ``Benchmark.condition``. ``options`` are those of ``models.complete``.
     """
     suited = benchmark.for_model(model)
     pairs = completions_of(model, suited, **options)
@@ -258,10 +261,10 @@ def rate_rows(
     """Return numbers with clustered 95% intervals, as rows of an artifact. ``frame`` has the rows
     of ``evaluate`` for one or several models.
 
-    A column of booleans becomes ``<column>_percent``; a column of numbers becomes its mean,
-    ``<column>``. By default, all columns of booleans are used. Missing values are left out. The
-    condition is "all". With ``by``, there are also rows for each value of that column, in the order
-    of first occurrence.
+    The metric of a column of booleans is ``<column>_percent``; that of a column of numbers is its
+    mean, ``<column>``. By default, all columns of booleans are used. Missing values are left out.
+    The rows over all tasks have the condition "all". If ``by`` names a column, each of its values
+    is a condition with rows of its own, in the order of first occurrence.
     """
     if columns is None:
         columns = [name for name in frame if _is_boolean(frame[name])]
@@ -291,12 +294,12 @@ def rate_rows(
 
 
 def _is_boolean(column: pd.Series) -> bool:
-    """Return whether all values that are not missing are booleans, and there is at least one."""
+    """Return whether the column has at least one boolean and otherwise only missing values."""
     return bool(is_bool_dtype(column.dropna().infer_objects())) and bool(column.notna().any())
 
 
 def written(id: str | int, text: str, sample: int = 0) -> Completion:
-    """Return a completion that was generated elsewhere, of which only the text is known."""
+    """Return the Completion of a text that was generated elsewhere. Tokens are not known."""
     return Completion(str(id), sample, text, (), (), None, "unknown", 0)
 
 

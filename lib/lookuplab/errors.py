@@ -1,5 +1,5 @@
-"""``UserError``, the one exception whose message is meant for the user, and the explanation of
-other errors that are not bugs.
+"""Defines ``UserError``, the one exception whose message is meant for the user, and explains other
+errors that are not bugs.
 """
 
 import difflib
@@ -28,13 +28,13 @@ _OF_THE_MACHINE = {
     errno.EEXIST,
     errno.EFBIG,
     errno.EIO,
-    errno.EINVAL,  # for a path, such as that of some files in /proc
+    errno.EINVAL,  # raised for some files that cannot be used, such as some in /proc
     errno.ESTALE,
     errno.ENXIO,
     errno.ELOOP,
 }
 _OF_THE_LIMITS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
-# the messages of Python, the loader, numpy and torch when memory cannot be allocated
+# what Python, the loader, numpy and torch say when memory cannot be allocated
 _NO_MEMORY = re.compile(
     r"MemoryError|\[Errno 12\]|(cannot|can't|unable to|failed to) (allocate|map segment)"
     r"|can't start new thread|out of memory"
@@ -82,8 +82,8 @@ def no_memory(text: str) -> bool:
 def check_memory() -> None:
     """Raise MemoryError if this process has reached its limit of memory (``ulimit -v``).
 
-    A parser may have reported a failed allocation as a syntax error. Therefore an answer from such
-    a process must be neither stored nor shown.
+    In such a process, a parser may have reported a failed allocation as a syntax error. Answers
+    from the process must therefore be neither stored nor shown.
     """
     limit = min(
         (one for kind in _KINDS if (one := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY),

@@ -1,5 +1,5 @@
-"""Defines every folder that the kit reads or writes, reads its input files, and writes output files
-that are either complete or absent. Notebooks never build a path themselves.
+"""Defines every folder that the kit reads or writes, reads input files, and writes output files so
+that each is either complete or absent. Notebooks never build a path themselves.
 """
 
 import codecs
@@ -37,16 +37,15 @@ RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
 HashForm = Literal["content", "digests", "lines"]
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # the byte order marks of UTF-16
-# compression whose options make equal content give equal bytes
+# file suffix -> function that compresses, with options that make equal content give equal bytes
 COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
 
 
 def located(path: Path | str) -> Path:
-    """Return the place of a relative path: as it is if it exists in the working directory, else in
-    the checkout.
+    """Return the first of these paths that exists: ``path`` in the working directory, the folder of
+    the fetched model called ``path`` (``all-minilm-l6-v2``), and ``path`` in the checkout.
 
-    The name of a fetched model (``all-minilm-l6-v2``) becomes the model's folder. A path that
-    exists nowhere, such as a name on the hub, is returned unchanged.
+    If none exists, return ``path`` unchanged; it may be a name on the hub.
     """
     places = Path(path), fetched_model(path), ROOT / path
     return next(filter(Path.exists, places), places[0])
@@ -74,10 +73,11 @@ def expanded(path: Path | str) -> Path:
 
 
 def parsed(read: Callable[[Any], Any], text: Any) -> Any:
-    """Return ``read(text)``, for any parser of texts from outside, such as ``json.loads``.
+    """Return ``read(text)``. ``read`` is a parser, such as ``json.loads``, and ``text`` comes from
+    outside the kit.
 
-    Raises ValueError, in one line, for whatever the parser raises: nesting that is too deep,
-    invalid characters, a tag with the wrong value.
+    Whatever the parser raises (for nesting that is too deep, for invalid characters, for a YAML tag
+    with the wrong value) becomes a ValueError with a message of one line.
     """
     try:
         return read(text)
@@ -120,23 +120,26 @@ def replacing(output: Path) -> Iterator[Path]:
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write ``lines``, each with a line break, to ``output``, as ``write_text`` does."""
+    """Write ``lines`` to ``output`` with ``write_text``, and a line break after each."""
     write_text(output, "".join(line + "\n" for line in lines))
 
 
 def write_text(output: Path, text: str) -> None:
-    """Write ``text`` to ``output``: all or nothing, compressed if the name ends in .gz or .xz."""
+    """Write the whole ``text`` to ``output`` or, after an error, nothing. The file is compressed if
+    its name ends in .gz or .xz.
+    """
     with replacing(output) as part:
         part.write_bytes(COMPRESS.get(output.suffix, bytes)(text.encode()))
 
 
 def opened(path: Path) -> TextIO:
-    """Open a text file for reading: plain, gzip or xz; in UTF-8 or, with a byte order mark, UTF-16.
-    "-" is standard input. Bytes that cannot be decoded become lone surrogates.
+    """Open a text file for reading; "-" is standard input. The file may be compressed (gzip, xz).
+    Its encoding is UTF-8, or UTF-16 if it begins with the byte order mark of UTF-16. Bytes that
+    cannot be decoded become lone surrogates.
     """
     data: Any = sys.stdin.buffer
     if path != Path("-"):
-        # O_NONBLOCK, so that a pipe that no process writes to is empty and does not block
+        # O_NONBLOCK, so that a pipe to which no process writes counts as empty instead of blocking
         data = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
         os.set_blocking(data.fileno(), True)
         kind = os.fstat(data.fileno()).st_mode
@@ -151,7 +154,7 @@ def opened(path: Path) -> TextIO:
 
 
 def is_special(path: object) -> bool:
-    """Return whether ``path`` names a pipe, socket or device, whose reading may never end."""
+    """Return whether ``path`` names a pipe, socket or device; to read one may never end."""
     try:
         mode = os.stat(path).st_mode if isinstance(path, str | os.PathLike) else stat.S_IFREG
     except (OSError, ValueError):
@@ -160,9 +163,9 @@ def is_special(path: object) -> bool:
 
 
 def source_text(path: Path) -> str:
-    """Return the text of a Python file, decoded as Python decodes it: with or without a byte order
-    mark, in the declared encoding, with any line ends. Files in UTF-16, which Python refuses, are
-    decoded, too. Bytes that cannot be decoded become U+FFFD.
+    """Return the text of a Python file, decoded as Python decodes it: a byte order mark and a
+    declared encoding are respected, and all line ends become line feeds. Files in UTF-16, which
+    Python refuses, are decoded, too. Bytes that cannot be decoded become U+FFFD.
     """
     with path.open("rb") as file:
         if file.peek(2).startswith(UTF_16):
@@ -175,11 +178,13 @@ def source_text(path: Path) -> str:
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) for each line of a JSON Lines file, compressed or not.
+    """Yield (line number, object) for each line of a JSON Lines file, compressed or not. Empty
+    lines are skipped.
 
     A lone surrogate (half a character) or a byte that is not UTF-8 becomes "?", because it could
-    not be written again. A message on stderr says in how many lines that happened. Raises UserError
-    for an invalid line, with its number, and for a file that cannot be read.
+    not be written to a file again. A message on stderr says in how many lines that happened. Raises
+    UserError for a file that cannot be read, and for an invalid line, whose number the message
+    gives.
     """
     number = 0
     replaced = []
@@ -222,9 +227,9 @@ def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
     """Return a sha256 over the names (relative to ``folder``) and contents of ``files``, in their
     order.
 
-    ``form`` is the way in which a file's content enters the hash: "content" in the keys of models'
-    stored answers, "digests" in the keys of repositories, "lines" in the data hash of figures. No
-    form can be changed, because stored keys depend on all of them.
+    ``form`` says how a file's content enters the hash: "content" is used in the keys of models'
+    stored answers, "digests" in the keys of repositories, "lines" in the data hash of figures. None
+    of the three may change, because keys and hashes that are already stored depend on them.
     """
     total = hashlib.sha256()
     for file in files:

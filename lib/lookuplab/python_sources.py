@@ -1,16 +1,16 @@
-"""Provides the Python sources that Jedi, pylint and the corpora read. They are a pinned set,
-whatever else is installed.
+"""Provides the Python sources that Jedi and pylint read and from which corpora are made. The set of
+sources is pinned, so other installed packages change no answer.
 
 ``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get
-python-sources``, a part of the install, downloads them with pip and unpacks their Python files,
-stubs and metadata into one folder. Other installed packages do not change any answer. Compiled
-modules are read only through their stubs, which are the same on every system.
+python-sources``, a part of the install, downloads the wheels with pip and unpacks their Python
+files, stubs and metadata into one folder. Compiled modules are read only through their stubs, which
+are the same on every system.
 
 ``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository
 imports.
 
-Packages that are to run, and not only to be read, are installed into an environment of their own
-(``environment``), such as the one that DS-1000's programs need.
+Packages that have to run, such as those that DS-1000's programs import, are installed into a
+virtual environment of their own (``environment``).
 """
 
 import functools
@@ -34,7 +34,7 @@ PINS = paths.DATA / f"{SOURCES_NAME}.txt"
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
 FOREIGN = {"site-packages", "dist-packages", "node_modules", "__pypackages__", "__pycache__"}
 _ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # what venv and conda put into an environment's folder
-# the same wheels on every system, so that the pinned hashes fit
+# the same wheels on every system, because the pinned hashes are those of these wheels
 _WHEELS = (
     "--implementation=cp",
     "--python-version=3.11.9",
@@ -94,8 +94,8 @@ def get(pins: Path | None = None) -> Path:
 
 
 def download(folder: Path, *wanted: str) -> str:
-    """Download wheels to a folder with pip, without running their code. Return pip's last error in
-    one line, or "" if there was none.
+    """Download wheels to a folder with pip, without running any code in them. Return the last line
+    in which pip reports an error, or "" if pip succeeds.
     """
     # -P: a module in the user's folder must not replace the library's
     call = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -137,8 +137,9 @@ def environment(name: str) -> Path:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """Return a text that identifies what an analyser's answer depends on, except the repository and
-    the Python version: the versions of the ``analysers`` and a hash of the sources.
+    """Return a text for the keys of the analysers' stored answers: the versions of the
+    ``analysers`` and a hash of the sources. An answer also depends on the repository and on
+    Python's version, which are not part of the text.
     """
     read = file_hash(PINS)
     if os.environ.get("LOOKUPLAB_SOURCES"):
@@ -152,7 +153,7 @@ def identity(*analysers: str) -> str:
 def python_files(root: Path) -> list[Path]:
     """Return every ``*.py`` file under ``root`` that belongs to the repository, sorted. Links are
     not followed. Hidden folders, virtual environments, installed packages and build output are left
-    out, and so are folders that cannot be read, after a warning.
+    out. Folders that cannot be read are left out with a warning.
     """
     found = []
     for folder, folders, names in os.walk(root):
@@ -171,7 +172,7 @@ def _is_own(folder: Path) -> bool:
     return os.access(folder, os.R_OK | os.X_OK) or _left_out(folder)
 
 
-@functools.cache  # a notebook lists the files of a repository several times
+@functools.cache  # warns once, although a notebook lists the files of a repository several times
 def _left_out(folder: Path) -> bool:
     print(f"warning: {str(folder)!r} cannot be read: left out", file=sys.stderr)
     return False
@@ -187,7 +188,7 @@ def restrict() -> None:
     """Make this process import only from ``search_path``, without the import hooks of installed
     packages.
 
-    Call it after the analyser itself has been imported.
+    Import the analyser itself before the call.
     """
     sys.path[:] = search_path()
     sys.meta_path[:] = [machinery.BuiltinImporter, machinery.FrozenImporter, machinery.PathFinder]
@@ -199,7 +200,7 @@ def restrict() -> None:
 
 
 def _find_spec(name: str, _package: str | None = None) -> machinery.ModuleSpec | None:
-    """Find a top-level module like importlib's find_spec, but ignore what this process has already
-    imported.
+    """Find a top-level module as importlib's find_spec does, but as if this process had not yet
+    imported anything.
     """
     return next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)

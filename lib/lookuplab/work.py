@@ -1,5 +1,6 @@
-"""What long work needs: its share of the machine, a progress line, threads (or a cluster), a lock
-on the place where it writes, and a clean end if it is interrupted.
+"""Helps commands that run for a long time: finds out how much of the machine they may use, shows
+progress, runs tasks in threads or on a cluster, locks the places where they write, and ends them
+cleanly when they are interrupted.
 """
 
 import atexit
@@ -26,25 +27,25 @@ from lookuplab.errors import UserError
 T = TypeVar("T")
 R = TypeVar("R")
 
-# 1. The part of the machine that this job may use. All code that starts threads or processes asks
-# here, so that it stays within the limits of a queue or a container.
+# 1. The part of the machine that this job may use. All code that starts threads or processes calls
+# these functions, so that it stays within the limits of a queue or a container.
 
 # environment variable, set by the runner; "1/4" means that this is the second of four processes
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"
 
 
 def share() -> tuple[int, int]:
-    """Return this process's number, from 0, and the number of processes that share the work (of one
-    launch, or shards): (0, 1) for a single process.
+    """Return this process's number, counted from 0, and the number of processes that share the
+    work. These are the processes of one launch, or the shards. A single process gets (0, 1).
     """
     number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
     return int(number), int(count)
 
 
 def stated(name: str, default: int, least: int = 1, most: int = 10**9) -> int:
-    """Return the number in an environment variable, or ``default`` if the variable is not set or
-    empty. Of a list, such as ``OMP_NUM_THREADS=4,2``, the first number counts. Raises UserError
-    unless it is a whole number from ``least`` to ``most``.
+    """Return the number in the environment variable ``name``, or ``default`` if the variable is not
+    set or empty. If the variable has a list, such as ``OMP_NUM_THREADS=4,2``, return the first
+    number. Raises UserError unless this is a whole number from ``least`` to ``most``.
     """
     text = os.environ.get(name) or str(default)
     first = text.partition(",")[0]
@@ -54,9 +55,9 @@ def stated(name: str, default: int, least: int = 1, most: int = 10**9) -> int:
 
 
 def processors(root: Path = Path("/")) -> int:
-    """Return how many processors this job may use. This is the least of three numbers: the
+    """Return how many processors this job may use. This is the smallest of three numbers: the
     processors to which the job is bound (``taskset``), the quota of its control groups (``docker
-    --cpus 1.5`` counts as 2) and SLURM_CPUS_PER_TASK. ``root`` is another root folder in tests.
+    --cpus 1.5`` counts as 2) and SLURM_CPUS_PER_TASK. Tests replace the root folder, ``root``.
     """
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     allowed = [here, stated("SLURM_CPUS_PER_TASK", here)]
@@ -85,7 +86,7 @@ def memory(root: Path = Path("/")) -> int:
 
 def _limits(name: str, root: Path) -> Iterator[str]:
     """Yield the contents of the files called ``name`` (such as "cpu.max") in the control groups
-    (version 2) of this process, from its own group up to that of the whole machine.
+    (version 2) to which this process belongs, from the innermost group to the outermost.
     """
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
@@ -97,8 +98,9 @@ def _limits(name: str, root: Path) -> Iterator[str]:
 
 
 def cards() -> list[str]:
-    """Return the graphics cards that this job may use: the names in CUDA_VISIBLE_DEVICES or, if it
-    is not set, the driver's numbers of all cards. Torch, which is slow to import, is not needed.
+    """Return the graphics cards that this job may use: the names in CUDA_VISIBLE_DEVICES or, if
+    this variable is not set, the numbers of all cards. The numbers come from the driver, because
+    torch is slow to import.
     """
     if (stated := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         listed = [card.strip() for card in stated.split(",")]
@@ -113,19 +115,19 @@ def cards() -> list[str]:
 # 2. Progress: a line every ten seconds
 
 LINE_SECONDS = 10.0
-# the time left is not estimated before this number of parts is done, because the first parts may
-# take longest
+# the time left is estimated only after this many items are done, because the first items may take
+# longest
 FIRST = 5
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Prints the progress of some work to stderr every ten seconds, such as ``mini-large: 120 of
-    622 answers, 40 found, about 2 min left``. In a notebook that a user works in, it prints one
-    line that updates.
+    """Prints a line of progress to stderr every ten seconds, such as ``mini-large: 120 of 622
+    answers, 40 found, about 2 min left``. In a notebook that a user works in, one line is updated.
 
-    ``total`` is the number of parts to do, None if unknown, and ``unit`` what a part is
-    ("answers"). ``found`` is the number of further parts that were found in a store. ``parts`` is a
-    function that returns further lines, on the work in progress.
+    ``what`` is the name at the start of the line. ``total`` is the number of items to do, or None
+    if it is unknown, and ``unit`` is the plural of an item's name ("answers"). ``found`` counts
+    items that a store already had; they are not part of ``total``. ``parts`` is a function that
+    returns more lines to print, such as one for each running notebook.
     """
 
     def __init__(
@@ -192,8 +194,8 @@ def say(line: str) -> None:
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:
-    """Yield the items, and show a Progress of ``what``. ``total`` is the number of items, if the
-    items have no length.
+    """Yield the items, and show a Progress of ``what``. ``total``, the number of items, is used
+    only if ``items`` has no length.
     """
     size = len(items) if isinstance(items, Sized) else total
     with Progress(what, size, unit) as bar:
@@ -230,9 +232,9 @@ def spread(
     cluster: Workers | None = None,
 ) -> Generator[tuple[T, R], None, None]:
     """Yield (task, ``function(task)``) as the tasks finish. The tasks run on the ``cluster`` or, if
-    it is None, in ``workers`` threads on this machine (by default, as many as it has processors for
-    this job). The next task is taken from ``tasks`` only when a thread is free. An error of a task
-    is raised here.
+    it is None, in ``workers`` threads on this machine (by default, one for each processor that this
+    job may use). The next task is taken from ``tasks`` only when a thread is free. If a task raises
+    an error, ``spread`` raises that error.
     """
     if cluster is not None:
         given = list(tasks)
@@ -246,7 +248,7 @@ def spread(
         except BaseException as error:  # raised again in the thread that reads the results
             done.put((task, None, error))
 
-    count = min(workers or processors(), 256)  # all threads start at once
+    count = min(workers or processors(), 256)  # the pool starts all its threads at once
     waiting = iter(tasks)
     running = 0
     with ThreadPool(count) as pool:  # its threads do not keep an interrupted caller waiting
@@ -262,13 +264,13 @@ def spread(
                 raise error
             yield task, result
         pool.close()
-        pool.join()  # with a thread, its tools (``kept``) end, too
+        pool.join()  # waits for the threads to end; the tools of a thread (``kept``) end with it
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
-    """Return the tool ``make(*arguments)`` of this worker's thread: an entered context manager,
-    such as a server. The first task that needs the tool creates it. Later tasks of the same thread
-    share it, until the thread ends.
+    """Return the current thread's own tool, such as a server. ``make(*arguments)`` returns a
+    context manager, and the tool is what this context manager yields. The first task that needs the
+    tool creates it. Later tasks of the same thread reuse it, until the thread ends.
     """
     tools: dict[Any, Any] = vars(_thread)
     if (make, arguments) not in tools:
@@ -289,8 +291,9 @@ def check_seen(place: Path) -> None:
 
 
 # 4. Locks, so that two commands never write to the same place. A lock is a file beside the place,
-# which names the process that owns the lock. Not every shared file system supports the system's own
-# locks, so the owner touches the file regularly to show that it is alive.
+# which names the process that owns the lock. The owner touches the file regularly to show that it
+# is alive. The operating system's own locks would not need this, but not every shared file system
+# supports them.
 
 SILENCE = 30.0  # seconds without a touch until an owner on another machine counts as dead
 
@@ -302,7 +305,8 @@ class Taken(UserError):
 @contextmanager
 def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock ``.NAME.lock`` beside ``place`` (a file or folder) while the block runs.
-    ``does`` says what the block does ("writes scores.jsonl"), for errors of other processes.
+    ``does`` says what the block does ("writes scores.jsonl"); a process that has to wait for the
+    lock, or to give up, shows these words.
 
     The lock of a dead process is taken over. If a living process holds the lock, ``wait`` until it
     is free, or else raise Taken, which names that process and its machine.
@@ -317,7 +321,7 @@ def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
         except Timeout as error:
             if lease.owner and "cannot probe" not in str(error):
                 raise
-            # the file has other content, or its owner has created it and not yet written into it
+            # the file's content is unknown, or its owner has created it but not yet written to it
             if not lease.owner:
                 time.sleep(1)
                 if not lease.owner:
@@ -332,16 +336,17 @@ def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
         lease.release()
 
 
-# 5. Interruptions: a command ends at once, with all processes that it started, and keeps its work
+# 5. Interruptions: a command ends at once, with all processes that it started; what it has finished
+# is kept
 
-# Ctrl-C; the signal of a queue or container whose time has ended; a signal that SLURM can send
-# some time before the end (--signal)
+# Ctrl-C sends SIGINT. A queue or container sends SIGTERM when the job's time is over. SLURM can
+# send SIGUSR1 some time before that (--signal).
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Stopped(BaseException):
     """Raised when one of SIGNALS arrives. It is not an Exception, so that no ``except Exception``
-    takes it for an error of the work.
+    catches it as if it were an ordinary error.
     """
 
 
@@ -356,7 +361,8 @@ def stoppable() -> Iterator[None]:
     left as after an error, temporary folders are removed, and one line is printed. The exit code is
     128 plus the signal's number, as in shells.
     """
-    # `end_children` needs it: a signal during its import would find half a module.
+    # `end_children` imports psutil; if it were not loaded already, a signal could interrupt the
+    # first import and `end_children` would then find half a module
     import psutil  # noqa: F401
 
     for number in SIGNALS:

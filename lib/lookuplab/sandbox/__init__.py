@@ -1,7 +1,7 @@
-"""Runs programs that a model wrote, contained by Linux namespaces, on a server that forks two
-processes for each program.
+"""Runs programs that a model wrote. A server forks two processes for each program, and Linux
+namespaces contain them.
 
-``server`` starts the server and sends programs to it. ``inside`` and ``namespaces`` run in the
-server, under the Python that the programs need, and use only the standard
-library of Python >= 3.9.
+``server`` starts the server and sends programs to it. ``inside`` and ``namespaces`` are the code of
+the server. They run under the Python that the programs need, so they use only the standard library
+of Python >= 3.9.
 """

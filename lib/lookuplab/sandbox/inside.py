@@ -18,9 +18,9 @@ which W executes. ``exec(code, env)`` in the text sends the code and the variabl
 files in T's folder. W returns the variables that the code has set and the files that it has
 written.
 
-W is forked before the text is read, and sees only its own processes. It has nothing of the test but
-the files, and cannot write the verdict. W's reply is not trusted: T accepts only objects of known
-classes, and only files under names that do not exist in T's folder.
+W is forked before the text is read, and sees only its own processes. All that W gets of the test is
+its files, and W cannot write the verdict. T does not trust W's reply: it accepts only objects of
+known classes, and only files whose names do not exist in T's folder.
 """
 
 import _socket
@@ -41,8 +41,8 @@ import types
 
 from lookuplab.sandbox import namespaces
 
-# typing is not imported, because that imports ``collections.abc``: a program that uses it without
-# an import would then pass here, but fail in a fresh process
+# typing is not imported here, because it imports ``collections.abc``. A program that forgets to
+# import ``collections.abc`` would then pass here, but fail in a fresh process.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +53,8 @@ LONGEST = 500  # an error is cut to this number of characters
 ENDED = "the test was ended"  # reported when T ends without a verdict
 GONE = "ended before its test did"  # reported when W ends, or closes its end of the connection
 SENT_FILES, SENT_BYTES = 1000, 1 << 27  # limits of the files sent from one folder to the other
-# SENT_PACKAGES: packages of whose classes W may send back objects. CALLED: functions and classes
-# that T may call to rebuild the objects.
+# SENT_PACKAGES: W may send back only objects whose classes are defined in these packages. CALLED:
+# functions and classes that T may call to rebuild the objects.
 SENT_PACKAGES = """
     builtins collections datetime decimal fractions numpy pandas pyarrow pytz scipy sklearn
     tensorflow torch xgboost zoneinfo
@@ -90,29 +90,31 @@ def read(end: int) -> "Any":
 
 
 class Nothing:
-    """Stands in T for any object of an unknown class, such as a function in an estimator."""
+    """Takes the place, in T, of an object whose class T does not know, such as a function that an
+    estimator contains.
+    """
 
     def __init__(self, *_: object):
         pass
 
 
 def dtype(kind: str, *options: object) -> "Any":
-    """Return numpy.dtype(...). For the kind "O8" (objects), this is always the same instance,
-    because pandas < 2.2 would otherwise write into the array on which ``astype(str)`` is called.
+    """Return numpy.dtype(...). For the kind "O8" (objects), always return the same instance. With a
+    new instance, ``astype(str)`` of pandas < 2.2 would change the array on which it is called.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
 
 def storage(content: bytes) -> "Any":
-    """Return the storage of a tensor's numbers. Used instead of torch's own function, which would
+    """Return the storage of a tensor's numbers. This replaces torch's own function, which would
     unpickle objects of any class.
     """
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 
 
 def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") -> "dict[Any, Any]":
-    """Return an object of ``kind``, a subclass of dict, with this content. Its constructor is not
-    called.
+    """Return an object of ``kind``, a subclass of dict, with this content, without calling the
+    constructor of ``kind``.
     """
     instance = dict.__new__(kind)
     dict.update(instance, content)
@@ -120,15 +122,15 @@ def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") ->
 
 
 def member(owner: object, name: str) -> "Any":
-    """Return ``getattr(owner, name)`` for the method by which time zones are unpickled, and Nothing
-    for any other. Pickles refer to methods through ``getattr``.
+    """Return ``getattr(owner, name)`` if this is the method that unpickles time zones, otherwise
+    Nothing. This replaces ``getattr``, by which pickles refer to methods.
     """
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
     return getattr(owner, name) if zone else Nothing
 
 
 def arrow(content: "tuple[Any, ...]") -> "Any":
-    """Return a pyarrow array. It is validated, because pyarrow trusts the length in a pickle."""
+    """Return a validated pyarrow array; pyarrow itself trusts the length that a pickle states."""
     array = sys.modules["pyarrow.lib"]._restore_array(content)
     array.validate(full=True)
     return array
@@ -143,7 +145,7 @@ REPLACED = {
 }
 
 
-# the unpickler that is written in Python; its steps can be overridden, unlike those of the one in C
+# the unpickler that is written in Python; the steps of the one in C cannot be overridden
 Unpickler: "Any" = pickle._Unpickler
 
 
@@ -173,7 +175,7 @@ class SentUnpickler(Unpickler):
     def load_reduce(self) -> None:
         called = self.stack[-2]
         known = called.__name__ in CALLED or called in (Nothing, *REPLACED.values())
-        # date offsets of pandas have ``rollforward``, and enumerations have ``__members__``
+        # date offsets of pandas (``rollforward``) and enumerations (``__members__``) may be called
         like = hasattr(called, "rollforward") or hasattr(called, "__members__")
         if not (known or like or called.__name__.endswith("Dtype")):
             raise pickle.UnpicklingError(f"{called} is called")
@@ -233,8 +235,9 @@ def put(path: str, content: "bytes | None") -> None:
 
 
 def test(requests: int, verdicts: int, solver: "Any") -> None:
-    """Do the work of T: run the program's text, in which ``exec`` has the solution run by W, and
-    write the error or "" to ``verdicts``. ``solver`` is the connection to W.
+    """Do the work of T: run the program's text, and write the error to ``verdicts``, or "" if there
+    is none. When the text calls ``exec``, W executes the solution. ``solver`` is the connection to
+    W.
     """
     text = read(requests)
     received = set()
@@ -272,7 +275,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
 
 
 class Failed(Exception):
-    """The solution raised an exception; the text describes it."""
+    """Raised in T if the solution failed in W. The message is W's description of the error."""
 
 
 def solve(tester: "Any") -> None:
@@ -357,7 +360,7 @@ def resident(process: int) -> int:
 
 
 class Server:
-    """The server in the top process of the stack, which answers requests."""
+    """Answers requests in the top process of the stack."""
 
     def __init__(self, limits: "dict[str, Any]", contained: bool):
         self.limits = limits
@@ -417,8 +420,9 @@ class Server:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def process(self, role: str, seed: int, other: int, *ends: int) -> None:
-        """Run T or W (``role`` "tester" or "solver") in a folder of that name, under the limits.
-        ``other`` is the connection to the other process; ``ends`` are T's further descriptors.
+        """Run T (if ``role`` is "tester") or W ("solver") in a folder called ``role``, under the
+        limits. ``other`` is the connection to the other process. ``ends`` are the descriptors from
+        which T reads the text and to which it writes the verdict; W has none.
         """
         os.makedirs(role, exist_ok=True)
         os.chdir(role)
@@ -446,7 +450,7 @@ class Server:
         own = resident(os.getpid())
         poll = select.poll()
         poll.register(verdict, select.POLLIN)
-        poll.register(self.requests, 0)  # its other end is closed when the caller is gone
+        poll.register(self.requests, 0)  # reports when the caller is gone
         while True:
             ready = dict(poll.poll(TICK * 1000))
             alive = below(os.getpid())
@@ -523,7 +527,7 @@ def main() -> None:
     ours = "lookuplab", "compression"  # shutil imports ``compression`` since Python 3.14
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
-    # pandas would use these two packages if they happen to be installed
+    # otherwise pandas would use these two packages wherever they happen to be installed
     missing: Any = None
     sys.modules["bottleneck"] = sys.modules["numexpr"] = missing
     write(server.answers, True)

@@ -1,4 +1,4 @@
-"""Containment of processes by Linux namespaces. The system calls for it are called through ctypes,
+"""Contains processes by means of Linux namespaces. The system calls are made through ctypes,
 because Python's standard library lacks them.
 
 A contained process has no network and sees no other process. It sees no files except the system's
@@ -25,7 +25,8 @@ SHOWN_PATHS = """
 USER = 1000  # the user and group number inside
 # the folder on which the new root is assembled; it exists on every system and is not needed inside
 STAGE = "/sys"
-FILES, OPEN_FILES = 20_000, 256  # largest number of files in WORK_FOLDER, and of open files
+# the largest number of files in WORK_FOLDER, and of open files in one process
+FILES, OPEN_FILES = 20_000, 256
 LIMITS = {  # name of a limit in ``server.Limits`` -> resource
     "cpu_seconds": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_DATA,
@@ -41,8 +42,8 @@ SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
 SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
 MOUNT_SETATTR = 442
-# machine -> (the machine's number in linux/audit.h, the number of the call pivot_root, the numbers
-# of refused calls (memfd_create, memfd_secret, shmget, io_uring_setup), those of socket and
+# machine -> (the machine's number in linux/audit.h, and the numbers of system calls: pivot_root,
+# the refused calls (memfd_create, memfd_secret, shmget, io_uring_setup), and the calls socket and
 # socketpair)
 MACHINES = {
     "x86_64": (0xC000003E, 155, (319, 447, 29, 425), (41, 53)),
@@ -69,8 +70,8 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
-    """Add ``flags`` such as READ_ONLY to a mount and, by default, to the mounts below it (Linux
-    5.12 or newer).
+    """Add ``flags`` such as READ_ONLY to a mount and, by default, to the mounts below it. This
+    needs Linux 5.12 or newer.
     """
     attributes = (ctypes.c_uint64 * 4)(flags, 0, 0, 0)
     size = ctypes.sizeof(attributes)
@@ -86,8 +87,8 @@ def memory(target: str, size: int) -> None:
 
 
 def show(source: str) -> None:
-    """Make a path visible under the new root, at the same place, and read-only. For a link, make
-    its target visible, too.
+    """Make a path visible under the new root, with the same name and read-only. If the path is a
+    link, make the link's target visible, too.
     """
     target = STAGE + source
     if os.path.lexists(target) or not os.path.lexists(source):
@@ -109,8 +110,8 @@ def show(source: str) -> None:
 
 def leave_the_system(readable: list[str]) -> None:
     """Move into new namespaces. The function returns in a child process, which is the first process
-    of the namespaces. It sees a new root with SHOWN_PATHS and the paths ``readable``, all
-    read-only, and WORK_FOLDER.
+    of the namespaces. The child sees a new root, which has SHOWN_PATHS and the paths ``readable``
+    (all read-only) and WORK_FOLDER.
 
     The calling process stays outside, waits for the child, and ends when the child ends. Raises
     OSError if the kernel refuses.
@@ -163,8 +164,8 @@ def stay_behind() -> None:
 
 
 def stand_alone(size: int) -> None:
-    """Move into further namespaces, within those of ``leave_the_system``. The function returns in a
-    grandchild of the calling process.
+    """Move into further namespaces, nested in those that ``leave_the_system`` made. The function
+    returns in a grandchild of the calling process.
 
     The grandchild sees no processes from outside the namespaces, and all processes that it starts
     end with it. It has its own WORK_FOLDER of ``size`` bytes, and no right to change its limits.
@@ -177,7 +178,8 @@ def stand_alone(size: int) -> None:
         # the lowest possible limit of process ids (Linux 6.14 or newer); unlike RLIMIT_NPROC, it
         # applies even to root
         file.write("310")
-    stay_behind()  # a second process, because most signals do not end the first of a namespace
+    # continue in a second process, because most signals do not end a namespace's first process
+    stay_behind()
     give_up_rights()
     os.chdir(WORK_FOLDER)
 
@@ -189,7 +191,8 @@ def read_alone(readable: list[str], wanted: list[str]) -> None:
     ``wanted`` cannot be seen.
     """
     leave_the_system([*readable, *wanted])
-    stay_behind()  # a second process, because most signals do not end the first of a namespace
+    # continue in a second process, because most signals do not end a namespace's first process
+    stay_behind()
     give_up_rights()
     for path in wanted:
         os.stat(path)
@@ -197,7 +200,7 @@ def read_alone(readable: list[str], wanted: list[str]) -> None:
 
 def give_up_rights() -> None:
     """Drop every capability for good, and refuse system calls that are not needed."""
-    for capability in range(CAPABILITIES):  # the call is refused beyond the last capability
+    for capability in range(CAPABILITIES):  # for numbers above the last capability, the call fails
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -215,8 +218,8 @@ def refuse_calls() -> None:
     machine, _, calls, sockets = MACHINES[os.uname().machine]
     # linux/filter.h: (instruction, rules to skip if true, rules to skip if false, value)
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06
-    # offsets in the call's data: the number of the call, and its first argument, which is the
-    # family of a socket
+    # offsets, in the data about a call, of the call's number and of its first argument; the first
+    # argument of ``socket`` is the socket's family
     number, family = 0, 16
     allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)
     rules = [(load, 0, 0, 4), (equal, 1, 0, machine), refused, (load, 0, 0, number)]
@@ -232,8 +235,9 @@ def refuse_calls() -> None:
 
 
 def limit(limits: "dict[str, int]") -> None:
-    """Set resource limits for this process and all processes that it will start. ``limits`` has the
-    names in LIMITS as keys. A limit is lower if the system allows no more.
+    """Set resource limits for this process and all processes that it will start. The keys of
+    ``limits`` are those of LIMITS. If the system allows less than a limit, the limit is set to what
+    the system allows.
     """
     wanted = {kind: int(limits[name]) for name, kind in LIMITS.items()}
     wanted |= {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: OPEN_FILES}
@@ -241,5 +245,5 @@ def limit(limits: "dict[str, int]") -> None:
         highest = resource.getrlimit(kind)[1]
         value = value if highest == resource.RLIM_INFINITY else min(value, highest)
         above = value + 1 if kind == resource.RLIMIT_CPU and value < highest else value
-        # for processor time, SIGXCPU comes a second before SIGKILL
+        # for processor time, the hard limit (SIGKILL) is a second above the soft limit (SIGXCPU)
         resource.setrlimit(kind, (value, above))

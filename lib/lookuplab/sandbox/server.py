@@ -1,8 +1,8 @@
 """Judges programs in forked children of a process that has already run the programs' imports.
 
-A program that imports numpy and pandas thus starts in a fraction of the time. Its processes have
-run exactly the imports that the program itself begins with, in the same order, so a program that
-passes here would pass in a fresh process, too.
+A program that imports numpy and pandas thus starts in a fraction of the time. The forked process
+has run exactly the imports with which the program itself begins, in the same order. A program that
+passes here would therefore pass in a fresh process, too.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ ENVIRONMENT = {
 FETCHED = paths.DOWNLOADS / "fetched"
 CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
 NOT_JUDGED = "not judged"  # the error of an outcome that is not judged begins with this
-DOWN = "took its server down"  # the error of a program after which the server does not answer
+DOWN = "took its server down"  # the error of a program that left the server unable to answer
 # errors of a program that was killed, perhaps by the kernel because the machine ran out of memory
 KILLED = re.compile(rf"{DOWN}|({inside.GONE}|{inside.ENDED}) .(-9|137)")
 # errors that may mean that the machine gave the program too few resources
@@ -90,8 +90,8 @@ class Program:
 
     @property
     def draws(self) -> bool:
-        """Whether the test looks at figures. Figures contain functions, and so cannot be sent to
-        another process; such a program therefore runs in one process.
+        """Whether the test looks at figures. A figure contains functions and cannot be sent to
+        another process, so test and solution of such a program run in one process.
         """
         return any(name in line for line in self.imports for name in DRAWS)
 
@@ -99,8 +99,8 @@ class Program:
     def joined(self) -> str:
         """A program that runs the test and the solution together in the solution's process.
 
-        That process is in the sandbox, too. A solution that ends the process early does not pass,
-        because the test must end by setting a secret random word. But a malicious solution can
+        That process, too, is in the sandbox. A solution that ends the process early does not pass,
+        because the program must end by setting a secret random word. But a malicious solution can
         search for the word, or change how the test compares.
         """
         word = secrets.token_hex()
@@ -110,12 +110,12 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a program. ``passed`` says whether it ended without an exception. ``seconds``
-    is wall-clock time, which is not stored.
+    """The outcome of a program. ``passed`` says whether the program ended without an exception.
+    ``seconds`` is wall-clock time, which is not stored.
 
     ``stopped`` says whether the program was stopped before its end, perhaps because the machine was
-    busy; a second run may then have another outcome. If ``judged`` is False, it is unknown whether
-    the solution or the grader is at fault; ``error`` says why.
+    busy; a second run may then have another outcome. If ``judged`` is False, the fault may lie with
+    the solution or with the grader, and ``error`` says why this is unknown.
     """
 
     passed: bool
@@ -129,8 +129,8 @@ class Outcome:
 
 
 class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
-    """A server that runs one program at a time; use it in a ``with`` block. Sort programs by their
-    imports, so that the server need not run most imports again.
+    """A server that runs one program at a time; use it in a ``with`` block. Sort the programs by
+    their imports, because the server keeps the imports that two programs in a row share.
 
     ``sandbox`` is one of SANDBOXES. "none" limits the time, memory and file sizes of well-meaning
     programs, but gives no security. ``python`` is the Python that runs the programs.
@@ -148,8 +148,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     __del__ = __exit__  # ends the server if the thread that owns it ends without closing it
 
     def close(self) -> None:
-        """End the server. It gets a second to end by itself, so that its programs' CPU time is
-        counted as that of this process's children; then it is killed.
+        """End the server. It gets a second to end by itself, and is then killed. If it ends by
+        itself, the CPU time of the programs is counted as that of this process's children.
         """
         if self._process is not None:
             process = self._process
@@ -214,14 +214,14 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         return outcome
 
     def _less(self) -> list[str]:
-        """Return texts on the limits that this machine cannot give to a program, because it has
-        less of a resource: "processes 32 of 64".
+        """Return a text such as "processes 32 of 64" for each resource of which this machine has
+        less than ``self.limits`` allows a program.
         """
         less = []
         for name, kind in namespaces.LIMITS.items():
             limit = resource.getrlimit(kind)[1]
             if name == "memory" and (all := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
-                # RLIMIT_AS includes libraries, so only half of it is counted as memory
+                # RLIMIT_AS also counts the address space of libraries; half is left for a program
                 limit = all // 2 if limit < 0 else min(limit, all // 2)
             if 0 <= limit < vars(self.limits)[name]:
                 less.append(f"{name} {limit:,} of {vars(self.limits)[name]:,}")
@@ -241,8 +241,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             self.close()
             verdict = {"passed": False, "error": DOWN, "stopped": True}
         error = " ".join(verdict["error"].split())  # one line
-        # a program's own error may begin with NOT_JUDGED; parentheses before it keep the outcome
-        # from being taken for one that is not judged
+        # if a program's own error begins with NOT_JUDGED, it is put in parentheses; otherwise the
+        # outcome would count as not judged
         verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error
         return Outcome(**verdict, seconds=time.monotonic() - started)
 
@@ -297,7 +297,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
 @cache
 def refusal() -> str:
-    """Return why this machine does not let processes create namespaces; "" if it lets them."""
+    """Return why processes cannot create namespaces on this machine, or "" if they can."""
     try:
         with ForkServer("namespaces", sys.executable) as server:
             return server.run(Program("exec('1', {})")).error
@@ -309,9 +309,9 @@ def choose(sandbox: str = "", own: bool = False) -> str:
     """Return the sandbox for generated programs, one of SANDBOXES: "namespaces" unless ``sandbox``
     is "none".
 
-    If the machine has no namespaces, the result is "none" for programs of the kit's own mini models
-    (``own``); for all other programs, or if ``sandbox`` is "namespaces", UserError is raised. If
-    the result is "none", a warning says that programs run unprotected, and why.
+    If the machine has no namespaces, programs of the kit's own mini models (``own``) get "none".
+    For other programs, or if ``sandbox`` is "namespaces", UserError is raised. Whenever the result
+    is "none", a warning says that programs run unprotected, and why.
     """
     check_choice("sandbox", sandbox, ("", *SANDBOXES))
     reason = "as requested" if sandbox == "none" else refusal()

@@ -3,8 +3,8 @@
 The two are called analysers. An analyser may hang or crash on other people's code, and the
 measurement must go on. Each analyser is loaded once, in a parent process (``serve``), which forks a
 new worker when no worker is free. Workers live as long as the process of the kit that uses them, so
-that later questions benefit from files that a worker has already read. Answers are stored beside
-the completion store, so a second run need not ask again.
+that later questions benefit from files that a worker has already read. Answers are stored in the
+folder of the completion store, so a second run need not ask again.
 
 A worker only reads the code that it judges, and never runs it. It imports nothing but Python's own
 modules, installed packages and the kit. Of the user's environment it gets only a few variables
@@ -58,9 +58,10 @@ MOST_SHOWN = 100  # how many expected repositories one worker may see
 # depends on the code, so a second attempt fails in the same way. Any other reason means that the
 # machine was at fault.
 ITS_OWN = "error in "
-HERE = "error on this machine"  # the reason begins so if a system call or memory failed
-DIED = {"timed out", "crashed"}  # the reasons if the worker's process ended
-ATTEMPTS = 3  # how many processes must end on a question before its code is at fault
+# the reason begins with these words if a system call failed or memory ran out
+HERE = "error on this machine"
+DIED = {"timed out", "crashed"}  # the possible reasons if the worker's process ended
+ATTEMPTS = 3  # how many processes must end on a question before the judged code is blamed
 # errors that an analyser may meet when it looks for a file; they depend on the code it reads
 _OF_THE_CODE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
 # a worker gets only these variables of the user's environment
@@ -68,8 +69,9 @@ VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOUR
 
 
 class WorkerLost(Exception):
-    """Raised when a question got no answer. The message is the reason: "timed out" or "crashed" for
-    the worker's process, "error in Jedi: ..." for the analyser, or "error on this machine: ...".
+    """Raised when a question got no answer. The message is the reason: "timed out" or "crashed" if
+    the worker's process ended, "error in Jedi: ..." if the analyser failed, or "error on this
+    machine: ...".
     """
 
 
@@ -200,8 +202,8 @@ def is_contained() -> bool:
 
 def forbid_imports(trusted: Sequence[str]) -> None:
     """Make every later import in this process fail unless the module is below one of the
-    ``trusted`` folders. So the code that an analyser judges is never run, even if it has the name
-    of a module that the analyser imports.
+    ``trusted`` folders. The code that an analyser judges is therefore never run, even if it has the
+    name of a module that the analyser imports.
     """
     bootstrap: Any = importlib._bootstrap  # every import calls a function of this module
     load = bootstrap._load_unlocked
@@ -345,11 +347,12 @@ def answer_all(
     to it. Return {key: answer} and, for the lost questions, {key: reason}.
 
     ``questions`` is {key: (repository, file, kind, ...)}. ``answer`` takes the elements of a
-    question, and returns (answer, why it was lost, or ""). Questions of one kind about one file are
-    answered one after the other by the same worker, because each question benefits from what the
-    worker has read for the previous ones. ``workers`` is the number of workers, as in ``spread``; a
-    ``cluster`` is used in their place. The processes of a launch divide the files among them. If
-    the run is killed, each worker loses at most the answers about one file.
+    question and returns (answer, reason); the reason says why the answer was lost, and is "" if it
+    was not. Questions of one kind about one file are answered one after the other by the same
+    worker, because each question benefits from what the worker has read for the previous ones.
+    ``workers`` is the number of workers, as in ``spread``; if there is a ``cluster``, it is used
+    instead. The processes of a launch divide the files among themselves. If the run is killed, each
+    worker loses at most the answers about one file.
 
     If the analyser itself fails, the error says something about the code, but it is never stored.
     It is printed, the caller can count it, and the next run asks the question again. With
@@ -420,14 +423,15 @@ def _of_file(answer: Callable, questions: list[tuple[str, tuple]]) -> list[tuple
 
 class JudgementStore(AnswerStore):
     """The store of the analysers' answers, {key: answer}. By default it is the file
-    ``judgements.sqlite`` beside the completion store.
+    ``judgements.sqlite`` in the folder of the completion store.
     """
 
     name = "judgements"
 
     def fault(self, answer: Any) -> str:
-        """Return why an answer must not be stored; "" for a valid one. Earlier versions stored an
-        error of Jedi as None or among a function's failures, even if the machine was at fault.
+        """Return why an answer must not be stored, or "" for a valid answer. Earlier versions
+        stored an error of Jedi as None or among a function's failures, even if the machine was at
+        fault.
         """
         failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
         spoilt = answer is None or any(one.startswith(ITS_OWN) for one in failures)
@@ -435,7 +439,7 @@ class JudgementStore(AnswerStore):
 
 
 def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
-    """Return the key of a question in a store: ``KIND PLACE DIGEST``, in which a reader can
+    """Return the key of a question in a store: ``KIND PLACE DIGEST``. Kind and place let a reader
     recognise the question. ``at`` is the place, such as a file and line.
 
     The digest covers the rest of the question, all Python files of the repository (``root`` is

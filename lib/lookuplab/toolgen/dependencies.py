@@ -1,12 +1,13 @@
-"""Dependency coverage: of the repository's own definitions that the reference function uses, the
-share that the prediction uses as well.
+"""Dependency coverage: the share of a reference function's dependencies that the prediction also
+uses.
 
-Paper, Section IV-C: the dependencies of a function are the expressions (calls, attribute accesses)
-in the ground truth that Jedi traces to a definition inside the repository, as a set. The coverage
-is the share of these expressions that the generated function also contains. They are compared by
-their keys, which omit arguments and the contents of subscripts: ``foo(bar(baz)).a[i].b`` gives
-``foo``, ``bar``, ``foo().a`` and ``foo().a[].b`` (and ``baz``, if it is defined in the repository).
-A function without keys has no coverage; the number of such functions is reported.
+Paper, Section IV-C: the dependencies of a function are the set of expressions (calls, attribute
+accesses) in the ground truth that Jedi traces to a definition inside the repository. The coverage
+is the share of these expressions that the generated function also contains. Expressions are
+compared by their keys, which omit arguments and the contents of subscripts:
+``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and ``foo().a[].b`` (and ``baz``, if it
+is defined in the repository). A function without keys has no coverage; the number of such functions
+is reported.
 
 The replication packages instead extract their keys from the marked words, with regular expressions
 (``package_coverage``, ``package_2023_coverage``).
@@ -29,8 +30,8 @@ AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 
 def expressions(text: str) -> list[Token]:
     """Return the name and attribute expressions of a text, which may be broken code, in the order
-    of the text. The position of an expression is that of its last name: for ``a.b``, where ``b``
-    begins.
+    of the text. The position of an expression is where its last name begins: for ``a.b``, the
+    position of ``b``.
 
     Names that are defined in the text, keyword arguments and imports are left out.
     """
@@ -66,7 +67,7 @@ def expressions(text: str) -> list[Token]:
 
 
 def covered(dependencies: Sequence[str], prediction: str) -> int:
-    """Return how many of the ``dependencies`` (keys) the predicted body uses as well."""
+    """Return how many of the reference's ``dependencies`` (keys) the predicted body also uses."""
     return len(set(dependencies) & {expression.text for expression in expressions(prediction)})
 
 
@@ -81,10 +82,10 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     if the prediction contains it.
 
     ``marked`` is the reference with its marks, ``prediction`` a whole function
-    (``similarity.package_text``). As in the package, names of libraries count, a word between two
-    marked brackets is lost, ``==`` counts as an assignment, and a mark is removed together with
-    the blank before it. For a reference without keys the package divides by zero; here both numbers
-    are 0.
+    (``similarity.package_text``). As in the package, names of libraries count, a marked word is
+    lost if a single bracket separates it from the marked word before it, ``==`` counts as an
+    assignment, and a mark is removed together with the blank before it. For a reference without
+    keys, the package divides by zero; here both numbers are 0.
     """
     plain = re.sub(f" {MARK} ?", "", marked)
     keys = set()
@@ -103,9 +104,9 @@ LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
 
 def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
     """Return the numbers ``dependencies`` and ``covered`` as package-2023 counts them. Dependencies
-    are the marked words of a reference, without the words before a dot, that look neither like a
-    local name nor like a parameter. A dependency is covered if the prediction contains it outside
-    string literals.
+    are those marked words of a reference that look neither like a local name nor like a parameter;
+    the words before their dots are left out. A dependency is covered if the prediction contains it
+    outside string literals.
     """
     keys = {
         key

@@ -1,8 +1,8 @@
 """Evaluation on held-out functions. This module chooses the functions that models generate, and
-judges each generated function in one row.
+returns one row of judgements for each generated function.
 
-A generated function is judged inside its repository. Several workers share the judging, and results
-are stored, so no function is judged twice.
+A generated function is judged inside its repository. Several workers share the judging. Results are
+stored, so no function is judged twice.
 """
 
 from collections import Counter
@@ -82,7 +82,8 @@ from lookuplab.toolgen.success import (
 )
 from lookuplab.work import Workers
 
-LEAST_FUNCTIONS = 5  # functions per repository; fewer would say nothing about a repository
+# a sample has at least so many functions per repository; fewer would say nothing about it
+LEAST_FUNCTIONS = 5
 
 
 def held_out_functions(
@@ -113,14 +114,15 @@ def sample(
     seed: int = 0,
     left_out: Counter[str] | None = None,
 ) -> list[Function]:
-    """Return a sample of ``limit`` functions from ``by_repository``, {repository's name:
-    functions}, or all functions if ``limit`` is None.
+    """Return a sample of ``limit`` functions, or all functions if ``limit`` is None.
+    ``by_repository`` is {repository's name: functions}.
 
     Each repository contributes in proportion to its number of functions, but at least
-    LEAST_FUNCTIONS, or all that it has. A ``limit`` that is too small for this minimum is divided
-    evenly. Within a repository, a seeded hash of the functions' ids decides, so a larger limit only
-    adds functions (once each repository has its minimum). Raises UserError if no function is left;
-    the message says how many functions were ``left_out`` for each reason.
+    LEAST_FUNCTIONS (or all of its functions, if it has fewer). A ``limit`` that is too small for
+    this minimum is divided evenly. Within a repository, a seeded hash of the functions' ids decides
+    which are chosen, so a larger limit only adds functions, once each repository has its minimum.
+    Raises UserError if no function is left; the message says how many functions were ``left_out``
+    for each reason.
     """
     if not any(by_repository.values()) or (limit is not None and limit < 1):
         names = ", ".join(by_repository) or "no repository"
@@ -206,8 +208,8 @@ class ToolGen(Benchmark[Original]):
 
     A model with the tool is a ``generation.ToolModel``, which brings its own ``prompts``; for any
     other model, the prompts depend on its ``kind``. ``store`` is where judgements are stored: a
-    file, ":memory:", or None for the file beside the completion store. ``workers``, ``strict`` and
-    ``machines`` are passed to ``analysers.answer_all``, ``machines`` as ``cluster``. With
+    file, ":memory:", or None for a file in the folder of the completion store. ``workers``,
+    ``strict`` and ``machines`` (as ``cluster``) are passed to ``analysers.answer_all``. With
     ``references``, pylint judges the original functions, too.
     """
 
@@ -244,8 +246,8 @@ class ToolGen(Benchmark[Original]):
     def judge_all(self, pairs: Sequence[tuple[Original, Completion]]) -> list[dict[str, Any]]:
         """Return one row for each generated function, with these columns:
 
-        - ``predicted`` and ``wanted``: the two texts that are compared, of the generated function
-          and of the original. They are the bodies or, by the packages' rules,
+        - ``predicted`` and ``wanted``: the text of the generated function, and the text of the
+          original with which it is compared. The texts are the bodies or, by the packages' rules,
           ``similarity.package_text`` or ``package_2023_text`` (both include the signature).
         - ``identifiers``: the number of identifiers in the generated body.
         - ``empty``: whether the generated body does nothing (``source.is_empty``).
@@ -253,13 +255,15 @@ class ToolGen(Benchmark[Original]):
           function. It is None if pylint gave no answer, crashed, or found a syntax error, which
           hides the other errors.
         - ``dependencies`` and ``covered``: the number of dependencies of the original, and how many
-          of them the generated function has. The packages' rules count them by the marks.
+          of them the generated function has. By the packages' rules, the original's marks decide
+          what its dependencies are.
         - ``passed``: whether pylint has no message against the generated function.
         - ``messages``: pylint's messages against it (``success.verdict``). ``failures``: the ids of
           these messages, joined by blanks.
         - ``reference_messages``: pylint's messages against the original. ``reference_passed``:
           whether there are none. Both are None if the original was not checked.
-        - ``lost``: why pylint or Jedi gave no answer; ``passed`` or ``dependencies`` is then None.
+        - ``lost``: why pylint or Jedi gave no answer, or "". If it is not "", ``passed`` or
+          ``dependencies`` is None.
         - the columns ``similarity.COLUMNS``.
         """
         digests = {root: repository_digest(root) for root in {task.root for task, _ in pairs}}
@@ -393,11 +397,11 @@ def judged_all(
 
 
 def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[str, Any]]:
-    """Return rows (``scoring.rates.row``) with the numbers of a judged frame that are not means
-    over its functions.
+    """Return, as rows (``scoring.rates.row``), the scores of a judged frame that are not means over
+    functions.
 
-    These are the coverage of the dependencies of all functions together, BLEU-4 of blank-separated
-    words, and CodeBLEU with its components. Further rows count the functions with each error of
+    These scores are the dependency coverage of all functions together, BLEU-4 of blank-separated
+    words, and CodeBLEU with its components. Further rows count functions: those with each error of
     CHECKS, with a crash of pylint, without an answer of pylint or Jedi, without dependencies, and
     with an empty body. If the originals were judged, two more rows have the number of originals
     that fail, and the success rate on the functions whose original passes.

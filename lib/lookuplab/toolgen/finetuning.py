@@ -121,7 +121,7 @@ def labelled(
     """Return ``input_ids`` and ``labels`` for a Transformers model, which shifts the labels itself.
 
     ``loss_on`` says which tokens of a decoder have a loss: those of the "answer", of the "function"
-    (signature and answer), or "all". An encoder-decoder has it on the answer.
+    (signature and answer), or "all". An encoder-decoder always has the loss on its answer.
     """
     prompt = example.prompt
     answer = example.answer

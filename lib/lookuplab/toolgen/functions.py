@@ -1,5 +1,5 @@
-"""Finds the functions with docstrings in a repository, with their exact positions, and counts the
-functions that are left out, by reason.
+"""Finds the functions with docstrings in a repository and their exact positions. For each reason to
+leave a function out, the module counts the functions that are left out.
 
 Lines count from 1. Columns count from 0, in characters. Both refer to the file's text with ``\\n``
 line ends and without a byte order mark.
@@ -45,9 +45,9 @@ _Block = ast.stmt | ast.excepthandler | ast.match_case
 class Filters:
     """Which files and functions are used. The default limits are those of the replication package.
 
-    ``rules`` decide which docstrings are accepted, and whether ``async def`` is. ``trained_on`` is
-    the path of a marked corpus, or ""; functions whose docstring and signature occur in this corpus
-    are left out. ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body
+    ``rules`` decide which docstrings and whether ``async def`` are accepted. ``trained_on`` is the
+    path of a marked corpus, or ""; functions whose docstring and signature occur in this corpus are
+    left out. ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body
     together, without docstring, comments and blank lines. ``max_model_tokens`` limits signature and
     body (``Function.code``) in tokens of a model; it is ignored if no tokenizer is given.
     """
@@ -76,7 +76,7 @@ class Function:
     end_line: int
     qualified_name: str
     signature: str  # from ``def`` to the colon, both included
-    docstring: str  # its first sentence
+    docstring: str  # only the first sentence
     body: str  # the lines after the docstring
     source: str  # the whole ``def``, docstring included
     indent: str
@@ -158,10 +158,10 @@ def extract(
     """Return every usable function with a docstring, in the order of ``files`` (by default all
     Python files of the repository) and of their lines.
 
-    ``seen`` has the pairs (docstring, signature) of functions that were taken before, such as from
-    other repositories. A function whose pair is in ``seen`` is left out, and the pair of every
-    function taken is added to it. ``count_tokens`` counts the tokens of a text for a model; without
-    it ``filters.max_model_tokens`` is ignored.
+    ``seen`` has the pairs (docstring, signature) of functions that were already taken, perhaps from
+    other repositories. A function whose pair is in ``seen`` is left out. The pair of every function
+    that is taken is added to ``seen``. ``count_tokens`` counts the tokens of a text for a model;
+    without it, ``filters.max_model_tokens`` is ignored.
     """
     files = python_files(repository) if files is None else files
     seen = set() if seen is None else seen
@@ -213,7 +213,7 @@ def first_sentence(docstring: str) -> str:
 
 
 def package_docstring(docstring: str) -> str:
-    """Return the first part of a docstring, as the replication package cuts it, on one line.
+    """Return the part of a docstring that the replication package keeps, on one line.
 
     The package cuts the docstring at the first blank line, ``:param`` or ``:return``. It then
     removes the last line if this line begins with a capital letter, and cuts the rest at the first

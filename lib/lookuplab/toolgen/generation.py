@@ -12,8 +12,8 @@ get the same answer.
 
 ``generate`` is Algorithm 2, for many functions at once. The rows of a batch belong to functions of
 different files and repositories. When a token triggers a question, one of several processes answers
-the question in the background, while the model reads the token. A row's record has the questions to
-the tool, its suggestions and the model's choices.
+the question in the background, while the model reads the token. A row's record contains the
+questions to the tool, the tool's suggestions and the model's choices.
 """
 
 import math
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ToolUse:
-    """When the tool is called (``trigger``), and by which ``rules``: those of the paper, those of a
-    package, or a variation such as ``dataclasses.replace(PAPER_RULES, ...)``.
+    """Says when the tool is called (``trigger``) and which ``rules`` apply: those of the paper,
+    those of a package, or a variation such as ``dataclasses.replace(PAPER_RULES, ...)``.
 
     With the ``trigger`` "mark", the tool is called where the model writes the mark. With "dot", it
     is called after a dot that follows an expression; this is monitor-guided decoding, which works
@@ -134,13 +134,13 @@ class Vocabulary(NameTries):
     def spellings(
         self, last: int, names: Sequence[str], begun: str
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Return two lists of token paths that complete a suggestion. Only suggestions that begin
-        with ``begun``, the part of the name that is already written, are used. The paths in the
-        first list end with the name. The last token of those in the second list also contains a
-        character after the name.
+        """Return two lists of token paths, each of which completes one of the suggested ``names``.
+        ``begun`` is the part of a name that is already written; names that do not begin with it are
+        left out. A path in the first list ends with the name. In the second list, the last token of
+        a path also contains a character after the name.
 
-        ``last`` is the row's last token. After a mark, a name is tokenised on its own, because it
-        was so in training.
+        ``last`` is the row's last token. After a mark, a name is tokenised on its own, as it was in
+        training.
         """
         alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
         tail = (*alone, last) if last == self.mark else (last,)
@@ -153,7 +153,7 @@ class Vocabulary(NameTries):
 class Question:
     """One question to the tool, as it is kept in the record of a row.
 
-    - ``step``: the index, from 0, of the token of the answer after which the tool was called.
+    - ``step``: the tool was called after the answer's token with this index, which counts from 0.
     - ``begun``: the part of a name that the model had already written there.
     - ``offered``: the names that the tool suggested.
     - ``failure``: why the call failed, or "".
@@ -187,7 +187,7 @@ class ToolConstraint:
     questions: list[Question] = field(default_factory=list)
     # the pending answer, if the tool was called after the last token
     pending: Future[ToolAnswer] | None = None
-    # the position in the trie of the suggestions; None if any token may come next
+    # the current node in the trie of the suggestions; None if any token may come next
     node: Trie | None = None
     # whether a mark or dot was just written, but gave no suggestions; a mark may not come next
     unanswered: bool = False
@@ -240,7 +240,7 @@ class ToolConstraint:
                 ended = self.node.terminal and (first or not self.node)
                 if rules.boundary or not ended:
                     return
-            # the name has ended, or this token is the break or contains it
+            # the name has ended, or this token is or contains the break
             self.node = None
         if trigger == "mark" and token == self.vocabulary.mark:
             self.unanswered = rules.is_package and probability < rules.min_mark_probability
@@ -412,12 +412,12 @@ def generate(
     store: StoreOrPath = None,
     progress: bool = True,
 ) -> Generations:
-    """Generate every function from its docstring and signature, with the tool working at the
+    """Generate every function from its docstring and signature. The tool completes names at the
     function's place in its file.
 
     Answers are stored and resumed as in ``models.complete``; if a repository's Python files change,
     its functions are generated again. A function has no completion if its prompt does not fit into
-    the model's context, or if a question to Jedi is lost twice; the latter prints a warning.
+    the model's context, or if a question to Jedi is lost twice. A lost question prints a warning.
     """
     tooled = ToolModel(model, functions, tool, use)
     context = model.context or math.inf

@@ -21,7 +21,8 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.work import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
-REMEMBERED = 5_000  # cached full answers; runs with other models or thresholds often ask the same
+# how many full answers are cached; runs with other models or thresholds often ask for the same ones
+REMEMBERED = 5_000
 _LEXEME = re.compile(
     r"""
     (?P<comment> \#[^\n]*\Z)
@@ -54,7 +55,7 @@ class JediTool:
         """Return the completions at a caret in an unsaved buffer.
 
         ``text`` replaces the content of ``file`` under ``root``. ``line`` counts from 1, ``column``
-        from 0 in characters. With ``wanted`` only this name is looked up, which is many times
+        from 0 in characters. With ``wanted``, only this name is looked up, which is many times
         faster. The short answer contains the name if and only if the full answer does; it may
         contain other names as well. If the question is lost, the answer has a ``failure``.
         """
@@ -66,7 +67,7 @@ class JediTool:
 
 
 def content(root: Path) -> str:
-    """Return a digest of the Python files of a repository, which are those that the tool reads."""
+    """Return a digest of a repository's Python files, because the tool reads only these files."""
     states = [(file, file.stat()) for file in python_files(root)]
     changes = tuple(
         (file, state.st_size, state.st_mtime_ns, state.st_ino) for file, state in states
@@ -88,10 +89,10 @@ def unsaved(
 
     ``lines`` are the lines of the whole file. ``written`` is a body or a ``def``
     (``pairs.writes_def``), without marks and without the indentation of the ``def`` in the file. A
-    body is put after the signature and the docstring in the file. So is the body of a ``def`` with
-    the function's own signature, because the user has written the docstring, and Algorithm 1 sees
-    the docstring as well. Any other ``def``, finished or not, replaces the signature, too.
-    Decorators are kept.
+    body is put after the signature and the docstring in the file. If ``written`` is a ``def`` with
+    the function's own signature, its body is put in the same place, because the user has written
+    the docstring, and Algorithm 1 sees the docstring as well. Any other ``def``, finished or not,
+    replaces the signature and the docstring, too. Decorators are kept.
     """
     head = function.body_line - 1
     own = function.signature + "\n"
@@ -134,7 +135,7 @@ def ask_tool(
 
 
 def is_dunder(name: str) -> bool:
-    """Return whether a name has the form ``__x__``, as the attributes of every object have."""
+    """Return whether a name has the form ``__x__``, like the attributes that every object has."""
     return name.startswith("__") and name.endswith("__")
 
 
@@ -155,8 +156,8 @@ def behind_a_dot(text: str) -> bool:
     """Return whether code ends in an unfinished attribute: a dot after an expression, possibly
     followed by letters.
 
-    The result is False inside strings (including f-strings) and comments, after numbers, and in
-    ``from . import``.
+    The result is False inside strings (including f-strings) and comments, for a dot that follows a
+    number, and in ``from . import``.
     """
     found = re.search(r"\.([^\W\d]\w*)?\Z", text)
     kind: str | None = ""

@@ -7,8 +7,8 @@ the packages.
 
 The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here a
 name is builtin if it has the form ``__x__``, if it is ``self`` or ``cls``, or if it is one of
-Python's ``builtins`` and does not follow a dot. The tool sees the *incomplete* function (Section
-II-B, and the state of Algorithm 2): the file up to the caret, then the part of the file after the
+Python's ``builtins`` and does not follow a dot. The tool sees the *incomplete* function, as in
+Section II-B and during Algorithm 2: the file up to the caret, then the part of the file after the
 function.
 
 The packages' rules are those of the packages' code. A fixed list of words (``SKIPPED``) is never
@@ -73,7 +73,7 @@ Marking = dict[str, Any]  # the result of ``find_marks`` for one function
 
 class Marks(JudgementStore):
     """The store of marks, {key: result of ``find_marks``}. By default it is the file
-    ``marks.sqlite`` beside the completion store.
+    ``marks.sqlite`` in the folder of the completion store.
     """
 
     name = "marks"
@@ -163,8 +163,8 @@ def marked_records(
     ``functions``.
 
     Marks are cached in ``store`` until the repository changes, except for functions with a lost
-    question. ``store`` is a file, ":memory:", or None for the file beside the completion store.
-    ``workers``, ``cluster`` and ``strict`` are passed to ``analysers.answer_all``.
+    question. ``store`` is a file, ":memory:", or None for a file in the folder of the completion
+    store. ``workers``, ``cluster`` and ``strict`` are passed to ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
     versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
@@ -203,7 +203,7 @@ def _record(function: Function, rules: Rules, marks: Marking) -> Record:
 
 def write_marks(records: Sequence[Record], file: Path) -> None:
     """Write the marks of a corpus to a file. The code of the functions is left out, because it
-    belongs to the authors of the packages, from which everybody can get it.
+    belongs to the authors of the packages, and everybody can get it from the packages.
 
     The file has one line of JSON per function. The same records always give the same bytes.
     """
@@ -240,9 +240,9 @@ def _is_place(position: Any) -> bool:
 
 
 def apply_marks(functions: Sequence[Function], marks: Sequence[Record]) -> list[Pair]:
-    """Return the augmented pairs of those ``functions`` that have saved marks, in their order.
-    ``marks`` are records of ``read_marks``. A function is left out if it has no saved marks, or if
-    its code has changed since they were saved.
+    """Return the augmented pairs of those ``functions`` that have saved marks, in the order of
+    ``functions``. ``marks`` are records of ``read_marks``. A function is left out if it has no
+    saved marks, or if its code has changed since they were saved.
     """
     positions = {(record["id"], record["code"]): record["positions"] for record in marks}
     return [

@@ -15,10 +15,9 @@ An encoder-decoder model reads the docstring below ``### Description:`` and the 
 signature that it reads has no `def` and no colon. If the signature is not given, the prompt of
 either kind has only the docstring, and the model writes the whole function without its docstring.
 
-The mark is a single special token of the vocabulary, so that it adds no text. To remove marks from
-an answer, they are removed by their id from the list of token ids, never from the decoded text: a
-tokenizer splits words differently next to the mark, and ``in <COMP>items`` would become
-``initems``.
+The mark is a single special token of the vocabulary, so that it adds no text. Marks are removed
+from an answer by their id, in the list of token ids, and never from the decoded text: a tokenizer
+splits words differently next to the mark, and ``in <COMP>items`` would become ``initems``.
 """
 
 import re
@@ -93,8 +92,8 @@ _KINDS = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
 
 def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
     """Return the records of a marked corpus, a file that ``lookuplab data mark`` wrote (JSON Lines,
-    plain or ``.gz``). Raises UserError if a record lacks one of the fields ``names``, or has it
-    with a wrong type.
+    plain or ``.gz``). Raises UserError if a record lacks one of the fields ``names``, or if such a
+    field has the wrong type.
     """
     corpus = []
     for number, record in json_lines(path):
@@ -179,7 +178,7 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
 
 def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[EncodedPair]:
     """Return the pairs in token ids. Prompt and answer are tokenised separately, because a model
-    also gets only the prompt when it answers.
+    that answers gets only the prompt.
 
     The prompt has the special tokens that the tokenizer adds, such as begin-of-text. A decoder's
     prompt loses an end-of-text token at its end.
@@ -216,9 +215,9 @@ def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] | None:
-    """Return the tokens of the text ``pieces`` with the mark between each two. Each piece is
-    tokenised as a continuation of the text before it. Return None if a piece cannot be written as a
-    continuation.
+    """Return the tokens of the text ``pieces``, with a mark between one piece and the next. Each
+    piece is tokenised as a continuation of the text before it. Return None if a piece cannot be
+    written as a continuation.
 
     This is needed because a SentencePiece tokenizer adds a blank to the text after a mark: with
     Llama's, ``self.<COMP>add`` becomes ``self.<COMP> add``.

@@ -30,8 +30,8 @@ class Rules:
       itself, which the mini models were not trained to do.
     - ``min_mark_probability``: the tool is called only if the mark has at least this probability.
       With 0, the tool is called wherever the mark is the most likely token; with NEVER, it is never
-      called. A less probable mark is not written. In the package it is written, but the tool is not
-      called.
+      called. A less probable mark is not written. By the packages' rules it is written, but the
+      tool is not called.
     - ``name_end_rule``: what happens when one suggestion is complete and longer suggestions begin
       with it. "first": the name ends there (Algorithm 3). "mean": the name continues if the most
       likely next token of a longer suggestion is at least as probable as the name's tokens so far,
@@ -87,9 +87,9 @@ class Rules:
         return 2 if self.is_package else 1
 
     def changes(self) -> dict[str, object]:
-        """Return {name: value} of the single rules that were changed from those of the variant, for
-        the keys of stored answers. The variant's name does not show such changes. ``every_error``
-        is left out, because it changes no answer.
+        """Return {name: value} of the single rules that differ from those of the variant. The keys
+        of stored answers contain them, because the variant's name does not show them.
+        ``every_error`` is left out, because it changes no answer.
         """
         own = vars(self)
         named = vars(RULES[self.variant])

@@ -66,7 +66,7 @@ def blanked(text: str) -> str:
 def package_2023_text(location: Location, body: str) -> str:
     """Return the text that package-2023 compares: the signature of the function at ``location`` and
     the given body, without a docstring. String literals stay. A mark is removed together with the
-    blanks beside it, so ``return <COMP>name`` becomes ``returnname``.
+    blanks around it, so ``return <COMP>name`` becomes ``returnname``.
     """
     return re.sub(f" ?{MARK} ?", "", f"{without_comments(location.signature)}\n{body}").strip()
 
@@ -76,7 +76,7 @@ def package_text(location: Location, body: str, documented: bool) -> str:
     the given body, with string literals replaced by ``''`` (``blanked``).
 
     If ``documented``, the function's own docstring is put between signature and body. Set it for
-    models that continue a prompt, because the docstring is a part of their texts.
+    models that continue a prompt, because their texts contain the docstring.
     """
     docstring = f"{location.body_indent}'''{package_docstring(location.docstring)}'''"
     parts = without_comments(location.signature), docstring if documented else "", body
@@ -175,8 +175,8 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
       the totals are those of the reference.
     - 16 to 18: the lengths of prediction and reference, and the length that the package uses for a
       weighted reference.
-    - 19 and 20: the subtrees of the reference that the prediction has, and all of them.
-    - 21 and 22: the data flows of the reference that the prediction has, and all of them.
+    - 19 and 20: the reference's subtrees that the prediction also has, and all of its subtrees.
+    - 21 and 22: the reference's data flows that the prediction also has, and all of its data flows.
     - 23: 1 if a missing data flow counts as 0, else 0.
     """
     keeps = rules.is_package
@@ -291,7 +291,7 @@ def _flow(root: Node) -> Iterator[tuple]:
     The analysis is that of the package ``codebleu`` (MIT License, Microsoft and Konstantin
     Chernyshev) with two corrections. The package merges the sources of a variable in sets of
     strings, so its results vary with Python's hash seed; here sources are ordered
-    by place. The package also cuts tokens out of the text by byte positions, which gives wrong
+    by position. The package also cuts tokens out of the text by byte positions, which gives wrong
     tokens after non-ASCII characters.
     """
     edges: list[Edge] = []

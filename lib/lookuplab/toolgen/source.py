@@ -32,8 +32,8 @@ from lookuplab.paths import is_special
 # 1. Tokens
 
 DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut``)
-# Matches DEEPEST operators, each nested in the one before. Operators have no closing token that
-# could be counted, as brackets do.
+# Matches DEEPEST operators, each nested in the one before. Unlike brackets, operators have no
+# closing token that could be counted.
 CHAIN = re.compile(
     rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
 )
@@ -99,8 +99,8 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def cut_comments(text: str, word: str = "") -> str:
-    """Return ``text`` without the comments that contain ``word``; with "", without all comments.
-    Comments after an error in the code (see ``tokens``) stay.
+    """Return ``text`` without the comments that contain ``word``. If ``word`` is "", all comments
+    are removed. Comments after an error in the code (see ``tokens``) stay.
     """
     kept = []
     at = 0
@@ -172,8 +172,8 @@ def _tree(text: str) -> BaseNode:
 
 @lru_cache(maxsize=8)
 def leaves(text: str) -> tuple[Leaf, ...]:
-    """Return the leaves of parso's syntax tree, which are the tokens of a text, in order. Parso
-    does not stop at an error, and generated functions often end with one.
+    """Return the tokens of a text in order, as the leaves of parso's syntax tree. Parso is used
+    because it does not stop at an error, and generated functions often end with one.
     """
     found = [_tree(text).get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
@@ -298,9 +298,9 @@ def function_of(location: Location, prediction: str, shift: str | None = None) -
     A prediction is a whole function if it begins with a `def` of the original's name, or if it
     consists of one unindented `def` of a different name. Decorators before the `def` are cut off,
     because the file already has them. Any other prediction is a body, to which the original's
-    signature and docstring are added. The end of a prediction is not stripped.
+    signature and docstring are added. White space at the end of a prediction is kept.
 
-    By default, the prediction may contain other text than code, and the code is first extracted
+    By default, the prediction may contain text other than code, and the code is first extracted
     from it (``_extracted``). With ``shift``, as in the replication package, nothing is extracted:
     ``shift`` is put before every line, and broken indentation stays broken.
     """
@@ -341,8 +341,8 @@ def _extracted(location: Location, answer: str) -> Iterator[str]:
     in the place of the original function.
 
     Two texts are tried: first the whole answer, unless it begins with a fence; then the fenced
-    block (``fences.blocks``) that has a `def` of the original's name, or the last block if none
-    has. Each text gives these candidates:
+    block (``fences.blocks``) that has a `def` of the original's name, or the last block if no block
+    has one. Each text gives these candidates:
 
     - The text without changes.
     - Each `def` of the original's name, up to the last line that is indented deeper.

@@ -6,8 +6,8 @@ failures. The working directory is the repository's root. A repository's own pyl
 ignored. The repository's inline ``# pylint:`` comments are obeyed; such comments in the generated
 function are removed first (``source.insert``).
 
-Each process is a warm pylint for one file. The process loads pylint once, reads the modules that
-the file imports once, and checks each text of the file in a forked copy of itself. A check is
+Each worker process checks one file. The process loads pylint once, reads the modules that the file
+imports once, and checks each text of the file in a forked copy of itself. A check is
 therefore as independent of other texts and files as a check in a fresh process. Changes in
 astroid's caches end with the copy, and a copy that hangs or crashes affects no other copy. The copy
 forgets the original content of the file. While the process warms up, it does not add attributes
@@ -46,8 +46,8 @@ from lookuplab.toolgen.source import Inserted
 ANALYSER = "pylint"
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, so the function does not pass
-# In package-2024, messages on the two lines after a function count as its own, too; in
-# package-2023, those on one line.
+# In package-2024, messages on the two lines after a function also count against the function; in
+# package-2023, only messages on the first of these lines do.
 BEYOND = 2
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its text

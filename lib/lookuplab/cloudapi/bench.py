@@ -1,4 +1,4 @@
-"""CloudAPIBench as a benchmark: what a model reads, and what is measured of its completion (paper,
+"""CloudAPIBench as a benchmark: what a model reads, and how its completion is measured (paper,
 Sections 2 and 4.2). Table 1 needs only this module; ``cloudapi.dag`` adds the documentation.
 """
 
@@ -95,14 +95,15 @@ def confidence(completion: Completion, code: str | None = None) -> dict[str, flo
 
 @dataclass
 class CloudApiBench(Benchmark[ApiTask]):
-    """CloudAPIBench, or the tasks and the index of a package. There is one greedy completion per
-    task, up to the first call (Section 2.3), judged by ``validity.judge_call``. Intervals are
-    clustered by API.
+    """CloudAPIBench, or the tasks and the index of a Python package in the same form. There is one
+    greedy completion per task, up to the first call (Section 2.3), judged by
+    ``validity.judge_call``. Intervals are clustered by API.
 
-    documents: {task id: ids of the APIs whose documentation precedes the prompt}, written in
-    ``design``, one of ``ALL_DESIGNS``; None shows no documentation. constrained (not in the paper):
-    the invoked name must be one of the client's operations (``models.constraint``). chat: Listing 1
-    asks for a call in backticks, which are then removed; ``for_model`` sets it.
+    documents: {task id: ids of the APIs whose documentation precedes the prompt}, or None for no
+    documentation. design: how the documentation is written, one of ``ALL_DESIGNS``. constrained
+    (not in the paper): the invoked name must be one of the client's operations
+    (``models.constraint``). chat (set by ``for_model``): Listing 1 asks for a call in backticks,
+    which are then removed.
     """
 
     tasks: Sequence[ApiTask]

@@ -50,15 +50,15 @@ def api_ranker(index: ApiIndex) -> Bm25:
 
 @cache
 def _ranked(index: ApiIndex, terms: str, k: int) -> list[str]:
-    """Return the ids of the best k operations for a query. Cached, because many tasks and models
-    have the same query.
+    """Return the ids of the best k operations for a query. The result is cached, because many tasks
+    and models have the same query.
     """
     return [api for api, _ in api_ranker(index).top(terms, k)]
 
 
 class Retrieval(NamedTuple):
-    """The documents to show with the target (``hit``) and without it (``miss``). ``found``:
-    (tasks,) booleans, whether BM25 itself has a target among its first k.
+    """The documents to show: those of ``hit`` contain the target, those of ``miss`` do not.
+    ``found``: (tasks,) booleans, whether BM25 itself has an acceptable target among its first k.
     """
 
     hit: Documents
@@ -115,8 +115,8 @@ class Passes:
     ``evaluate``, one row per task, in the same order.
 
     ``retrieved``: (tasks,) booleans, whether BM25 itself has an acceptable target among its first
-    ``k``. If so, its documents are those of ``hit``, otherwise those of ``miss``. Real retrieval is
-    therefore a selection among these passes, too.
+    ``k``. If so, BM25's documents are those of ``hit``, otherwise those of ``miss``. Real retrieval
+    is therefore a selection among these passes, too.
     """
 
     k: int

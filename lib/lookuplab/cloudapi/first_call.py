@@ -1,11 +1,11 @@
-"""The call that a model should write: the first one after ``client.``, and how its end is found
-during generation.
+"""The call that a model should write, which is the first call after ``client.``, and a rule that
+finds its end during generation.
 
 Listing 1 tells chat models to write one call in backticks; base models see only the prompt.
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name.
 ``FirstCall`` reads the completion as it arrives. It follows brackets, comments, line continuations
 and strings, and ends the answer when the call is complete or has become impossible. ``call_extent``
-applies it to a whole text.
+applies this rule to a whole text.
 
 Only the *extent* of the call is found; the caller must check whether its content compiles
 (``compile``). F-strings are treated as plain strings, as in Python 3.11: a quote of the same kind
@@ -19,10 +19,10 @@ from typing import ClassVar, NamedTuple
 from lookuplab.models.completions import visible
 from lookuplab.models.fences import blocks
 
-# The first two paragraphs are the paper's words. Our text of the paper lacks the end of the
-# listing, an example input and its expected output (it repeats "As an example you will be given a
-# code input. And you should return your output as"). The example below is therefore ours, in the
-# form of the benchmark's tasks.
+# The first two paragraphs are the paper's words. Our text of the paper lacks the example input and
+# output at the end of the listing (it repeats "As an example you will be given a code input. And
+# you should return your output as"). The example below is therefore ours, in the form of the
+# benchmark's tasks.
 LISTING_1 = """\
 You are code completion model. You generate code starting from the end of the prompt given to \
 you. \
@@ -50,9 +50,8 @@ INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.D
 # code between backticks within a sentence
 QUOTED = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-# A finite automaton: state -> pattern of what may follow. The group that matches names the next
-# state. The group "wait" matches the start of something that may go on in text that has not
-# arrived.
+# A finite automaton: state -> pattern of what may follow. The name of the group that matches is the
+# next state. The group "wait" matches the beginning of something whose rest may not have arrived.
 # blanks and line continuations, which may stand between the parts of a name
 _GAP = r"(?P<wait>\\\Z)|[ \t\f]|\\\n"
 _READ = {
@@ -103,8 +102,8 @@ def call_extent(text: str) -> CallExtent:
 
 class FirstCall:
     """The rule that ends an answer at its first call. ``feed`` reads the answer piece by piece and
-    returns whether it is over; ``found`` is the call so far. Each character is read once or a few
-    times.
+    returns whether the answer is over; ``found`` is the call so far. Each character is read once or
+    a few times.
     """
 
     name: ClassVar[str] = "first_call"  # a part of the keys of stored answers
@@ -129,7 +128,7 @@ class FirstCall:
         if self._returned and piece.startswith("\n"):
             piece = " " + piece[1:]
         self._returned = ends
-        # line breaks become "\n"; the length stays the same, so that places stay valid
+        # line breaks become "\n"; the length stays the same, so that positions stay valid
         text = self._waiting + piece.replace("\r\n", "\r ").replace("\r", "\n")
         at = 0
         while at < len(text) and not self.found.over:
@@ -176,8 +175,8 @@ def strip_backticks(text: str) -> str:
 
 
 def code_span(text: str) -> tuple[int, int]:
-    """Return the start and end of the code that ``strip_backticks`` returns. A search for the code
-    could find the same call in the words before it.
+    """Return the start and end of the code that ``strip_backticks`` returns. Its position is needed
+    because a search for the code could find the same call in the words before it.
     """
     answer = visible(text)
     begin = text.rindex(answer) if answer else len(text)

@@ -1,11 +1,11 @@
-"""When to retrieve, and with what effect: policies, precisions, thresholds and designs as
-selections and rows (paper, Sections 3 and 4).
+"""The policies that decide for which tasks documentation is retrieved, and rows that measure their
+effect (paper, Sections 3 and 4).
 
 A policy is a mask over the tasks (retrieve or not). A retriever is a probability per task (that the
 documents contain the target). Both select among existing completions (``dag.Passes``), and nothing
 here runs a model, so a curve over a hundred thresholds or precisions needs no generation. Rows are
-dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by API, since up to three
-tasks have the same target.
+dictionaries like those of ``scoring.rates.row``. Intervals are clustered by API, because up to
+three tasks have the same target.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +26,9 @@ POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus"
 THRESHOLD = 0.8  # Section 4.3
 # kind of interval by the suffix of a metric's name
 INTERVALS = {"percent": of_share, "points": of_change}
-# A retriever. A number is its precision in percent (the paper's is 50), for the exact expectation
-# over all choices of hits. (tasks,) booleans say for which tasks the target was found
-# (``Passes.retrieved``, ``sampled_hits``).
+# A retriever. A number is the retriever's precision in percent (50 in the paper); outcomes are then
+# exact expectations over all choices of hits. (tasks,) booleans say for which tasks the target was
+# found (``Passes.retrieved``, ``sampled_hits``).
 Hits = float | np.ndarray
 Rows = list[dict[str, Any]]
 Numbers = Mapping[str, ArrayLike]  # name -> (tasks,) numbers
@@ -43,11 +43,11 @@ def triggered(
     (``Passes.first``).
 
     *base* never retrieves, and *dag* always does. *dag_index_lookup* retrieves if the invoked "API
-    name" is not "in the API index" (Section 4.1), *dag_confidence* if its confidence is below the
-    threshold (4.2), and *dag_plus_plus* if either holds (4.3). *asked*, not in the paper, is for
-    models that were taught a mark that asks for documentation (data/mini/ASKING.md): it retrieves
-    if 1 minus the mark's probability (column ``asked``) is below the threshold. For m thresholds
-    the result is (tasks, m).
+    name" is not "in the API index" (Section 4.1), *dag_confidence* if the model's confidence in the
+    name is below the threshold (4.2), and *dag_plus_plus* if either holds (4.3). *asked*, not in
+    the paper, is for models that have learned to write a mark where they need documentation
+    (data/mini/ASKING.md): it retrieves if 1 minus the mark's probability (column ``asked``) is
+    below the threshold. For m thresholds the result is (tasks, m).
 
     Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
     """
@@ -71,8 +71,8 @@ def triggered(
 
 
 def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
-    """Return (n,) the expected outcome of each task if ``precision`` percent of the draws are hits:
-    x hit + (1 - x) miss.
+    """Return the expected outcome of each task, (n,), if ``precision`` percent of the draws are
+    hits: x hit + (1 - x) miss, where x is the precision from 0 to 1.
 
     hit, miss: (n,) booleans or numbers, the outcomes with documents that do and do not contain the
     target. Raises UserError for a precision outside 0 to 100.
@@ -127,7 +127,7 @@ def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
 
 
 def by_class(first: DataFrame) -> dict[str, np.ndarray]:
-    """Return frequency class -> (tasks,) mask, for the classes that occur and for "all"."""
+    """Return {frequency class: (tasks,) mask} for the classes that occur and for "all"."""
     frequency = first.frequency.to_numpy()
     masks = {name: frequency == name for name in CLASS_ORDER if name in frequency}
     return masks | {"all": np.full(len(first), True)}
@@ -139,12 +139,12 @@ def class_rows(
     numbers: Numbers,
     classes: Mapping[str, Any] | None = None,
 ) -> Rows:
-    """Return rows ``name/class`` for each class of the tasks and "all", and for each metric of
-    ``numbers``.
+    """Return a row for each class of the tasks (or "all") and each metric of ``numbers``, with the
+    condition ``name/class``.
 
     numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are
     skipped; a class without a value has no row. The metric's suffix gives the unit: ``_percent`` is
-    a share of values from 0 to 1, ``_points`` a paired difference of such values, anything else a
+    a mean of values from 0 to 1, ``_points`` a mean of differences of such values, anything else a
     mean of numbers. The name "new - old" becomes ``new/class - old/class``. ``classes`` replaces
     ``by_class``, for instance by {"all": True}.
     """
@@ -172,9 +172,9 @@ def policy_rows(
 ) -> Rows:
     """Return the rows of one policy at one precision, as in Tables 2 and 3.
 
-    ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` one draw (the paper's
-    way), ``valid_change_points`` the expectation's paired difference from the base model,
-    ``triggered_percent`` how often documentation was retrieved.
+    ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` the result of one draw, as
+    in the paper. ``valid_change_points`` is the expectation's paired difference from the first
+    pass, ``triggered_percent`` how often documentation was retrieved.
     """
     valid = outcome(passes, retrieve, precision)
     drawn = sampled_hits(passes.first, precision, seed)

@@ -14,7 +14,7 @@ from lookuplab.retrieval.rankers import identifier_words
 
 
 def imports(spec: ApiSpec) -> str:
-    """Return the import statements of the snippet."""
+    """Return the import statements of a task's prompt."""
     place, _, name = spec.client.rpartition(".")
     if spec.provider == "aws":
         return "import boto3\n"
@@ -25,15 +25,15 @@ def imports(spec: ApiSpec) -> str:
 
 
 def construction(spec: ApiSpec) -> str:
-    """Return the line that creates the client; empty for a module."""
+    """Return the line that creates the client, or "" if the client is a module."""
     if spec.provider == "aws":
         return f'client = boto3.client("{spec.client}")\n'
     return f"client = {_name(spec)}(*client_args, **client_kwargs)\n" if spec.module else ""
 
 
 def task_prompt(spec: ApiSpec, comment: str) -> str:
-    """Return a task's prompt: imports, declarations and a comment, ending just before the API's
-    name (Section 2.2).
+    """Return a task's prompt: imports, declarations, a comment, and the beginning of the call up to
+    the API's name (Section 2.2).
     """
     own = spec.provider == "python"
     made = construction(spec)

@@ -51,9 +51,9 @@ class ApiSpec:
     ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are
     not API operations (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
 
-    ``validity.bind_error`` checks a call strictly: its arguments must fit the signature, and one of
-    the ``overloads`` if there are any. ``documented`` are keywords that only the docstring
-    mentions; this check accepts them.
+    The strict check of a call (``closed`` in ``validity.bind_error``) requires that its arguments
+    fit the signature, and one of the ``overloads`` if there are any. This check accepts the
+    keywords ``documented``, which only the docstring mentions.
     """
 
     provider: str
@@ -118,9 +118,8 @@ class ApiIndex:
         """Return {name: specification} for every method of one client.
 
         Some Azure classes (``Operations``) exist in several services. Their methods are merged if
-        ``service`` is None, or if it is not in the index, because a
-        task from elsewhere may name the packages differently. Raises UserError for a client that is
-        not in the index.
+        ``service`` is None, or if the index does not have this service: a task from elsewhere may
+        name the services differently. Raises UserError for a client that is not in the index.
         """
         for group in (service, None):
             if methods := self._clients.get((provider, client, group)):

@@ -8,7 +8,7 @@ that begins with ``client.``, calls something else.
 A call is valid if a stub with the API's signature accepts its arguments. Only their names and
 positions count (Section 2.2 and Figure 3), never their values. There are two bindings: *open*
 mirrors the signature, ``**kwargs`` included; *closed* accepts only known keywords (``bind_error``).
-For AWS they are the same, because botocore rejects every positional argument and every unknown
+For AWS the two are the same, because botocore rejects every positional argument and every unknown
 keyword. (There is one exception: for an operation without any input, botocore drops unknown
 keywords. The stub rejects them, as the documentation does.)
 """
@@ -74,12 +74,12 @@ class CallJudgement:
     """The judgement of one completion.
 
     ``call`` is the text of the first call (None if the text has no complete call). ``name`` is the
-    API that it calls. ``reason`` says why a call is not valid: which API the task asks for if it is
-    another one, or why the call does not bind. For a valid call it is "", or "closed: ..." if only
-    the closed signature rejects the call. ``exists_anywhere``: the name is in the API index, for
-    any client (Section 4.1). ``flags`` may have ``unresolved_splat`` (judged by the visible
-    arguments) and ``unknown_target`` (no acceptable target is a method of the client, so nothing
-    can be valid).
+    API that it calls. ``reason`` says why a call is not valid: it names the API that the task asks
+    for if another one is called, or says why the call does not bind. For a valid call it is "", or
+    "closed: ..." if only the closed signature rejects the call. ``exists_anywhere``: the name is in
+    the API index, for any client (Section 4.1). ``flags`` may have ``unresolved_splat`` (judged by
+    the visible arguments) and ``unknown_target`` (no acceptable target is a method of the client,
+    so nothing can be valid).
     """
 
     valid: bool
@@ -284,7 +284,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
 
 @lru_cache(maxsize=4096)
 def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> str | None:
-    """Return why a stub with these parameters rejects such a call; None if it accepts it."""
+    """Return why a stub with these parameters rejects such a call, or None if the stub accepts it."""
     made = [
         inspect.Parameter(
             p.name,

@@ -1,5 +1,5 @@
-"""Measures of ranking quality. Each returns one value per query, so that the caller can average, or
-compare query by query.
+"""Measures of ranking quality. Each returns one value per query, so that the caller can average the
+values, or compare two rankers query by query.
 
 Documents with equal scores have no order. Each measure is its expected value over all orders of the
 ties (McSherry and Najork 2008, "Computing information retrieval performance measures efficiently in
@@ -19,8 +19,8 @@ class Places(NamedTuple):
     """The ranks of the relevant documents of n queries, in rankings of depth k.
 
     each: (n, k) the probability that the document at a rank is relevant. first: (n, k) the
-    probability that it is the first relevant one. relevant: (n,) the number of relevant documents,
-    at least 1.
+    probability that the document at a rank is the first relevant document. relevant: (n,) the
+    number of relevant documents, at least 1.
     """
 
     each: Floats
@@ -50,7 +50,7 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
     each query.
 
     scores: (m,) floats for all documents, higher is better; a document with -inf is not ranked.
-    indices: the places of the relevant documents in scores. number: how many relevant documents
+    indices: the positions of the relevant documents in scores. number: how many relevant documents
     exist, ranked or not.
     """
     each, first, numbers = [], [], []
@@ -79,8 +79,8 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
 def listed(
     rankings: Mapping[str, Sequence[str]], relevant: Mapping[str, Collection[str]], k: int
 ) -> Places:
-    """Return the ranks of the relevant documents in rankings without ties: query id -> document
-    ids, best first, without duplicates.
+    """Return the ranks of the relevant documents in rankings without ties. ``rankings`` is {query
+    id: document ids}, best first and without duplicates.
     """
     return places(
         (
@@ -124,10 +124,10 @@ def reciprocal_rank(found: Places, k: int) -> Floats:
 
 def ndcg_at(found: Places, k: int) -> Floats:
     """Return the normalised discounted cumulative gain (nDCG) of the top k, (n,) floats from 0 to
-    1. A relevant document is worth 1.
+    1. All relevant documents are equally relevant.
 
-    A document at rank r counts 1 / log2(r + 1). The sum is divided by that of an ideal order of the
-    relevant documents (Jarvelin and Kekalainen 2002).
+    A relevant document at rank r counts 1 / log2(r + 1). The sum is divided by the sum for the
+    ideal order, in which all relevant documents come first (Jarvelin and Kekalainen 2002).
     """
     discounts = 1 / np.log2(np.arange(2, k + 2))
     ideal = (np.arange(k) < found.relevant[:, None]) @ discounts

@@ -62,13 +62,14 @@ WORDS = {
     # digits are separate words
     "apart": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"),
 }
-# of a cosine; further digits are float32 noise, which would separate equal texts that should tie
+# Cosines are rounded to so many digits. Further digits are float32 noise, because of which equal
+# texts would not tie.
 DIGITS = 6
 # at most so many queries are scored at once, and at most so many scores are in memory
 BATCH, SCORES = 256, 30_000_000
 WEIGHTS = (0.3, 0.4, 0.5)  # the weights of the ensemble that the paper tries
-# These differ from gensim's defaults: nokia/codesearch's settings, and fastText's own for a
-# skip-gram.
+# The settings that differ from gensim's defaults. They come from nokia/codesearch, and from
+# fastText's own defaults for a skip-gram.
 FASTTEXT = {
     "sg": 1,
     "window": 20,
@@ -159,8 +160,8 @@ class Ranker(ABC):
         return [(self.ids[at], float(scores[at])) for at in best(scores, k)]
 
     def rank(self, queries: Mapping[str, str], k: int) -> dict[str, list[str]]:
-        """Return {query id: ids of its best min(k, n) documents}, best first; ties in the order of
-        ids.
+        """Return {query id: ids of its best min(k, n) documents}, best first. Documents with equal
+        scores are in the order of their ids.
         """
         ranked = ([self.ids[at] for at in best(line, k)] for line in self._lines(queries))
         return dict(zip(queries, ranked, strict=True))
@@ -194,17 +195,17 @@ class Ranker(ABC):
 
 
 def best(scores: Floats, k: int) -> Floats:
-    """Return the indices of the ``k`` highest of ``scores`` (n,), highest first, ties in their
-    original order.
+    """Return the indices of the ``k`` highest of ``scores`` (n,), highest first. Equal scores stay
+    in their original order.
     """
     k = min(k, len(scores))
-    # the k-th best score, its ties and better ones: only these are sorted
+    # only these are sorted: the scores that are at least as high as the k-th best
     candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
     return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
 
 
 class Bm25(Ranker):
-    """Okapi BM25 over ``documents`` (id -> words), with the same numbers as rank-bm25.
+    """Okapi BM25 over ``documents`` (id -> words), with the same scores as rank-bm25.
 
     Every (word, document) pair is scored once, at the start; rank-bm25 scores all documents for
     every query. ``words`` splits a query into words; a word that occurs twice counts twice. Raises
@@ -226,8 +227,8 @@ class Bm25(Ranker):
         lengths = np.array([len(documents[name]) for name in self.ids])
         every = chain.from_iterable(documents[name] for name in self.ids)
         met = np.fromiter((number(word, len(self.numbers)) for word in every), np.int64)
-        # The postings of each word, one after another: the documents that contain it, and its score
-        # in each.
+        # The postings of each word, one after another: the documents that contain the word, and the
+        # word's score in each of them.
         holders = np.repeat(np.arange(len(lengths)), lengths)
         pairs, counts = np.unique(met * len(lengths) + holders, return_counts=True)
         word, holder = np.divmod(pairs, len(lengths))
@@ -249,11 +250,11 @@ class Bm25(Ranker):
 
 
 def _weights(holders: list[int], documents: int) -> Floats:
-    """Return each word's weight (IDF), (words,) floats, as rank-bm25 computes it. ``holders`` are
-    the numbers of documents that contain the word.
+    """Return each word's weight (IDF), (words,) floats, as rank-bm25 computes it. ``holders`` has,
+    for each word, the number of documents that contain it.
 
-    A word in more than half of the documents would have a negative weight; it gets EPSILON times
-    the mean weight.
+    A word in more than half of the documents would have a negative weight; its weight is EPSILON
+    times the mean weight instead.
     """
     weights = [math.log(documents - n + 0.5) - math.log(n + 0.5) for n in holders]
     least = EPSILON * (reduce(add, weights) / len(weights))  # sum() would round differently

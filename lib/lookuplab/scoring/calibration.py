@@ -96,12 +96,11 @@ def _auroc(right: Array, wrong: Array) -> Array:
 def reliability_rows(
     model: str, correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
 ) -> list[dict[str, Any]]:
-    """Return Figure 9a as rows for ``plots.reliability``: two rows per non-empty bin, whose
-    condition is ``bin_<number>``, from 1.
+    """Return Figure 9a as rows for ``plots.reliability``: two rows per non-empty bin, with the
+    condition ``bin_<number>``. The first bin has the number 1.
 
-    Bins hold equal mass. Equal confidences share one bin, chosen by their average rank.
-    ``confidence`` is the bin's mean (0 to 1), ``correct_percent`` its percentage of right answers,
-    ``n`` the bin's size.
+    The row ``confidence`` has the bin's mean confidence (0 to 1), the row ``correct_percent`` the
+    percentage of its answers that are right. ``n`` is the bin's size.
     """
     correct, confidence, clusters = map(np.asarray, (correct, confidence, clusters))
     member = equal_mass_bins(confidence, bins)
@@ -116,8 +115,9 @@ def reliability_rows(
 
 
 def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
-    """Return each answer's bin, (n,) numbers from 1. Bins hold equal mass by average rank, so equal
-    confidences share a bin. Raises UserError for fewer than one bin.
+    """Return each answer's bin, (n,) numbers from 1. Every bin holds the same share of the ranks.
+    Equal confidences have the same (average) rank, so they share a bin. Raises UserError for fewer
+    than one bin.
     """
     if bins < 1:
         raise UserError(f"{bins} bins: give at least 1")
@@ -128,8 +128,9 @@ def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
 def ece_interval(
     correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
 ) -> Rate:
-    """Return the expected calibration error (ECE): the distance between share right and mean
-    confidence in each equal-mass bin, averaged by bin size.
+    """Return the expected calibration error (ECE): the distance between the share of right answers
+    and the mean confidence in each bin of ``equal_mass_bins``, averaged with the bins' sizes as
+    weights.
 
     Noise never cancels in a sum of distances, so even a calibrated model has an error above 0. The
     interval is therefore Scheffé's: all errors whose gaps in the bins are jointly compatible with
@@ -149,8 +150,8 @@ def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike
     """Return the area under the risk-coverage curve; 0 is perfect.
 
     Coverage is the share of tasks answered, most confident first and equal confidences together.
-    Risk is the share of wrong answers among them. Each level of confidence is weighted by its share
-    of the tasks.
+    Risk is the share of wrong answers among the tasks answered. Each level of confidence is
+    weighted by its share of the tasks.
     """
     return jackknife(weighted(_aurc, correct, confidence), clusters, of_share)[0]
 

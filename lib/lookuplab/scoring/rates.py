@@ -25,7 +25,8 @@ from lookuplab.errors import UserError
 
 LEVEL = 0.95
 TAIL_PROBABILITY = (1 - LEVEL) / 2
-# clusters left out in one array, which limits memory to this many times the number of values
+# the jackknife leaves out so many clusters in one array of weights (one row per cluster), so that
+# the array is at most this many times as large as the sample
 LEFT_OUT_AT_ONCE = 1_000
 # a variance below NOTHING is a rounding error; TINY avoids division by 0
 NOTHING, TINY = 1e-15, 1e-300
@@ -37,8 +38,8 @@ Array = NDArray[Any]
 class Rate:
     """A number with its 95% interval. Shares are from 0 to 1.
 
-    ``n`` counts the values behind it (tasks, tokens, pairs), ``clusters`` the independent
-    observations among them.
+    ``n`` is how many values the number is computed from (tasks, tokens, pairs), ``clusters`` how
+    many independent observations are among these values.
     """
 
     value: float
@@ -134,7 +135,7 @@ def of_number(estimates: Estimates) -> tuple[Array, Array]:
     """Return Student's t intervals of any numbers. They are NaN if nothing varied or there is a
     single cluster, because nothing is then known.
     """
-    from scipy.special import stdtrit  # pages about finished runs do not wait for it
+    from scipy.special import stdtrit  # here, so that pages about finished runs need not wait
 
     reach = -stdtrit(estimates.freedom, TAIL_PROBABILITY) * np.sqrt(estimates.variance)
     reach = np.where(estimates.variance > NOTHING, reach, nan)
@@ -155,10 +156,10 @@ def averages(
     wholes: ArrayLike | None = None,
     kind: IntervalKind = of_number,
 ) -> list[Rate]:
-    """Return the ratio of each column's sum in ``parts`` to its sum in ``wholes``, (n, m) each; by
-    default the mean of each column.
+    """Return, for each column, the sum of ``parts`` divided by the sum of ``wholes``. Both are (n,
+    m). By default the wholes are 1, so the result is the mean of each column.
 
-    ``n`` is the sum of the wholes; if it is 0, the value is NaN.
+    A result's ``n`` is the sum of its wholes; if it is 0, the value is NaN.
     """
     parts = np.asarray(parts, dtype=float)
     wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
@@ -244,8 +245,8 @@ def average(values: ArrayLike, clusters: ArrayLike) -> Rate:
 
 
 def rate(values: ArrayLike, clusters: ArrayLike | None = None) -> Rate:
-    """Return the mean of (n,) booleans or numbers from 0 to 1, with its interval; Wilson's if
-    ``clusters`` is None.
+    """Return the mean of (n,) booleans or numbers from 0 to 1, with its interval. If ``clusters``
+    is None, this is Wilson's interval.
     """
     values = np.asarray(values, dtype=float)
     n = len(values)
@@ -274,11 +275,12 @@ def over_seeds(
     """Return the mean of ``values``, (tasks, seeds of training), with an interval over both tasks
     and seeds. With ``minus``, (tasks, seeds of another model), return the difference of both means.
 
-    The variance is the sum of the jackknife variance, over ``clusters`` of tasks, of the tasks'
-    means over seeds, and of the variance of the seeds' means divided by the number of seeds, for
-    each model. This is two-way clustering (Cameron, Gelbach and Miller 2011) without the
-    subtraction of the common part. The degrees of freedom are Satterthwaite's (1946). A model with
-    one seed adds nothing for seeds, so that its luck is not in the interval.
+    The variance is the sum of a part for tasks and a part for each model's seeds. The part for
+    tasks is the jackknife variance, over ``clusters`` of tasks, of each task's mean over seeds. The
+    part for seeds is the variance of the seeds' means, divided by the number of seeds; for a model
+    with one seed it is 0, so the interval does not cover the luck of its training. This is two-way
+    clustering (Cameron, Gelbach and Miller 2011) without the subtraction of the common part. The
+    degrees of freedom are Satterthwaite's (1946).
     """
     models = [values] if minus is None else [values, minus]
     means = [of_model.mean(axis=0) for of_model in models if of_model.shape[1] > 1]
@@ -311,8 +313,8 @@ def difference(first: Rate, second: Rate) -> Rate:
 
 
 class McNemar(NamedTuple):
-    """Discordant counts (tasks true under the first only, under the second only) and the exact
-    two-sided p value.
+    """The number of tasks that are true only under the first condition, the number that are true
+    only under the second, and the exact two-sided p value.
     """
 
     only_first: int

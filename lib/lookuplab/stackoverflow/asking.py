@@ -121,10 +121,11 @@ class Ds1000Bench(Benchmark[Problem]):
 
     matches, examples: the first ``examples`` of a problem's ``matches`` precede it. budget: tokens
     of prompt and completion together. trim, shortened: as in ``trimmed_prompt``. variant: how code
-    is cut out of a completion (``ds1000.solution_of``). indent: code at the left margin is moved to
-    the indentation that the problem needs. A chat model is given DS-1000's instruction for such
-    models (``CHAT``), and its answers are "repaired". graded: the outcomes so far, by problem and
-    code. Copies of the benchmark for other models and prompts share this dictionary.
+    is cut out of a completion (``ds1000.solution_of``). indent: whether code at the left margin is
+    moved to the indentation that the problem needs. A chat model is given DS-1000's instruction for
+    such models (``CHAT``), and its variant is "repaired". graded: {(problem, code): outcome} of the
+    solutions that have run. Copies of the benchmark for other models and prompts share this
+    dictionary.
     """
 
     tasks: Sequence[Problem]
@@ -159,7 +160,7 @@ class Ds1000Bench(Benchmark[Problem]):
         return Prompt(task.id, self._trimmed(task).text, CHAT if self.chat else None)
 
     def _trimmed(self, task: Problem) -> Trimmed:
-        """Return the prompt and how much the budget cut from it. Cached."""
+        """Return the prompt and how much the budget cut from it. The result is cached."""
         if task.id not in self._prompts:
             room = self.budget - (len(self.tokenizer(CHAT)["input_ids"]) if self.chat else 0)
             shown = self.matches[task.id][: self.examples] if self.examples else []
@@ -173,9 +174,10 @@ class Ds1000Bench(Benchmark[Problem]):
 
     def judge_all(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[dict[str, Any]]:
         """Return a row for each completion: ``library``; ``solution``, the code that ran;
-        ``passed``, None if the solution cannot be judged here; ``error``, one line, "" if it
-        passed. With a ``tokenizer``, also ``prompt_tokens`` and the numbers of tokens that the
-        budget cut: ``description_lost``, ``code_lost`` and ``question_lost``.
+        ``passed``, which is None if the solution cannot be judged here; and ``error``, one line, or
+        "" if the solution passed. If the benchmark has a ``tokenizer``, a row also has
+        ``prompt_tokens`` and the numbers of tokens that the budget cut: ``description_lost``,
+        ``code_lost`` and ``question_lost``.
         """
         solutions = self.solutions(pairs)
         self.grade(solutions)
@@ -202,7 +204,7 @@ class Ds1000Bench(Benchmark[Problem]):
 
     def grade(self, solutions: Iterable[tuple[Problem, str]]) -> None:
         """Run those solutions that are not ``graded`` yet. Few large calls are faster than many
-        small ones, because each begins with the imports of all its programs.
+        small ones, because each call first runs the imports of all its programs.
         """
         left = [one for one in dict.fromkeys(solutions) if one not in self.graded]
         self.graded.update(zip(left, verdicts(left, self.grader), strict=True))
@@ -247,7 +249,7 @@ def _without_spaces(code: str) -> str:
 
 
 def object_of(snippet: Snippet) -> str:
-    """Return the documented object of a snippet of the mini corpus: ``numpy.clip`` of
+    """Return the object that a snippet of the mini corpus documents: ``numpy.clip`` for the id
     ``numpy.clip#2``.
     """
     return snippet.id.rpartition("#")[0]

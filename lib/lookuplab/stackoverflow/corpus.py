@@ -1,8 +1,10 @@
-"""The corpus of snippets to retrieve from. Each is a description and its code (paper, Section 4.1).
+"""The corpus of snippets to retrieve from. A snippet is a description and its code (paper, Section
+4.1).
 
 A file has one JSON object ``{id, description, code, source, licence}`` per line. SO-DS, StaQC and
-CoNaLa are read as published by nokia/codesearch (Heyman and Van Cutsem 2020), which has other field
-names for the same content. Files of queries have one ``{query, relevant_ids}`` per line.
+CoNaLa are read as published by nokia/codesearch (Heyman and Van Cutsem 2020), whose files have
+other field names for the same content. Files of queries have one ``{query, relevant_ids}`` per
+line.
 """
 
 import ast
@@ -26,7 +28,7 @@ LICENCE = "CC BY-SA, as Stack Overflow"  # for published snippets that state no 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A description in natural language and the code that it describes, with origin and licence."""
+    """A description in natural language and the code that it describes, with source and licence."""
 
     id: str
     description: str
@@ -37,8 +39,8 @@ class Snippet:
 
 @dataclass(frozen=True)
 class Query:
-    """A question whose relevant snippets are known. Its ``hidden`` snippets are not ranked
-    for it.
+    """A question whose relevant snippets are known. For this question, the ``hidden`` snippets are
+    not ranked.
     """
 
     id: str
@@ -91,10 +93,10 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     """Return the queries of a named corpus ("mini", "so-ds", "staqc", "conala"; split "valid" or
     "test"), or of a file.
 
-    Without a split, a file gives all of its queries. With one, a hash of the text puts a quarter of
-    them into "valid" and the others into "test". Equal questions are merged into one query with all
-    of their snippets, as in nokia/codesearch. Raises UserError like ``load_snippets``, and for a
-    line without a relevant id.
+    Without a split, a file gives all of its queries. With a split, a hash of the question puts a
+    quarter of the queries into "valid" and the others into "test". Equal questions are merged into
+    one query with all of their snippets, as in nokia/codesearch. Raises UserError if the file is
+    missing, or if a line has no question or no relevant id.
     """
     (file,) = files(name, split)
     relevant: dict[str, dict[str, None]] = defaultdict(dict)

@@ -1,4 +1,5 @@
-"""DS-1000 (Lai et al. 2022): its problems, the code in an answer, and the program that tests it.
+"""DS-1000 (Lai et al. 2022): its problems, the code in an answer, and the program that tests this
+code.
 
 A file has one problem per line, with DS-1000's own field names: `prompt`, `reference_code`,
 `code_context` and `metadata` (problem_id, library_problem_id, library, test_case_cnt,
@@ -43,8 +44,8 @@ class Problem:
     """One problem. ``context`` is the test's program. ``origin`` is the ``library_id`` of the
     problem from which this one was made.
 
-    A problem of the mini benchmark is about an ``object``. A snippet that contains one of its
-    ``expressions`` gives its answer away and must not be shown with it.
+    A problem of the mini benchmark is about an ``object``. A snippet that contains one of the
+    problem's ``expressions`` gives the answer away and must not be shown with the problem.
     """
 
     id: str
@@ -60,8 +61,8 @@ class Problem:
 
     @property
     def cluster(self) -> str:
-        """The label shared by a problem and its perturbations, which fail together. Intervals are
-        clustered by it.
+        """The label that a problem and its perturbations share. Intervals are clustered by it,
+        because these problems fail together.
         """
         return f"{self.library} {self.origin}"
 
@@ -84,10 +85,10 @@ class Problem:
 
 
 def load_problems(file: Path | str) -> list[Problem]:
-    """Return the problems of a .jsonl or .jsonl.gz file, in its order.
+    """Return the problems of a .jsonl or .jsonl.gz file, in the order of the file.
 
-    Raises UserError for a line that is not a problem with a test, of one of LIBRARIES and
-    PERTURBATIONS, for a duplicate id, and for a file without problems.
+    Raises UserError if a line is not a problem with a test, if its library or perturbation is
+    unknown, if an id occurs twice, or if the file has no problems.
     """
     problems = {}
     for number, record in paths.json_lines(paths.located(file)):
@@ -119,12 +120,12 @@ def load_problems(file: Path | str) -> list[Problem]:
 
 
 def select(file: Path | str, limit: int = 0) -> list[Problem]:
-    """Return the problems of the paper's six libraries in a file, in its order; with ``limit`` 0,
-    all of them.
+    """Return problems of the paper's six libraries from a file, in the order of the file. If
+    ``limit`` is 0, all of them are returned.
 
     Otherwise whole families (a problem with its perturbations) are selected until there are at
-    least ``limit`` problems. A hash of the family's name decides which ones. Raises UserError for a
-    file without such problems, and like ``load_problems``.
+    least ``limit`` problems. A hash of the family's name decides which ones. Raises UserError if
+    the file has no such problems, or if ``load_problems`` raises it.
     """
     known = [problem for problem in load_problems(file) if problem.library in PAPER_LIBRARIES]
     if not known:
@@ -138,8 +139,8 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
 
 @functools.lru_cache(maxsize=2048)
 def template(context: str) -> str:
-    """Return the text into which the test inserts the solution at INSERT; "" if the context has no
-    such constant.
+    """Return the text into which the test inserts the solution at INSERT, or "" if the context has
+    no such text.
     """
     for node in ast.parse(context).body:
         match node:
@@ -154,8 +155,8 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIO
 
     Its ``imports`` are the third-party imports that run before the solution's first line, in the
     context itself and in the text around the solution; a server may run them in advance. A plain
-    import of each package comes first, so that many problems share these. ``parts``: the functions
-    of the test to run, for an analysis of failures.
+    import of each package comes first, because many problems share such imports. ``parts``: the
+    functions of the test to run, for an analysis of failures.
     """
     calls = [
         f"{part}(code)\n"
@@ -183,7 +184,7 @@ def _imports(context: str) -> tuple[str, ...]:
 
 
 def _parsed(text: str) -> list[ast.stmt] | None:
-    """Return the statements of a text; None if it does not parse."""
+    """Return the statements of a text, or None if the text does not parse."""
     try:
         return ast.parse(text).body
     except UNPARSABLE:

@@ -52,8 +52,9 @@ print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distri
 
 
 def environment(name: str = GRADER_ENVIRONMENT) -> Path:
-    """Return the path of Python in an installed environment, given by name or path; "" is the kit's
-    own environment. Raises UserError if there is none.
+    """Return the path of an environment's Python. ``name`` is the name of an installed environment,
+    the path of a Python, or "" for the kit's own environment. Raises UserError if there is no such
+    environment.
     """
     if not name or Path(name).is_file():
         # absolute but not resolved: Python recognises a virtual environment by the link's path
@@ -72,7 +73,9 @@ def own_libraries() -> str:
 
 
 class VerdictStore(AnswerStore):
-    """A store of {key: an Outcome's fields}, in ``verdicts.sqlite`` beside the completion store."""
+    """The store of {key: an Outcome's fields}. By default it is the file ``verdicts.sqlite`` in the
+    folder of the completion store.
+    """
 
     name = "verdicts"
 
@@ -82,10 +85,10 @@ class Grader:
     """Runs programs and stores their outcomes.
 
     python: see ``environment``. sandbox, own: see ``sandbox.server.choose``. store: None means
-    the file beside the completion store, False stores nothing. workers: the number of servers that
-    run in parallel, by default ``resources.processors``; with a cluster, one per worker thread.
-    limits: by default DS-1000's own time limit, counted in CPU time, so that other work on the
-    machine does not change a verdict.
+    the default file of ``VerdictStore``, False means that nothing is stored. workers: the number of
+    servers that run in parallel, by default ``work.processors``; on a cluster, every worker thread
+    has one server. limits: by default DS-1000's own time limit, counted in CPU time, so that other
+    programs on the machine do not change a verdict.
     """
 
     python: Path = field(default_factory=lambda: environment(""))
@@ -115,19 +118,20 @@ class Grader:
 
     @property
     def conditions(self) -> dict[str, object]:
-        """What verdicts depend on besides the programs, for the provenance."""
+        """Everything except the program on which a verdict depends, for the provenance."""
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
     def key(self, one: Program) -> str:
         """Return the key of a program's verdict in the store. Equal programs, such as those of
-        equal samples, share it and run once.
+        equal samples, share a key and run once.
 
         The key's suffix stands for the versions of the kit's own Python. For another Python, its
         ``identity`` is in the hash.
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        # without this field, version 3's verdict is from two processes, where right answers failed
+        # Verdicts of version 3 that lack this field come from two processes, in which right answers
+        # failed.
         if one.draws:
             fields["processes"] = 1
         ending = elsewhere(self.sandbox != "none")
@@ -139,8 +143,9 @@ class Grader:
         """Return each program's outcome, in order. Equal programs run once; stored outcomes are
         reused.
 
-        The outcome of a program that was stopped is not stored, because other work on the machine
-        may have caused the time-out. The processes of a launch share the programs.
+        The outcome of a program that was stopped is not stored, because other programs on the
+        machine may have caused the time-out. The processes of a launch divide the programs among
+        themselves.
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
@@ -166,8 +171,8 @@ class Grader:
     def _run(
         self, waiting: dict[str, Program], store: VerdictStore
     ) -> Iterator[tuple[str, Outcome]]:
-        """Yield (key, outcome) as they arrive. Programs with similar imports run one after the
-        other, so that few imports are repeated.
+        """Yield (key, outcome) for each program when its outcome arrives. Programs with similar
+        imports run one after the other, so that few imports are repeated.
         """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
         tasks = store.unmade({(one,): (one, waiting[one]) for one in left})
@@ -185,8 +190,8 @@ def _run_there(sandbox: str, python: Path, limits: Limits, task: tuple[str, Prog
 
 
 def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:
-    """Return the outcome of each problem's test on a solution. It is "not judged" if the problem's
-    own reference does not pass here.
+    """Return the outcome of each solution on its problem's test. An outcome is "not judged" if the
+    problem's own reference does not pass here.
     """
     failing = failing_references(list(dict.fromkeys(problem for problem, _ in solutions)), grader)
     left = [(problem, code) for problem, code in solutions if problem.id not in failing]
@@ -200,8 +205,8 @@ def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[O
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
-    """Return {problem id: error} for problems whose own reference does not pass. A reference that
-    passes runs only once in an environment; the others run again each time.
+    """Return {problem id: error} for problems whose own reference does not pass. Only a pass is
+    stored, so a reference that passes runs once in an environment, and any other runs every time.
     """
     programs = [program(problem, problem.reference) for problem in problems]
     what = "checking references, once in this environment"

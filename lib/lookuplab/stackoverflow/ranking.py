@@ -28,7 +28,7 @@ RANKERS = (
     *("bm25-code", "bm25-description", "bm25-both", "code", "description"),
     *(f"ensemble-{weight:g}" for weight in kinds.WEIGHTS),
 )
-KEPT = paths.RUNS / "rankers"  # word vectors learned from a corpus
+KEPT = paths.RUNS / "rankers"  # the folder for word vectors that were learned from a corpus
 
 
 def rankers(
@@ -86,8 +86,8 @@ def _terms(snippet: Snippet, part: str) -> list[str]:
 
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
-    """Return the word vectors in a folder (relative to the repository's root), or, without one,
-    vectors learned from these snippets.
+    """Return the word vectors in the folder ``place`` (relative to the repository's root). If
+    ``place`` is "", return vectors that are learned from these snippets.
     """
     if not place:
         lines = training_lines(snippets)
@@ -111,7 +111,8 @@ def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[
 def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
     """Return the training texts of word vectors: three lists of words per snippet.
 
-    They have the description in the middle of the code, before it and after it (nokia/codesearch).
+    As in nokia/codesearch, the description is in the middle of the code in the first list, before
+    the code in the second, and after the code in the third.
     """
     lines = []
     for snippet in sorted(snippets, key=lambda snippet: snippet.id):

@@ -46,19 +46,19 @@ def rows(
     pairs: Iterable[tuple[str, str]] = (),
     parts: Sequence[str] = ("all",),
 ) -> list[dict[str, Any]]:
-    """Return rows of pass@k in percent, condition ``<way>/<part>``, from {(model, way): table of
-    ``solved``}.
+    """Return rows of pass@k in percent, with the condition ``<way>/<part>``. ``tables`` is {(model,
+    way): table of ``solved``}, in which a way is a way of asking the model.
 
-    For each of the ``pairs`` (old, new) of ways, there is also the change on the same problems,
-    ``pass_at_<k>_change_points``, condition ``<new>/<part> - <old>/<part>``.
-    ``_change_difference_points`` is the last model's change minus the first's.
+    For each of the ``pairs`` (old, new) of ways, rows ``pass_at_<k>_change_points`` have the change
+    on the same problems, with the condition ``<new>/<part> - <old>/<part>``. Rows
+    ``_change_difference_points`` have the last model's change minus the first model's.
 
-    parts: "all", libraries, perturbations, and, if the tables have a column ``shown``
-    (``asking.hits``), "hit" and "miss". A perturbation also has its cost (the paper's Figure 5),
-    ``pass_at_<k>_drop_points``: how far pass@k of its problems falls below that of the problems
-    from which they were made. For pairs of ways there is the change of this cost as well. DS-1000's
-    own measure, the average pass rate of the samples (Section 4.2), equals pass@1 if every problem
-    has the same number of samples.
+    ``parts`` are the subsets of problems that get rows: "all", libraries, perturbations, and, if
+    the tables have a column ``shown``, "hit" and "miss". A perturbation also has a row for its cost
+    (the paper's Figure 5), ``pass_at_<k>_drop_points``: pass@k on the problems from which the
+    perturbed problems were made, minus pass@k on the perturbed problems. For each pair of ways, a
+    further row has the change of this cost. DS-1000's own measure, the average pass rate of the
+    samples (Section 4.2), equals pass@1 if every problem has the same number of samples.
     """
     rows = []
     models = list(dict.fromkeys(model for model, _ in tables))
@@ -103,10 +103,11 @@ def _rows(
 
 
 def beside_print(passed: pd.Series, printed: float) -> dict[str, int]:
-    """Return a comparison with a printed percentage of these answers: how many ``passed`` (True,
-    False or None), how many were ``printed`` as right, how many are ``not_judged``, and by how many
-    problems the counts are ``apart``. ``apart`` is 0 if the answers that are not judged could have
-    outcomes that give the printed count.
+    """Compare verdicts on answers, ``passed`` (True, False or None), with the percentage of right
+    answers that was ``printed`` for them. Return four numbers: how many answers ``passed``; how
+    many are right according to the percentage (``printed``); how many are ``not_judged``; and by
+    how many problems the first two numbers are ``apart``. ``apart`` is 0 if the answers that are
+    not judged could have outcomes that give the printed number.
     """
     ours, unknown = int(passed.eq(True).sum()), int(passed.isna().sum())
     count = round(printed * len(passed) / 100)

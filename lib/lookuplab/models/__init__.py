@@ -1,5 +1,5 @@
-"""Models that answer prompts, local (transformers + accelerate, or vLLM) or remote
-(OpenAI-compatible), and the store of their answers.
+"""Runs models, and stores their answers. Models are local (transformers + accelerate, or vLLM) or
+remote (OpenAI-compatible).
 
 ``complete(load(name), prompts, decoding)`` is all that a notebook needs. Modules are imported only
 when they are used: torch and the openai client when a model is loaded, and the store when answers

@@ -1,4 +1,6 @@
-"""A batch of a local model: the state that it carries from one forward pass to the next."""
+"""Implements a batch of a local model, with the state that it carries from one forward pass to the
+next.
+"""
 
 import inspect
 from collections.abc import Sequence
@@ -18,16 +20,16 @@ class Batch:
     positions and next-token ``logits`` (slots, vocabulary). At first there is one slot for each
     prompt.
 
-    Equal prompts are read once. A causal model's texts are padded on the left and always end in the
+    Equal prompts are read once. A causal model's texts are padded on the left, and all end in the
     last column. The distance between two columns is thus the distance between two tokens, and
-    sliding-window masks and relative positions need not know about padding. An encoder-decoder's
-    prompts begin in the first column, and its answers all have the same length.
+    sliding-window masks and relative positions need not take padding into account. An
+    encoder-decoder's prompts begin in the first column, and its answers all have the same length.
     """
 
-    # finished rows are dropped once this share of the rows is finished, because each drop copies
-    # the cache
+    # finished rows are dropped only when this share of the rows is finished, because each drop
+    # copies the cache
     spare = 1 / 8
-    apart = 0.01  # the largest relative difference of float32 logits that rounding can explain
+    apart = 0.01  # the largest relative difference between float32 logits that rounding can explain
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class Batch:
         """Read one more token in each slot; ``tokens`` has the shape (slots,)."""
         if self.encoded is None:
             self.mask = functional.pad(self.mask, (0, 1), value=1)
-        # a finished row still reads tokens until it is dropped, perhaps beyond its context
+        # until a finished row is dropped, it goes on reading tokens, perhaps beyond its context
         self.lengths = self.lengths + 1
         if self.context:
             self.lengths = self.lengths.clamp(max=self.context)
@@ -72,8 +74,8 @@ class Batch:
     def keep(self, slots: list[int]) -> None:
         """Continue with these slots, in this order; a slot may occur several times.
 
-        If a model is spread over several devices, each layer's cache and the encoder's output may
-        be on different devices, and the index is moved to the device of each.
+        If a model is spread over several devices, the caches of the layers and the encoder's output
+        may be on different devices. The index is therefore moved to the device of each.
         """
         index = torch.tensor(slots, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]

@@ -1,5 +1,5 @@
-"""The only way from prompts to completions: look up completions in the record and in the store,
-generate the missing completions, and store each as it arrives.
+"""Gets the completions of prompts: looks them up in the record and in the store, has a model
+generate the missing ones, and stores each as it arrives.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
 ``complete`` or ``score`` and never call a model directly. There are three exceptions: training;
@@ -7,9 +7,9 @@ next-token distributions (``decoding.distributions``, in ToolGen's notebooks and
 naive baselines of the performance notebooks. If the record and the store together have all answers,
 no weights are loaded and nothing is written.
 
-Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) share a store. Each
-process generates the answers to its share of the prompts, and then answers that are still missing
-from the shares of other processes (``turns``). Judgements are shared in the same way
+Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) may share a store. Each
+process first generates the answers to its own share of the prompts. It then generates answers that
+other processes have not yet made (``turns``). Judgements are divided in the same way
 (``AnswerStore.unmade``).
 """
 
@@ -27,15 +27,15 @@ from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 from lookuplab.work import Progress, share
 
-# part of the keys of answers; increase it whenever a change of the code makes the same model and
-# parameters give a different answer
+# part of the keys of answers; increase it whenever a change of the code changes the answer that a
+# model gives with the same parameters
 DECODING_VERSION = 1
 # a process that takes over work from other processes generates this many answers at a time
 OTHERS = 32
 # environment variable, set by the runner: the path of a log of the answers that a notebook used
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
-JUDGED = "judged.jsonl.gz"  # beside that log: ``benchmark.keep`` writes how each answer was judged
-# model -> {key of each answer used in this process: how it ended}
+JUDGED = "judged.jsonl.gz"  # beside that log: the judged answers that ``benchmark.keep`` writes
+# model -> {key of an answer that this process used: how the answer ended}
 ENDED: dict[str, dict[str, str]] = {}
 # Tags around a model's reasoning. The first pattern matches <think> and similar tags (Qwen,
 # DeepSeek, Seed, and models that imitate Claude or Gemini). The next ones match the tags of Kimi,
@@ -53,13 +53,13 @@ LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
 @dataclass(frozen=True)
 class Prompt:
-    """One question to a model. ``id`` names it in every table; ``system`` is used by chat models
-    only.
+    """One question to a model. ``id`` names the prompt in every table. Only chat models use
+    ``system``.
 
-    ``choices`` are the names (identifiers) with which the answer may begin; None and () mean any.
-    Only local models support them, if the answer continues the prompt or begins a new text (no
-    chat). ``place`` says where the answer will be inserted, for models whose answers depend on the
-    place as well as on the prompt; it is part of the key of a stored answer.
+    ``choices`` are the names (identifiers) with which the answer may begin. None and () allow any
+    beginning. Only local models that do not chat support ``choices``. ``place`` says where in a
+    repository the answer will be inserted, if the answer depends on that as well as on the text
+    (ToolGen's models query Jedi there). It is part of the stored answer's key.
     """
 
     id: str
@@ -70,15 +70,15 @@ class Prompt:
 
 
 class StopRule(Protocol):
-    """A rule that reads one answer piece by piece and ends it; ``name`` is part of the keys of
-    stored answers.
+    """A rule that reads one answer piece by piece and decides where it ends. ``name`` is part of
+    the keys of stored answers.
     """
 
     name: ClassVar[str]
 
     def feed(self, piece: str) -> bool:
-        """Read a piece, and return whether the answer may end here because later text cannot
-        matter.
+        """Read a piece. Return whether the answer may end after it, because nothing that could
+        follow would count.
         """
         ...
 
@@ -90,9 +90,9 @@ class Decoding:
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt
     id, sample index), so that a sample does not depend on its batch. ``stop`` strings and a
-    ``stop_rule`` end an answer during generation; the rule is a class, of which each answer gets an
-    object. ``truncation`` "left" drops the beginning of a prompt that is too long; without
-    truncation, such a prompt is an error. Raises UserError for a value out of range.
+    ``stop_rule`` end an answer during generation. ``stop_rule`` is a class; each answer gets an
+    instance of its own. ``truncation`` "left" drops the beginning of a prompt that is too long;
+    without truncation, such a prompt is an error. Raises UserError for a value out of range.
     """
 
     max_new_tokens: int = 256
@@ -117,8 +117,8 @@ class Decoding:
             )
 
     def stopper(self) -> Callable[[str], bool]:
-        """Return a function for one answer. Call it with each piece of the answer in turn; it
-        returns True when a ``stop`` string or the rule ends the answer.
+        """Return a function that decides where one answer ends. Call the function with each piece
+        of the answer in turn. It returns True when a ``stop`` string or the rule ends the answer.
         """
         rule = self.stop_rule() if self.stop_rule else None
         longest = max(map(len, self.stop), default=0)
@@ -136,12 +136,13 @@ class Decoding:
 
 @dataclass
 class Work:
-    """The work of a local model since it was loaded, including work repeated after running out of
-    memory.
+    """Counts what a local model has computed since it was loaded, including what it had to repeat
+    because memory ran out.
 
-    ``passes`` counts forward passes of a whole batch (an encoder's pass counts with the decoder's
-    first one). ``prompt_tokens`` and ``new_tokens`` count tokens read and generated, without
-    padding. Samples of one prompt in one batch read it once.
+    ``passes`` is the number of forward passes, each of a whole batch; the encoder's pass and the
+    decoder's first pass count as one. ``prompt_tokens`` is the number of tokens read and
+    ``new_tokens`` the number of tokens generated, without padding. A prompt is read once for all
+    its samples in a batch.
     """
 
     passes: int = 0
@@ -182,9 +183,9 @@ class Completion:
 
 
 def visible(text: str) -> str:
-    """Return a chat model's answer without its reasoning: the text after the last ``</think>``, or
-    after the corresponding tag of another model family. If the reasoning has no closing tag,
-    everything from its opening tag on is removed.
+    """Return a chat model's answer without the reasoning: the text after the last ``</think>`` or
+    the corresponding tag of another model family. If no closing tag follows an opening tag, the
+    text from the opening tag on is removed.
     """
     after = THINKING_ENDS.split(text)[-1]
     return THINKING_BEGINS.split(after)[0]
@@ -196,12 +197,12 @@ Batches = Iterator[list[Completion]]  # each list has the answers that ended sin
 
 
 class Model(Protocol):
-    """What ``complete`` and the papers' packages need from a model, local or remote.
+    """Declares what ``complete`` and the papers' packages need from a model, local or remote.
 
     ``chat`` says whether prompts are sent through a chat template. ``tokenizer`` is a Transformers
     tokenizer. ``identity`` is everything about the model that changes its answers (content hash or
     name, revision, dtype ...). ``generate(requests, decoding)`` answers each (prompt, sample
-    index), in any order, and yields each answer about a second after it ends, or earlier.
+    index), in any order, and yields each answer at most about a second after it ends.
     ``score(pairs)`` yields, in the same way, the log-probabilities of a given continuation of each
     prompt.
     """
@@ -221,7 +222,8 @@ class Model(Protocol):
 
 
 StoreOrPath = CompletionStore | str | os.PathLike[str] | Literal[False] | None
-CompletionRequest = tuple[Prompt, str, int]  # a prompt, the continuation to score, the sample
+# a prompt, the continuation to score ("" if an answer is to be generated), the sample's index
+CompletionRequest = tuple[Prompt, str, int]
 
 
 def complete(
@@ -235,9 +237,9 @@ def complete(
     samples. Answers that neither the record nor the store has are generated.
 
     ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or
-    ``paths.COMPLETIONS``, and False means no store. Prompts with equal text share one greedy
-    answer, which is returned under the id of each. Raises UserError for a duplicate prompt id, and
-    for errors of the model or the store.
+    ``paths.COMPLETIONS``, and False means no store. If the decoding is greedy, prompts with equal
+    text share one answer, which is returned under the id of each prompt. Raises UserError for a
+    duplicate prompt id, and for errors of the model or the store.
     """
     requests = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
     return find_or_generate(model, requests, decoding, store, progress)
@@ -247,9 +249,9 @@ def score(model: Model, pairs: Continuations, store: StoreOrPath = None) -> list
     """Return the log-probabilities of given continuations (teacher forcing), in the order of
     ``pairs``.
 
-    Each Completion has the continuation as ``text``, and its tokens and log-probabilities as
-    ``tokens`` and ``token_logprobs``. Storing and resuming work as in ``complete``, and prompt ids
-    must be unique as well.
+    In each Completion, ``text`` is the continuation, and ``tokens`` and ``token_logprobs`` are the
+    continuation's tokens and their log-probabilities. As in ``complete``, results are stored,
+    interrupted calls can be resumed, and prompt ids must be unique.
     """
     requests = [(prompt, text, 0) for prompt, text in pairs]
     return find_or_generate(model, requests, None, store)
@@ -262,8 +264,8 @@ def find_or_generate(
     store: StoreOrPath,
     progress: bool = True,
 ) -> list[Completion]:
-    """Return the answers to the requests, in their order. Missing answers, which neither the record
-    nor the store has, are generated; without ``decoding``, the given continuations are scored.
+    """Return the answers to the requests, in their order. Answers that neither the record nor the
+    store has are generated. If ``decoding`` is None, the given continuations are scored instead.
 
     Generated answers are read back from the store, because another process may have stored an
     answer to the same request first; all processes then return the same answer. An answer is stored
@@ -332,7 +334,7 @@ def make(
     Return the keys that are still missing: [] if everything was generated.
 
     The function stops early once other processes have generated half of the remaining answers. A
-    slow process, or one that hung and then continues, thus does not repeat their work.
+    process that is slow, or that hung for a while, thus does not generate those answers again.
     """
     key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in asked.items()}
     if decoding:
@@ -342,28 +344,28 @@ def make(
         generating = model.score([(prompt, text) for prompt, text, _ in asked.values()])
     left = {*asked}
     with closing(generating) as batches:  # type: ignore[type-var]  # generators
-        for batch in batches:  # the only place where invalid answers are rejected
+        for batch in batches:  # ``store.add`` rejects invalid answers here, and nowhere else
             named = {"model": model.name}
             made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
             store.add(made)
             bar.update(len(batch))
             left -= made.keys()
             found = store.present(left) if share()[1] > 1 else set()
-            # stopping loses the answers in progress, of which an engine may have many; so
-            # generation stops only if at least half of the work left is already done
+            # stopping loses the answers in progress, of which an engine may have many; generation
+            # therefore stops only if at least half of the remaining answers have been made
             if found and 2 * len(found) >= len(left):
                 return [key for key in asked if key in left - found]
     return []
 
 
 def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
-    """Yield lists of keys whose answers this process generates, one list after the other: first the
-    process's own share, then at most OTHERS keys at a time that no other process has answered by
-    then. A single process gets all keys at once.
+    """Yield lists of keys whose answers this process should generate. The first list is the
+    process's own share. Each further list has at most OTHERS keys from the shares of other
+    processes, of those that are still unanswered. A single process gets all keys at once.
 
-    No process waits, other processes take over the work of a slow or dead one, and only answers in
-    progress are generated twice. Each process visits the prompts of other processes in a different
-    order. All samples of a prompt belong to the same share.
+    No process waits for another, and a slow or dead process holds up nothing. Two processes may
+    generate the same answer only while it is in progress. Each process goes through the shares of
+    others in a different order. All samples of a prompt belong to the same share.
     """
     # no other process can see a store in memory
     number, count = (0, 1) if str(store.path) == ":memory:" else share()
@@ -386,8 +388,9 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
 
 
 def unfinished() -> list[str]:
-    """Return a line for each model with unfinished answers among those that this process (a
-    notebook's kernel) used: empty apart from reasoning, or cut off at ``max_new_tokens``.
+    """Return a line for each model that gave unfinished answers, among the answers that this
+    process (a notebook's kernel) used. An answer is unfinished if it is empty apart from reasoning,
+    or was cut off at ``max_new_tokens``.
     """
     lines = []
     for model, ends in ENDED.items():
@@ -403,11 +406,11 @@ def unfinished() -> list[str]:
 def keys_of(
     identity: dict[str, str], decoding: Decoding | None, requests: Sequence[CompletionRequest]
 ) -> Iterator[tuple[str, str]]:
-    """Yield, for each request, the key of its answer in the store, and a short digest of the
-    question (prompt and decoding), which is independent of the model.
+    """Yield a pair for each request: the key of the answer in the store, and a short digest of the
+    question (prompt and decoding), which does not depend on the model.
 
-    A key has three parts, separated by slashes: a digest shared by many prompts (of model, decoding
-    and version), a digest of the prompt, and the sample index.
+    A key has three parts, separated by slashes: a digest of model, decoding and version, which many
+    prompts share; a digest of the prompt; and the sample's index.
     """
     kind = "score"
     stated = {}
@@ -433,14 +436,14 @@ def keys_of(
             text = canonical(fields)
             hashed[prompt.id] = f"{common}/{digest(text)}", digest(canonical(stated) + text)[:8]
         key, question = hashed[prompt.id]
-        # an answer with a place is written with Jedi's help, and depends on the library sources
-        # that Jedi reads, and so on Python's version
+        # if the prompt has a ``place``, the answer is written with Jedi's help; Jedi reads Python's
+        # own library, so the answer depends on Python's version
         yield f"{key}/{sample}{'' if prompt.place is None else elsewhere()}", question
 
 
 def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
-    """Return a stored answer as a Completion with this prompt id and sample index. The stored id
-    may be another one, because equal prompts share answers. Lists become tuples again.
+    """Return a stored answer as the Completion for the prompt with the id ``name``. The store may
+    have another id, because equal prompts share an answer. Lists become tuples again.
     """
     fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in answer.items()

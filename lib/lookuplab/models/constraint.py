@@ -1,14 +1,14 @@
-"""Constrained decoding: the interface for constraints on the next token of a row, and a constraint
-to given names.
+"""Defines what a constraint on the next token of a row is (constrained decoding), and implements a
+constraint to given names.
 
 Under a constraint to names, an answer must begin with one of the names. A complete name must be
 followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer name
 that is also given. A break is a token that begins with a character which cannot continue an
 identifier, or the end of text. After the break, any token is allowed.
 
-The trie contains two tokenisations of each name. The first is the tokenizer's own, in the context
-of the prompt's end. The second is that of the name before "(", because a tokenizer may merge "("
-with the end of the name. Other sequences of tokens for the same name are not allowed.
+The trie contains two tokenisations of each name: of the name alone, and of the name with "(" after
+it, because a tokenizer may merge "(" with the end of the name. Both are the tokenizer's own, in the
+context of the prompt's end. No other sequence of tokens is allowed to spell the name.
 """
 
 import math
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Lost(UserError):
-    """Raised if a row cannot continue, because its query to a tool has failed. Other rows can."""
+    """Raised if a row cannot continue because its query to a tool has failed. Other rows go on."""
 
 
 class Constraint(Protocol):
@@ -42,23 +42,24 @@ class Constraint(Protocol):
 
     @property
     def pending(self) -> "Future[Any] | None":
-        """The other program's answer for which the next ``restrict`` would wait; None if it would
-        not wait.
+        """The future of the other program's answer, if the next ``restrict`` would wait for that
+        answer; otherwise None.
         """
         ...
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
-        """Return None if any token may come next. Otherwise return the logits (vocabulary,), with
-        -inf for tokens that may not come next, and a second number.
+        """Return None if any token may come next. Otherwise return a pair: the logits
+        (vocabulary,), with -inf for tokens that may not come next, and a margin.
 
-        If a probability decided whether the constraint is active (a gate), the second number is the
-        distance of that probability from the gate's threshold. It is inf without a gate.
+        A constraint may have a gate: it is active only if some probability is beyond a threshold.
+        The margin is then the distance between that probability and the threshold. Without a gate,
+        the margin is inf.
         """
         ...
 
     def push(self, token: int, logprob: float) -> None:
-        """Append ``token`` to the row. ``logprob`` is its log-probability without any
-        constraint.
+        """Take note that ``token`` was appended to the row. ``logprob`` is the log-probability that
+        the token would have without any constraint.
         """
         ...
 
@@ -70,9 +71,9 @@ class Constraint(Protocol):
 class Trie(dict[int, "Trie"]):
     """A node of a prefix tree over token ids, ``{token: node}`` (ToolGen, Algorithm 3).
 
-    At a ``terminal`` node a name is complete, but a longer name may continue it. At a ``closed``
-    node, too, a name is complete, and the last token also contains a character after it, as in
-    ``t(`` for a name that ends with ``t``.
+    A name is complete at a ``terminal`` node, but the node may have children that continue it to a
+    longer name. A name is also complete at a ``closed`` node, but there the last token contains a
+    character after the name, as the token ``t(`` does for a name that ends with ``t``.
     """
 
     terminal = closed = False
@@ -93,8 +94,8 @@ class Trie(dict[int, "Trie"]):
 
 
 class NameTries:
-    """Makes constraints to names for one model. The tokens of a name depend on the end of the
-    prompt, so they are cached for each pair of a name and an end.
+    """Makes constraints to names for one model. The tokens of a name depend on how the prompt ends,
+    so they are cached for each pair of a prompt's end and a name.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
@@ -108,10 +109,10 @@ class NameTries:
         """Return a constraint for one row, whose answer must begin with one of the names.
         ``prompt_ids`` are the tokens that the answer continues, [] if it begins a text.
 
-        The tokens of a name depend only on the prompt's last tokens, after the last line break,
-        because no tokenizer of a code model merges a name with the line before. All prompts that
-        end in ``response = client.`` therefore share the cached tokens. Raises UserError for names
-        that the tokenizer cannot write.
+        No tokenizer of a code model merges a name with the line before it, so the name's tokens
+        depend only on the prompt's tokens after the last line break. All prompts whose last line is
+        ``response = client.`` therefore share the cached tokens. Raises UserError for names that
+        the tokenizer cannot spell.
         """
         tail = tuple(prompt_ids[-TAIL:])
         lines = [at for at, token in enumerate(tail[:-1], 1) if "\n" in self.texts[token]]
@@ -125,7 +126,9 @@ class NameTries:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The text that each token of the vocabulary adds to other text; "" for special tokens."""
+        """The text that each token of the vocabulary adds at the end of another text; "" for
+        special tokens.
+        """
         begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
         rows = [begun, *([*begun, token] for token in range(len(self._tokenizer)))]
         before, *texts = decoded(self._tokenizer, rows)
@@ -160,9 +163,9 @@ class NameTries:
     def paths(
         self, tail: tuple[int, ...], names: Sequence[str]
     ) -> tuple[list[list[int]], list[list[int]], list[str]]:
-        """Return the tokens of names after the prompt's last tokens ``tail``, as two lists: paths
-        to terminal and to closed nodes of the trie. Return, as a third list, the names that the
-        tokenizer cannot write. Each name is tokenised once for each tail.
+        """Return three lists for ``names`` that follow ``tail``, the prompt's last tokens: the
+        paths of tokens to terminal nodes of the trie, the paths to closed nodes, and the names that
+        the tokenizer cannot spell. Each name is tokenised only once for each ``tail``.
         """
         texts = [text for name in names for text in (name, f"{name}(")]
         new = [text for text in texts if (tail, text) not in self._spelled]
@@ -187,8 +190,8 @@ class NameTries:
 
 @dataclass
 class NameConstraint:
-    """Makes a row begin with a name of a trie. ``node`` is the node that the row has reached, and
-    None once the name has ended.
+    """Makes a row begin with one of the names in a trie. ``node`` is the node that the row has
+    reached, or None once the name has ended.
     """
 
     names: NameTries

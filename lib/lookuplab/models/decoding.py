@@ -1,16 +1,16 @@
-"""How local models write answers: the decoding loop, the state of one row, and the choice of its
-next token.
+"""Writes the answers of local models: contains the decoding loop, the state of one row, and the
+choice of the row's next token.
 
 The loop is that of gpt-fast: all prompts are read once, then each step adds one token to every row.
 It offers more than ``generate`` of Transformers:
 
-- Batches of *different* prompts.
-- Stop rules that end a row during decoding.
-- Log-probabilities of every token under the unscaled distribution.
-- Answers that depend neither on the batch nor on the order of the prompts. In float32 this holds up
-  to the last bits. In 16 bits only the head is computed in float32, and a near tie may go either
-  way; ``Completion.margin`` shows how near.
-- Constraints that wait for another program.
+- The prompts of a batch may be *different*.
+- Stop rules can end a row during decoding.
+- Every token has a log-probability under the unscaled distribution.
+- Answers depend neither on the batch nor on the order of the prompts. In float32 this holds up to
+  the last bits. In 16 bits, where only the head is computed in float32, a near tie between two
+  tokens may go either way; ``Completion.margin`` tells how near a tie was.
+- Constraints can wait for another program.
 
 Beam search, penalties and assisted decoding are left out on purpose. A checkpoint's own sampling
 defaults are ignored; only ``Decoding`` counts.
@@ -48,9 +48,9 @@ TURNS = {"cuda": 4}
 # Limit on rows x longest prompt in a batch on a CPU. Larger batches have more padding and do not
 # fit into the processor's caches.
 CPU_TOKENS = 8192
-KEEP_SECONDS = 1.0  # a finished answer waits about this long at most before it is yielded
-# The largest relative difference of logits that rounding can explain in 16 bits. It would be about
-# 1 for an architecture that ignores the cache.
+KEEP_SECONDS = 1.0  # a finished answer is yielded after about this time at the latest
+# The largest relative difference between logits that rounding in 16 bits can explain. An
+# architecture that ignores the cache would give a difference of about 1.
 APART_IN_16_BITS = 0.5
 
 
@@ -60,10 +60,10 @@ def decode_rows(
     """Decode the rows in batches, in the given order (longest prompts first). About once a second,
     yield the answers that have ended, so that a killed process loses only answers in progress.
 
-    A batch has at most ``batch_size`` rows. On a CPU it also has at most ``CPU_TOKENS`` tokens of
-    prompts, padding included. If memory runs out, the unfinished rows of the batch are repeated in
-    batches of half the size, and later batches are no larger. Raises UserError if a single row does
-    not fit. A row whose tool has failed (``constraint.Lost``) is reported and left out.
+    A batch has at most ``batch_size`` rows. On a CPU, its prompts also have at most ``CPU_TOKENS``
+    tokens together, padding included. If memory runs out, the unfinished rows of the batch start
+    again in batches of half the size, and later batches are no larger. Raises UserError if a single
+    row does not fit. A row whose tool has failed (``constraint.Lost``) is reported and left out.
 
     The order is fixed, so on a CPU an uninterrupted run forms the same batches each time. A run
     that is resumed after a kill forms other batches, which may change the last digits of
@@ -76,7 +76,7 @@ def decode_rows(
     """
     at = 0
     on_cpu = bool(rows) and model.module.device.type == "cpu"
-    # the samples of a prompt share one reading of it, so more rows fit
+    # a prompt is read once for all its samples, so more rows fit
     budget = CPU_TOKENS * min(2, decoding.n) if on_cpu else math.inf
     while at < len(rows):
         each = len(rows[at].ids)
@@ -115,8 +115,8 @@ def decode_rows(
 
 
 def _ended(work: Work, rows: list["DecodingRow"]) -> Iterator[Completion]:
-    """Yield the completions of rows that have ended. A row whose tool has failed is reported
-    instead.
+    """Yield the completions of the rows that have ended. A row whose tool has failed has no
+    completion, and is reported.
     """
     for row in rows:
         if not row.finish_reason:
@@ -136,8 +136,8 @@ def _decode(
 ) -> Iterator[int]:
     """Append tokens until every row is finished. Finished rows leave the batch a few at a time.
 
-    Yields the number of unfinished rows when a forward pass has been started. A GPU still computes
-    it then, so another batch can use the time.
+    Yield the number of unfinished rows whenever a forward pass has been started. A GPU is then
+    still computing this pass, and the caller can turn to another batch in the meantime.
     """
     module = model.module  # loading the module sets ``model.begin`` (``check_steps``)
     batch = model.begin(module, [row.ids for row in rows], model.context, model.work)
@@ -213,15 +213,16 @@ class DecodingRow:
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
-        if decoding.temperature > 0:  # random numbers in [0, 1): one for each token, and a spare
+        if decoding.temperature > 0:
+            # random numbers in [0, 1): one for each token, and one more that a finished row uses
             random = np.random.default_rng(row_seed(self, decoding))
             self.chances = random.random(decoding.max_new_tokens + 1)
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
-        """Append one token, and set ``finish_reason`` if it is the answer's last. ``margin`` says
-        how near the choice of the token was to another token (``choose``).
+        """Append one token, and set ``finish_reason`` if the answer ends with it. ``margin`` is the
+        margin by which the token was chosen, as ``choose`` computes it.
 
-        A special token and an incomplete character add no text.
+        A special token or an incomplete character adds no text.
         """
         piece = self.spell(token) or ""
         self.tokens.append(token)
@@ -270,10 +271,10 @@ def choose(
     distribution, in the order of the vocabulary, at ``chance`` (rows,) in [0, 1). Last-bit noise in
     the logits can thus move a boundary between two tokens, but never reorders the tokens.
 
-    The margin says how near the choice was to another token. In greedy decoding, it is the gap
-    between the two largest scores, in nats. In sampling, it is the smaller of two distances: from
-    ``chance`` to the nearer end of the token's interval, and from ``top_p`` to the nearest sum at
-    which it could cut (``nucleus``).
+    The margin is the smallest change that would have led to another token. In greedy decoding, it
+    is the gap between the two largest scores, in nats. In sampling, it is the smaller of two
+    distances between probabilities: from ``chance`` to the nearer end of the token's interval, and
+    from ``top_p`` to the nearest point where it would cut off other tokens (``nucleus``).
     """
     best = scores.topk(2)
     token = best.indices[:, 0]
@@ -299,9 +300,10 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
     """Return the probabilities ``chances`` (rows, vocabulary) with unlikely tokens set to zero, and
     the margin of the cut (rows,).
 
-    The likeliest tokens that together reach ``top_p`` keep their probabilities, including the token
-    that crosses it. Of equally likely tokens at the cut, the first in the vocabulary stay. The
-    margin is the distance from ``top_p`` to the nearest cumulative sum of the sorted probabilities.
+    Tokens keep their probabilities, the likeliest first, until their sum reaches ``top_p``; the
+    token with which it does so is included. Of equally likely tokens at the cut, the first in the
+    vocabulary stay. The margin is the distance from ``top_p`` to the nearest cumulative sum of the
+    sorted probabilities.
     """
     ranked, order = chances.sort(dim=-1, descending=True, stable=True)
     before = ranked.cumsum(-1) - ranked
@@ -310,8 +312,8 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
 
 
 def row_seed(row: DecodingRow, decoding: Decoding) -> int:
-    """Return a row's random seed of 128 bits, which depends only on the decoding's seed, the prompt
-    id and the sample index.
+    """Return a row's random seed of 128 bits. It depends only on the seed in ``decoding``, the
+    prompt's id and the index of the sample.
     """
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
@@ -320,7 +322,7 @@ def row_seed(row: DecodingRow, decoding: Decoding) -> int:
 @torch.inference_mode()
 def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
     """Return the model's next-token probabilities (len(ids), vocabulary) before each token of the
-    continuation ``ids``. Raises UserError if they are not numbers.
+    continuation ``ids``. Raises UserError if one of them is NaN.
     """
     read = torch.tensor([prompt_ids], device=module.device)
     if module.config.is_encoder_decoder:
@@ -338,13 +340,14 @@ def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]
 
 @torch.inference_mode()
 def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
-    """Set ``model.begin``, which makes the model's batches, to the fast or the general path: the
-    first path whose logits, token by token in a batch of three prompts, agree with those of plain
-    forward passes of each prompt alone. Raises UserError if neither path does.
+    """Set ``model.begin``, which makes the model's batches, to the fast or the general path. A path
+    is tried on a batch of three prompts, token by token. Its logits must agree with those of plain
+    forward passes over each prompt alone. The fast path is preferred. Raises UserError if neither
+    path agrees.
 
-    Some architectures ignore ``past_key_values``, because they keep what they have read in another
-    way. Others read the padding beside a shorter prompt. Without this check, both would give wrong
-    answers silently.
+    Some architectures ignore ``past_key_values``, because they have their own way to keep what they
+    have read. Others attend to the padding of a shorter prompt. Without this check, both would give
+    wrong answers silently.
     """
     texts = "x =", "def add(a, b):\n    return a + b\n", "def add(a, c):\n"
     rows = [model.prompt_ids(text) for text in texts]
@@ -375,7 +378,7 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
 
 def _stepped(batch: Batch | Packed, ids: Sequence[int]) -> torch.Tensor:
     """Return the log-probabilities (3, len(ids), vocabulary) of three rows before each of the
-    ``ids``. The rows change their slots before each step, which checks ``keep``, too.
+    ``ids``. The rows change slots before each step, so that ``keep`` is tested, too.
     """
     stepped = [batch.logits]
     order = [0, 1, 2]
@@ -390,7 +393,7 @@ def _stepped(batch: Batch | Packed, ids: Sequence[int]) -> torch.Tensor:
 
 def _apart(expected: torch.Tensor, found: torch.Tensor) -> float:
     """Return the largest relative difference between two arrays of log-probabilities: the norm of
-    the difference over the norm of the centred expected ones.
+    the difference, divided by the norm of the expected log-probabilities after centring them.
     """
     expected, found = (each.clamp(min=-100) for each in (expected, found))
     scale = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1) + 1e-9

@@ -1,9 +1,9 @@
 """Finds fenced code blocks in a model's answer, as in CommonMark (0.31, Section 4.5). A line of
-three or more backticks or tildes, perhaps followed by words, opens a block. A line of at least as
-many of them closes it.
+three or more backticks or tildes, perhaps followed by words, opens a block. A line with at least as
+many of the same character closes the block.
 
-Two more forms that models write count as blocks: the opening fence may follow words in its line,
-and the closing fence may follow code in its line.
+Models also write two forms that CommonMark does not allow: words before the opening fence in the
+same line, and code before the closing fence in the same line. Both are accepted.
 """
 
 import re
@@ -22,7 +22,7 @@ NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext",
 
 
 class Block(NamedTuple):
-    """The start of a block in the answer, and the start and end of its code."""
+    """Positions in the answer: where a block begins, and where the code in it starts and ends."""
 
     begin: int
     start: int
@@ -30,15 +30,15 @@ class Block(NamedTuple):
 
 
 def code_of(answer: str, block: Block) -> str:
-    """Return a block's code. If the block is indented, or part of a list or a quotation, the
-    indentation and the quotation's signs are removed.
+    """Return a block's code. If the block is indented, or part of a list or a blockquote, the
+    indentation and the blockquote markers (``>``) are removed.
     """
     line = answer[answer.rfind("\n", 0, block.begin) + 1 : block.start]
     code = answer[block.start : block.end]
     if quoted := _quoted(line):
         line = line[len(quoted) :]
         first, *rows = code.split("\n")
-        # the quotation, and with it the block, ends at the first line without a ">"
+        # the blockquote, and with it the block, ends at the first line without a ">"
         rows = [*takewhile(lambda row: row.lstrip().startswith(">") or not row, rows)]
         marks = rf"(?: {{0,3}}> ?){{0,{quoted.count('>')}}}"
         code = "\n".join([first, *(re.sub(rf"\A{marks}", "", row) for row in rows)])
@@ -48,15 +48,15 @@ def code_of(answer: str, block: Block) -> str:
 
 
 def _quoted(line: str) -> str:
-    """Return the signs of quotations (``> > ``) with which a line begins, or ""."""
+    """Return the blockquote markers (``> > ``) at the beginning of a line, or "" if it has none."""
     found = _QUOTED.match(line)
     return found[0] if found and ">" in found[0] else ""
 
 
 def blocks(answer: str) -> list[Block]:
-    """Return the blocks that may be the requested code, in the order of the answer. Empty blocks
-    are left out. If some blocks are labelled as Python, only these are returned; otherwise all
-    blocks except shell sessions, output and plain text, or all if there are no others.
+    """Return the blocks that may be the requested code, in the order of the answer. If any blocks
+    are labelled as Python, only these are returned. Otherwise blocks labelled as shell sessions,
+    output or plain text are left out, unless there are no others. Empty blocks are always left out.
 
     A block without a closing fence extends to the end of the answer.
     """

@@ -1,5 +1,5 @@
-"""Names of models: a mini model, a folder, a name on the hub, or an endpoint's address. ``load``
-returns the model with a name.
+"""Interprets the names of models, and loads a model by its name. A name is that of a mini model, a
+folder, a name on the hub, or an endpoint's address.
 
 Neither torch nor a client is imported before a model is loaded.
 """
@@ -22,7 +22,7 @@ OPENAI = "openai:"
 VLLM = "vllm:"  # prefix of a checkpoint's name, to run it with vLLM
 ADAPTER = "adapter_config.json"
 NUMBERS = (int, float, int | None)  # annotations of options that must be numbers
-# options whose values are always text: ?revision=2024 is not a number
+# options whose values are always text, even if they look like numbers (?revision=2024)
 TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")
 # files in a checkpoint's folder that are not part of the model: output of training and evaluation,
 # hidden files, documents and notes, and weights in formats that Transformers does not read
@@ -86,7 +86,7 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     Values are read as JSON (numbers, ``true``, ``false``), or else as text. The values of the
     options in ``TEXTS`` are always text.
     """
-    # a ? before the # of an address begins the query of the address, not options
+    # in an address, a ? before the # begins the address's query, not the options
     split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
     if not split:
         return name, {}
@@ -101,13 +101,14 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def bare(name: str) -> str:
-    """Return a model's name without its engine and its options."""
+    """Return a model's name without the prefix ``vllm:`` and without options."""
     return split_options(name)[0].removeprefix(VLLM)
 
 
 def split_revision(name: str) -> tuple[str, str | None]:
-    """Return a name on the hub and the revision after ``@``, or None without a revision. The name
-    of a folder is never split. Raises UserError if nothing follows the ``@``.
+    """Split a name on the hub at the ``@``. Return the name and the revision, which is None if the
+    name has no ``@``. The name of a folder is never split. Raises UserError if nothing follows the
+    ``@``.
     """
     split = re.fullmatch("([^./~@][^/@]*/[^/@]*)@(.*)", name)
     if not split or Path(name).exists():
@@ -121,7 +122,7 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
 
 def is_remote(name: str) -> bool:
-    """Return whether the name is an endpoint's address, for which no local checkpoint is needed."""
+    """Return whether the name is the address of an endpoint, not that of a local checkpoint."""
     return "://" in name or name.startswith(OPENAI)
 
 
@@ -133,23 +134,23 @@ def is_mini(name: str) -> bool:
 
 
 def table_name(name: str) -> str:
-    """Return the model's name in tables and ``roles``: without address, folder, revision and
-    options.
+    """Return the name that a model has in tables and in ``roles``: ``name`` without address,
+    folder, revision and options.
     """
     name = bare(name)
     if is_remote(name):
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
     folder = paths.located(paths.expanded(name))
-    # A name on the hub has one slash, so a name with more is a folder, even if it no longer exists.
-    # Figures of deleted models may be drawn again.
+    # A name on the hub has one slash, so a name with more is a folder. The folder need not exist,
+    # because figures of a deleted model may be drawn again.
     is_folder = folder.is_dir() or name.count("/") > 1
     return os.path.basename(os.path.realpath(folder)) if is_folder else name
 
 
 def mini_models() -> dict[str, Path]:
-    """Return {name: folder} of the kit's own models, such as ``mini-large``: models for
-    CloudAPIBench, models for ToolGen, and models that answer data-science questions, in this order.
+    """Return {name: folder} for the kit's own models, such as ``mini-large``. The models for
+    CloudAPIBench come first, then those for ToolGen, then those that answer data-science questions.
     Each group is sorted by name.
     """
     parts = ("models", "toolgen", "questions")
@@ -208,10 +209,10 @@ def model_hash(folder: Path) -> str:
 
 
 def model_files(folder: Path) -> list[Path]:
-    """Return the files of a checkpoint or adapter that Transformers and PEFT may read: the files
-    directly in its folder, except those that match ``NOT_CONTENT``, and the chat templates in
-    ``additional_chat_templates``. Other folders within (``runs``, ``checkpoint-500``, ``original``)
-    are not part of the model.
+    """Return the files of a checkpoint or adapter that Transformers and PEFT may read. These are
+    the files directly in ``folder``, except those that match ``NOT_CONTENT``, and the chat
+    templates in ``additional_chat_templates``. Other subfolders (``runs``, ``checkpoint-500``,
+    ``original``) are not part of the model.
 
     Raises UserError for a file that is missing (a dead link, a pointer of Git LFS) or cannot be
     read.

@@ -1,15 +1,15 @@
-"""The record: every answer and judgement behind the committed mini figures, committed as Parquet in
-``data/mini/record``. It is a cache in front of the stores.
+"""Reads the record: every answer and judgement behind the committed mini figures, committed as
+Parquet in ``data/mini/record``. The record is a cache in front of the stores.
 
 ``$LOOKUPLAB_RECORD=off`` switches the record off (a cold run). The value ``SHARE SEED``
 (``0.02 1234``) means an audit: a random sample of each kind of rows is generated again, into the
 stores, while results are still computed from the record.
 
-Rows are found by the keys of the stores. A row whose model or prompt has changed since has another
-key, so it is not found, and its answer is generated again. There is one file for each kind of
-store: ``completions`` has a column for each field of an answer, and the other files have each
-answer as JSON. ``python -m recipes.mini.record`` writes the files and ``SHA256SUMS``, by which each
-file is checked when it is first read.
+Rows are found by the keys of the stores. If a model or a prompt has changed, the key has changed,
+too; the old row is then not found, and the answer is generated again. There is one file for each
+kind of store: ``completions`` has a column for each field of an answer, and the other files have
+each answer as JSON. ``python -m recipes.mini.record`` writes the files and the checksums in
+``SHA256SUMS``. Each file is checked when it is first read.
 
 ``differences`` compares a new answer with the recorded answer, and decides what counts as a near
 tie.
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off", or an Audit as text
 # An audit has at least this many rows of each model or kind, or all rows if there are fewer. If one
-# prompt in ten has a wrong row, one audit in eight of 20 prompts misses all wrong rows; the audit
-# of the next commit draws other prompts.
+# prompt in ten has a wrong row, an audit of 20 prompts misses all wrong rows in one case in eight
+# (0.9^20); but the audit of the next commit draws other prompts.
 LEAST_AUDITED = 20
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and its
 # margin is written to logs. Between processors with different vector extensions, the mini models'
@@ -50,8 +50,8 @@ def folder() -> Path:
 
 
 def _file(name: str) -> tuple[Path, int] | None:
-    """Return the record's file for the stores called ``name``, and the time of its last change in
-    ns. Return None if there is no such file, or the record is switched off.
+    """Return the record's file for the stores called ``name``, and when the file was last changed
+    (in ns). Return None if there is no such file, or the record is switched off.
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
@@ -60,8 +60,8 @@ def _file(name: str) -> tuple[Path, int] | None:
 
 
 def plain(key: str) -> str:
-    """Return a key as it is in the record: without the suffix for another Python or sandbox
-    (``store.elsewhere``).
+    """Return a key as the record has it: without the suffix that ``store.elsewhere`` adds under
+    another Python or sandbox.
     """
     return key.partition("@")[0]
 
@@ -88,20 +88,20 @@ def _table(file: Path, _time: int) -> "pyarrow.Table":
     import pyarrow.parquet as parquet
 
     data = pyarrow.BufferReader(content(file))
-    # threads, and reading ahead, would take twice the processor time
+    # with threads or with reading ahead, this would take twice the processor time
     return parquet.read_table(data, use_threads=False, pre_buffer=False).combine_chunks()
 
 
 @cache
 def _places(file: Path, time: int) -> dict[str, int]:
-    """Return {key: index of its row}. The result is cached, because Arrow would hash all keys for
-    each question.
+    """Return {key: index of the key's row}. The result is cached, because Arrow would otherwise
+    hash all keys again for each lookup.
     """
     return {key: at for at, key in enumerate(_table(file, time)["key"].to_pylist())}
 
 
 def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Return {key: answer} for those of the keys that are in the record; their suffixes are
+    """Return {key: answer} for those of the keys that are in the record. Suffixes of the keys are
     ignored. An answer is exactly as it was stored.
     """
     if not (file := _file(name)):
@@ -119,7 +119,7 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
-    """Yield rows in the form of a store: the fields of a Completion, and ``model``."""
+    """Yield rows as a CompletionStore has them: the fields of a Completion, and ``model``."""
     # converted by NumPy, because Arrow's own conversion to lists is many times slower
     lists = [[part.tolist() for part in table[field].to_numpy()] for field in LISTS]
     plain = table.drop_columns(["key", *LISTS]).to_pylist()
@@ -137,7 +137,7 @@ def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
 
 
 class Audit(NamedTuple):
-    """The rows of the record to generate again: a share of each kind, drawn by a seed."""
+    """Says which rows of the record to generate again: a share of each kind, drawn by a seed."""
 
     share: float
     seed: str
@@ -148,7 +148,9 @@ class Audit(NamedTuple):
 
     @classmethod
     def sample(cls, name: str) -> Collection[str]:
-        """Return the keys that the current audit generates again; none without an audit."""
+        """Return the keys whose answers the current audit generates again; none if there is no
+        audit.
+        """
         return sampled(name, stated) if (stated := cls.stated()) else ()
 
     @classmethod
@@ -172,12 +174,12 @@ def kinds(name: str) -> dict[str, list[str]]:
 
 @cache
 def sampled(name: str, audit: Audit) -> dict[str, str]:
-    """Return {key: kind} of the rows that an audit generates again: in each kind, the rows with the
-    smallest hashes.
+    """Return {key: kind} for the rows that an audit generates again: the rows of each kind that
+    have the smallest hashes.
 
-    All answers to a prompt (its samples, and the answers of other models) have the same hash, and
-    so do all judgements of one function. They are thus drawn together, so that an audit needs to
-    read few prompts and functions.
+    All answers to a prompt (all samples, of all models) have the same hash, and so do all
+    judgements of one function. They are drawn together, so an audit reads only a few prompts and
+    functions.
     """
 
     @cache
@@ -197,21 +199,21 @@ def sampled(name: str, audit: Audit) -> dict[str, str]:
 
 
 def _comparable(text: str) -> str:
-    """Return a text with numbers of nine or more decimals rounded to nine significant digits, and
-    with the name ``tmp`` for all temporary files.
+    """Return the text with every number that has nine or more decimals rounded to nine significant
+    digits, and with ``tmp`` in place of the name of every temporary file.
     """
     text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
     return re.sub(r"\btmp\w{8}\b", "tmp", text)
 
 
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
-    """Return the differences between the recorded answer ``old`` and the new answer, and whether
-    they may be due to a near tie: there are differences, and the recorded answer was a near tie.
+    """Return the differences between the recorded answer ``old`` and the answer ``new``, and
+    whether a near tie may explain them: there are differences, and ``old`` was a near tie.
 
-    Log-probabilities and margins may differ by less than ``NEAR_TIE_MARGIN``, because their last
-    digits depend on the processor and on the batch, and an audit forms other batches than the
-    record. The error of a program may quote the random name of a temporary file, which is ignored,
-    and numbers, whose first nine digits must be equal. Everything else must be equal.
+    Log-probabilities and margins may differ by less than ``NEAR_TIE_MARGIN``. Their last digits
+    depend on the processor and on the batch, and an audit forms other batches than the record did.
+    The error of a program may quote the random name of a temporary file, which is ignored, and
+    long numbers, of which only nine digits are compared. Everything else must be equal.
     """
     if name != "completions":
         was, now = json.dumps(old), json.dumps(new)

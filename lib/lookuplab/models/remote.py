@@ -1,15 +1,16 @@
-"""A model behind an OpenAI-compatible endpoint: GPT-4o, vLLM, ``transformers serve`` and the like.
+"""Calls a model behind an OpenAI-compatible endpoint: GPT-4o, vLLM, ``transformers serve`` and the
+like.
 
 Base models are called through ``/completions``, chat models through ``/chat/completions``. The
 ``openai`` client repeats failed requests (status 429 or 5xx, time-outs) after exponentially growing
-delays, or after the server's Retry-After.
+delays, or after the delay in the server's Retry-After.
 
-The text of a completion is taken from the server. A reply is an error, and is never stored, if its
-log-probabilities are of pieces that do not spell the text, or if the completion is unfinished. If a
-model refuses a parameter (``max_tokens``, ``stop``), the parameter is left out or renamed from then
-on, and a warning says so. A refused ``temperature`` is an error unless the model's name has
-``sampled=true``, because the model would sample in its own way. Requests to a server on this
-machine use no proxy. Redirects are not followed. A reply may take at most ``total`` seconds,
+The text of a completion is the text in the server's reply. A reply is an error, and is never
+stored, if the completion is unfinished, or if its log-probabilities belong to pieces that do not
+spell the text. If a model refuses a parameter (``max_tokens``, ``stop``), the parameter is left out
+or renamed from then on, and a warning says so. A refused ``temperature`` is an error, because the
+model would sample in its own way; the option ``sampled=true`` accepts this. Requests to a server on
+this machine use no proxy. Redirects are not followed. A reply may take at most ``total`` seconds,
 retries included, and its size is limited.
 
 The key comes from the environment and is passed only to the client: it appears in no name,
@@ -18,11 +19,12 @@ be meant, or over the network unencrypted.
 
 Some things are not checked or supported:
 
-- What an endpoint's log-probabilities mean. By default, vLLM's are of the unscaled distribution,
-  like those of local models.
-- Whether the endpoint samples as requested. ``transformers serve`` stays greedy unless the
-  checkpoint's own configuration samples.
-- Scoring of given texts, and constraints to given names. They need a local model.
+- Nothing checks what an endpoint's log-probabilities mean. By default, vLLM returns those of the
+  unscaled distribution, like local models.
+- Nothing checks whether the endpoint samples as requested. ``transformers serve`` stays greedy
+  unless the checkpoint's own configuration samples.
+- Given texts cannot be scored, and answers cannot be constrained to given names. Both need a local
+  model.
 """
 
 import hashlib
@@ -71,37 +73,39 @@ REFUSABLE = {  # parameter that some models refuse -> what happens instead
     "stop": "answers are cut here",
 }
 MAX_STOP_STRINGS = 4  # OpenAI's limit; further stop strings are applied to the returned text
-# the largest reply has BYTES bytes and TOKEN_BYTES for each token that was requested
+# a reply may have BYTES bytes, and TOKEN_BYTES more for each token that was requested
 BYTES, TOKEN_BYTES = 2**20, 2**12
 LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"  # hosts that are this machine
-# the words of various servers for a complete answer -> "stop", and for an answer that was cut off
-# at the limit of tokens -> "length"
+# what various servers call the end of an answer -> "stop" if the answer is complete, "length" if it
+# was cut off at the limit of tokens
 FINISHED = dict.fromkeys(
     "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
     "stop",
 ) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
 # surrogates, each of which is half of a character outside Unicode's first plane
 HALVES = re.compile("[\ud800-\udfff]")
-# incomplete characters in a token: as decoding the token alone gives them, or as OpenAI writes them
+# incomplete characters in a token, as they result from decoding the token alone, or as OpenAI
+# writes them
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
 MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # markup in an error page
 
 
 class RemoteModel:
-    """A remote model. ``place`` is ``openai:MODEL``, which is a chat model, or
-    ``http://HOST:PORT/v1#MODEL``; for the latter, ``chat`` says whether it is a chat model.
+    """A remote model. ``place`` is ``openai:MODEL`` or ``http://HOST:PORT/v1#MODEL``. The former is
+    always a chat model; for the latter, ``chat`` says whether it is one.
 
     ``parallel`` limits the number of requests at the same time. ``timeout`` is the time in seconds
-    in which a server must begin or continue a reply, and ``total`` the time in which a reply must
-    be complete, retries included. ``key_variable`` names the environment variable with the key.
+    within which a server must begin or continue a reply, and ``total`` the time within which a
+    reply must be complete, retries included. ``key_variable`` names the environment variable with
+    the key.
     ``tokenizer`` names a local model with the same tokens, which is used to count tokens.
     ``revision`` is any label of yours: change it when the same address serves new weights, so that
     stored answers are not reused.
 
-    ``logprobs=False`` is for an endpoint that gives no log-probabilities; such answers are stored
-    separately. ``extra`` has further fields for each request, such as ``reasoning_effort``, or
-    ``chat_template_kwargs`` for the server's chat template. ``sampled`` accepts a model that
-    refuses ``temperature``; its answers are stored separately from greedy answers.
+    ``logprobs=False`` is for an endpoint that gives no log-probabilities; answers without them are
+    stored separately. ``extra`` has further fields for each request, such as ``reasoning_effort``,
+    or ``chat_template_kwargs`` for the server's chat template. ``sampled`` accepts a model that
+    refuses ``temperature``; the answers are then stored separately from greedy answers.
     """
 
     def __init__(
@@ -148,8 +152,8 @@ class RemoteModel:
 
     @property
     def identity(self) -> dict[str, str]:
-        """The model's identity. It includes the address, because two servers may use the same name
-        for different weights.
+        """The model's identity. The endpoint's address is part of it, because two servers may use
+        the same name for different weights.
         """
         identity = {
             "kind": "remote",
@@ -168,8 +172,8 @@ class RemoteModel:
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """The tokenizer of the local model that the option ``tokenizer`` names. That model's
-        weights are not loaded. Raises UserError without the option.
+        """The tokenizer of the local model that the option ``tokenizer`` names. No weights are
+        loaded. Raises UserError if the option is not given.
         """
         if not self._tokenizer:
             raise UserError(
@@ -208,7 +212,7 @@ class RemoteModel:
                 try:
                     answer = answers.next(self.total)
                 except TimeoutError:
-                    # the thread that waits cannot be stopped, and ends only with this process
+                    # the thread that waits for the reply cannot be stopped before this process ends
                     late = f"no complete reply after {self.total:g} seconds (option total)"
                     failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
                     break
@@ -254,7 +258,7 @@ class RemoteModel:
                     event_hooks={"response": [self._bound]},
                 ),
             )
-        # the environment names a proxy that needs a missing package or has no valid address
+        # raised if the environment names a proxy whose package is missing or address is invalid
         except (ImportError, ValueError) as error:
             raise UserError(
                 f"cannot use the proxy that the environment names: {error}; for a server that "
@@ -262,7 +266,9 @@ class RemoteModel:
             ) from None
 
     def _bound(self, response: Any) -> None:
-        """Make reading a response raise UserError beyond the size that an answer can have."""
+        """Limit the size of a response: reading it raises UserError when it gets larger than any
+        answer to the request can be.
+        """
         read = response.iter_bytes
 
         def chunks(*arguments: Any) -> Iterator[bytes]:
@@ -277,10 +283,10 @@ class RemoteModel:
         response.iter_bytes = chunks
 
     def _ask(self, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Send a request with these fields, and repeat it without parameters that the model
-        refuses. Return the reply's first choice and its usage in tokens ({} if the reply has no
-        usage). Raises UserError with the server's own words in one line, in which the key is
-        masked.
+        """Send a request with these fields. If the model refuses a parameter, send the request
+        again without it. Return the reply's first choice, and how many tokens were used ({} if the
+        reply does not say). Raises UserError with the server's own words in one line, in which the
+        key is masked.
         """
         sent = {name: value for name, value in fields.items() if name not in self._refused}
         if "max_tokens" in self._refused:
@@ -412,9 +418,9 @@ class RemoteModel:
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
     def _finish(self, reason: object, text: str) -> str:
-        """Return how an answer ended: ``"stop"`` or ``"length"``, from the server's finish reason.
-        Raises UserError for an incomplete answer, which the server interrupted, or which has only
-        reasoning.
+        """Return how an answer ended, according to the server's finish ``reason``: ``"stop"`` or
+        ``"length"``. Raises UserError for any other reason, because the server then interrupted the
+        answer. Also raises UserError if a chat model used up its tokens before its reasoning ended.
         """
         finish = FINISHED.get(str(reason).lower(), "")
         if not finish:
@@ -431,9 +437,9 @@ class RemoteModel:
         return finish
 
     def _log_probabilities(self, given: dict[str, Any], text: str) -> list[tuple[str, float]]:
-        """Return the pieces of the text with their log-probabilities, or [] if log-probabilities
-        were not requested. Raises UserError if the reply lacks them, or their pieces do not spell
-        the text.
+        """Return the pieces of the text with their log-probabilities, or [] if no log-probabilities
+        were requested. Raises UserError if the reply has none, or has them for pieces that do not
+        spell the text.
         """
         if not (self.logprobs and text):
             return []
@@ -450,9 +456,9 @@ class RemoteModel:
 
 
 def said(content: Any) -> str:
-    """Return a reply's content as one text. A server may send the content in parts; parts without
-    ``text``, such as reasoning, are left out. Surrogates are replaced, because they cannot be
-    stored.
+    """Return a reply's content as one text. If the server sent the content in parts, parts that
+    have no ``text``, such as reasoning, are left out. Surrogates are replaced, because they cannot
+    be stored.
     """
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content)
@@ -460,8 +466,8 @@ def said(content: Any) -> str:
 
 
 def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Return (token, log-probability) for the tokens of a reply, as the server writes them. None
-    stands for a token or number that the server left out.
+    """Return pairs of token and log-probability, as a reply has them. None stands for a token or a
+    log-probability that the server left out.
     """
     # llama.cpp's server uses the chat format for completions, too
     if content := given.get("content"):
@@ -476,9 +482,9 @@ def spelled(text: str, pieces: Sequence[str]) -> list[str]:
     text.
 
     A piece that ends with an incomplete character spells "", and the piece that completes the
-    character gets the text of both. After the text, some servers list the end-of-text token or the
-    tokens of a removed stop string; these pieces are left out. The last piece may be longer than
-    the text.
+    character gets the text of both. Some servers also list the end-of-text token, or the tokens of
+    a stop string that they removed from the text; these pieces are left out. The last piece may
+    extend beyond the text.
     """
 
     def pattern(pieces: str) -> str:

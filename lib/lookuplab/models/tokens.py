@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-# number of prompt tokens that are decoded together with new tokens, because a token at the
-# beginning of a text may be decoded differently
+# new tokens are decoded after this many tokens of the prompt, because a token may be decoded
+# differently at the beginning of a text
 TAIL = 8
-# a continuation is tokenised after one of these texts, whose tokens do not merge with it
+# texts that may take the place of the prompt when a continuation is tokenised; tokenizers do not
+# merge the end of such a text with the continuation
 ANCHORS = ("", "\n", "(", "=")
 UNFINISHED = "\ufffd"  # the replacement character, to which an incomplete UTF-8 character decodes
 
@@ -18,13 +19,12 @@ UNFINISHED = "\ufffd"  # the replacement character, to which an incomplete UTF-8
 def continuations(
     tokenizer: "PreTrainedTokenizerBase", tail: Sequence[int], texts: Sequence[str]
 ) -> list[list[int] | None]:
-    """Return the token ids of each text, as a continuation of the prompt's last tokens ``tail``,
-    which stay unchanged.
+    """Return the token ids of each text as a continuation of ``tail``, the prompt's last tokens,
+    which stay unchanged. The result is None for a text that cannot be tokenised in this way.
 
-    Each text is tokenised together with the text of ``tail`` and then, until a result is valid,
-    with each of ANCHORS; the tokens after those of the first part are the result. A result is valid
-    if ``tail`` followed by it decodes to exactly the expected text. For a text without a valid
-    result, None is returned.
+    A text is tokenised after the decoded ``tail`` and, if that fails, after each of ANCHORS. The
+    tokens of what stands before the text are then cut off. An attempt succeeds if ``tail`` and the
+    remaining tokens decode to exactly the expected text.
     """
     before = decoded(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)
@@ -58,8 +58,8 @@ def speller(
 def located(
     tokenizer: "PreTrainedTokenizerBase", text: str, special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return the token ids of a text, and the (start, end) of each token in the text. ``special``
-    adds the tokenizer's special tokens.
+    """Return the token ids of a text, and the position of each token in the text as (start, end),
+    in characters. ``special`` adds the tokenizer's special tokens.
     """
     how = {"add_special_tokens": special, "verbose": False}
     read = tokenizer(text, return_offsets_mapping=True, **how)

@@ -78,15 +78,15 @@ class Recipe:
     ``batch_size`` is the number of pairs per step, over all processes and accumulated parts.
     ``lora_rank`` None trains all weights. ``lora_targets`` None means the attention's four
     projections. ``lora_embeddings`` trains and stores the whole embedding and head, in addition to
-    the adapters. ``max_tokens`` is the length of the longest pair, for a decoder of prompt and
-    answer together, for an encoder-decoder of each; None means the model's context. ``loss_on``
-    says on which tokens of a decoder the loss is computed: "answer" (the body), "function" (the
-    body and the signature, the paper's F_aug) or "all" (the docstring as well). ``validation`` is
-    the number of pairs, chosen by the seed, that are held out of training. If it is above 0, the
-    result is the checkpoint with the lowest loss on these pairs, instead of the last checkpoint.
-    ``bf16`` computes in bfloat16 (autocast); with LoRA the frozen weights are bfloat16, too.
-    ``group_by_length`` puts pairs of similar length into a batch, which saves padding and changes
-    the order. Raises UserError for a value out of range.
+    the adapters. ``max_tokens`` is the largest length of a pair; None means the model's context. In
+    a decoder, prompt and answer are counted together; in an encoder-decoder, the longer of the two
+    counts. ``loss_on`` says on which tokens of a decoder the loss is computed: "answer" (the body),
+    "function" (the body and the signature, the paper's F_aug) or "all" (the docstring as well).
+    ``validation`` is the number of pairs, chosen by the seed, that are held out of training. If it
+    is above 0, the result is the checkpoint with the lowest loss on these pairs; otherwise it is
+    the last checkpoint. ``bf16`` computes in bfloat16 (autocast); with LoRA the frozen weights are
+    bfloat16, too. ``group_by_length`` puts pairs of similar length into a batch, which saves
+    padding and changes the order. Raises UserError for a value out of range.
     """
 
     epochs: int = 10
@@ -119,11 +119,11 @@ class Recipe:
 
 def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
     """Return the checkpoint ``base`` (folder or name), ready for training. Raises UserError if
-    ``output`` exists.
+    ``output`` exists, or if ``base`` is not a local model.
     """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or choose another output")
-    # if the folder cannot be written, this fails before training, not after it
+    # if the folder cannot be written to, fail before training, not after it
     output.parent.mkdir(parents=True, exist_ok=True)
     # LoRA's frozen weights need no more precision than the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"
@@ -148,21 +148,23 @@ def train(
     licence: str = "other",
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train the checkpoint that ``begin`` returned on ``rows`` of ``input_ids`` and ``labels``.
-    Write the model into the folder ``output``, which ``models.load`` can load, and return its card.
+    """Train ``checkpoint``, which ``begin`` returned, on rows of ``input_ids`` and ``labels``.
+    Write the model to the folder ``output``, which ``models.load`` can load, and return the model's
+    card.
 
     ``add_token`` adds a token to the tokenizer and the module, and returns the token's id; with
     LoRA, the token's rows in embedding and head are trained, too. ``half`` stores the weights in
     fp16. The folder ``work`` gets TensorBoard's events, if TensorBoard is installed. Until the run
-    is complete, it also has checkpoints of every ``save_every`` steps. If the same run is started
+    is complete, it also has a checkpoint for every ``save_every`` steps. If the same run is started
     again, it continues from the last checkpoint.
 
-    The card is also written into the folder, as card.json and in README.md. It has the given
-    ``facts``, ``pairs`` (number of pairs), ``steps``, ``loss`` (of the last line of log.csv, in
-    nats per token), ``taken_step`` (the step whose weights were taken), ``validation_loss`` of
-    these weights (or None), ``seconds`` (since the last interruption), ``trainable`` and
-    ``parameters`` (numbers of trained and of all weights), and more. README.md begins with
-    ``about``, a description of the rows and of the model. Raises UserError if the loss diverges.
+    The card is also written into ``output``, as card.json and in README.md. It has the given
+    ``facts``, ``pairs`` (number of pairs), ``steps``, ``loss`` (the training loss in the last line
+    of log.csv, in nats per token), ``taken_step`` (the step whose weights were saved),
+    ``validation_loss`` of these weights (or None), ``seconds`` (since the last interruption),
+    ``trainable`` and ``parameters`` (numbers of trained and of all weights), and more. README.md
+    begins with ``about``, a description of the rows and of the model. Raises UserError if the loss
+    diverges.
     """
     adapted = recipe.lora_rank is not None
     module = checkpoint.module
@@ -171,8 +173,8 @@ def train(
     rows, validation = _parted(rows, recipe)
     set_seed(recipe.seed)  # the new token's rows and LoRA's weights are drawn at random
     token = add_token(tokenizer, module) if add_token else None
-    # counted from the configuration, because a model loaded in 16 bits has an additional head in
-    # float32
+    # counted from the configuration, because in a model that was loaded in 16 bits the head has a
+    # second copy in float32
     parameters = trained_share(module.config, recipe)[1]
     model = prepared(module, recipe, token)
     # 1. train, from the last checkpoint of the same run
@@ -238,7 +240,7 @@ def train(
 def last_checkpoint(work: Path) -> str | None:
     """Return the folder of a run's last complete checkpoint; None if there is none."""
     whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
-    # the last by the step in its name, because copying to another machine may change file times
+    # the step in the name tells which is last; file times may change when files are copied
     return max(whole, key=step_of, default=None)
 
 
@@ -262,9 +264,8 @@ def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[
 
 
 def length(row: TokenRow) -> int:
-    """Return the number of tokens that a pair needs in the context. In a decoder's rows,
-    ``input_ids`` has both prompt and answer; in an encoder-decoder's rows, the longer of prompt and
-    answer counts.
+    """Return how many tokens of context a pair needs: the length of ``input_ids`` or of ``labels``,
+    whichever is longer. In a decoder's rows, ``input_ids`` has both prompt and answer.
     """
     return max(map(len, row.values()))
 
@@ -304,8 +305,8 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
 
 
 class Order(Sampler[int]):
-    """The order of the pairs in each epoch. It depends only on the seed and the epoch, so a resumed
-    run sees the same batches, on any number of processes.
+    """Puts the pairs of each epoch into an order that depends only on the seed and the epoch. A
+    resumed run therefore sees the same batches, on any number of processes.
 
     The pairs are shuffled. With ``group_by_length``, pairs of similar length are then put into the
     same batch, and the batches are shuffled.
@@ -337,8 +338,8 @@ class Order(Sampler[int]):
 
 
 class Milestones(TrainerCallback):
-    """Makes the Trainer log the last step and, if there are validation pairs, compute their loss
-    after it. Marks each completely written checkpoint with a file ``complete``.
+    """Makes the Trainer log the last step and, if there are validation pairs, compute the loss on
+    them after that step. Puts a file ``complete`` into each checkpoint that is written completely.
     """
 
     def on_step_end(
@@ -363,9 +364,10 @@ def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
     """Return the model to train: the module itself or, with LoRA, the frozen module with adapters
     on ``lora_targets``, by default the attention's four projections.
 
-    With LoRA, a new ``token``'s row in the embedding is trained as well, and so is its row in the
-    head if head and embedding are not tied. If the head's row stayed random, the token could hardly
-    have the largest logit. ``lora_embeddings`` trains all rows of embedding and head instead.
+    With LoRA, the embedding's row for a new ``token`` is trained as well. If head and embedding are
+    not tied, the head's row for the token is trained, too; if that row stayed random, the token
+    would hardly ever have the largest logit. ``lora_embeddings`` trains all rows of embedding and
+    head instead.
     """
     if recipe.lora_rank is None:
         return module
@@ -412,9 +414,9 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """Return the number of weights that the recipe trains, and the number of all weights, for a
-    Transformers configuration. Both are computed from the shapes alone, without memory for the
-    weights, and without a new token.
+    """Return the number of weights that the recipe trains, and the number of all weights, of a
+    model with this Transformers configuration. Both follow from the shapes alone, so the weights
+    take no memory. A new token is not counted.
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):

@@ -3,8 +3,7 @@
 The first half reads the docstrings of packages, whose first sentence becomes a description in a
 prompt. The second half reads the numpydoc docstrings of the mini world, whose sentences become
 questions and descriptions of snippets. The two halves have different rules for sentences and
-openings. The committed tasks, texts and models were made with both sets of rules, so that a shared
-rule would change them.
+openings, and both stay, because a shared rule would change the committed tasks, texts and models.
 ToolGen has a third rule for the first sentence, which is the paper's (``toolgen.functions``).
 """
 
@@ -48,7 +47,7 @@ def sentences(text: str) -> list[str]:
 
 
 def first_sentence(docstring: str) -> str:
-    """Return the first sentence of a docstring as plain text; "" if neither of the first two
+    """Return the first sentence of a docstring as plain text, or "" if neither of the first two
     paragraphs is prose.
     """
     for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
@@ -60,7 +59,7 @@ def first_sentence(docstring: str) -> str:
 
 def documented_types(docstring: str) -> dict[str, str]:
     """Return {argument: type} from Sphinx's fields (``:param``, ``:keyword``, ``:type``). The type
-    of an argument without one is "".
+    is "" if the fields do not state it.
     """
     types = {name: type_ for type_, name in _FIELD.findall(docstring)}
     return types | dict(_TYPE_FIELD.findall(docstring))
@@ -95,7 +94,7 @@ def plain(text: str, markup: Iterable[tuple[str, str]] = _MARKUP) -> str:
 
 
 def opening_sentence(text: str) -> str:
-    """Return the first sentence of a text on one line; "" if the text begins with a signature or
+    """Return the first sentence of a text on one line, or "" if the text begins with a signature or
     with markup.
     """
     first = re.split(r"\n\s*\n|(?<=[.])\s", text.strip(), maxsplit=1)[0]

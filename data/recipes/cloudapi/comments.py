@@ -92,8 +92,8 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
     """Return the first sentence that says what an API does, as an imperative clause whose verb is
     followed by at most MAX_WORDS words. Return None if no sentence of the description says it.
 
-    With ``in_library``, the description is that of a package's function, which may begin with more
-    verbs than the description of an SDK's operation.
+    With ``in_library``, the description is that of a package's function. It may begin with some
+    verbs with which the description of an SDK's operation does not begin.
     """
     verbs = LIBRARY_MEANT if in_library else VERBS
     for sentence in sentences(description)[:4]:

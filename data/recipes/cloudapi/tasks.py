@@ -38,7 +38,7 @@ from recipes.cloudapi.reading import COMMON
 AWS_SHARE = 2 / 3
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
 N = 5  # groups of APIs by their number of required arguments: 0, 1, 2, 3, 4 or more
-# count that divides the APIs of a class into a lower and an upper part
+# the count that divides the APIs of a class into a lower and an upper part
 MIDDLE = {"low": 0, "medium": 33, "high": 316}
 # flags of names that do not identify one API by themselves
 GENERIC = {"generic_name", "shared_name"}
@@ -283,7 +283,7 @@ def main(
             writes it. A column `class` overrides the counts; with a column `class_stability`, the
             most stable APIs are chosen first.
         seed: Random seed for choosing the APIs.
-        output: JSON Lines file to write. [default: tasks.jsonl beside the table]
+        output: JSON Lines file to write. [default: tasks.jsonl in the table's folder]
     """
     from recipes.cloudapi.frequency import read_frequencies
 

@@ -11,7 +11,7 @@ WORDINGS = tables("mini/wordings.yaml")
 
 
 def order(text: str) -> str:
-    """Return a sort key that shuffles texts. It depends only on the draw and the text."""
+    """Return a sort key that shuffles texts. It depends only on DRAW and the text."""
     return stable_order(text, DRAW)
 
 

@@ -399,8 +399,8 @@ def inventor() -> Callable[..., ApiSpec]:
 
 def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
     """Return a comment for the call of an invented API. If ``several`` APIs are documented, the
-    comment is close to the description of this API, so that it tells which one to call; otherwise
-    it is mostly bland and says nothing about the API.
+    comment is close to the description of this API, so that it tells a model which API to call. If
+    not, most comments are bland and say nothing about the API.
     """
     if not several and rng.random() < 0.65:
         return str(rng.choice(WORDINGS["bland"]))

@@ -96,9 +96,9 @@ def sessions(text: str) -> list[tuple[str, str]]:
     """Return a pair (lead, code) for each stretch of ``>>>`` code between prose. The lead is the
     first sentence of the paragraph before the code, or "" if there is none.
 
-    Each code can run by itself: it begins with the imports that the libraries' docstrings take for
-    granted, and with the earlier statements that define its names. Outputs are dropped. The result
-    is empty if any code in the text does not parse.
+    Each piece of code can run by itself: it begins with the imports that the libraries' docstrings
+    take for granted, and with the earlier statements that define its names. Outputs are dropped.
+    The result is empty if any code in the text does not parse.
     """
     found = []
     before: list[str] = []
@@ -294,8 +294,8 @@ def call(source: str, known: dict[str, Any]) -> Call:
     namespace ``known``.
 
     Raises ValueError if the callable is not documented, is the result of another call, or has
-    arguments that cannot be told apart; and for a constant of a module or a method that is not
-    called.
+    arguments that cannot be told apart. Also raises it for a constant of a module, and for a method
+    that is not called.
     """
     node = ast.parse(source, mode="eval").body
     called = getattr(node, "func", node)
@@ -331,9 +331,9 @@ def call(source: str, known: dict[str, Any]) -> Call:
 
 
 def described(owner: type, name: str, document: str) -> str:
-    """Return the documentation of an attribute of ``owner``: for a property its docstring, for an
-    attribute that the class does not define its description in the docstring of the class, and else
-    ``document``.
+    """Return the documentation of an attribute of the class ``owner``: for a property, its
+    docstring; for an attribute that the class does not define, its description in the docstring of
+    the class; and for any other attribute, ``document``.
     """
     static = inspect.getattr_static(owner, name, None)
     if inspect.isdatadescriptor(static):

@@ -1,4 +1,4 @@
-"""Fine-tuning of every mini model, with the settings in ``finetuning.yaml``."""
+"""Fine-tunes the mini models with the settings in ``finetuning.yaml``."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -55,7 +55,8 @@ RUN_SECONDS = 300  # for one example; code that waits or computes longer gives n
 MEMORY = 6 << 30  # most bytes of a process; the limit stops a pandas example that needs 15 GB
 # most characters in the source of a value, and in a value that a prompt shows
 LONGEST, PRINTED = 2000, 600
-# how many problems of each kind, their words, templates, and code that compares values
+# the number of problems of each kind, the problems' words and templates, and code that compares
+# values
 TEXTS = tables("mini/problems.yaml")
 IMPORTS = "\n".join(TEXTS["imports"].values())
 KNOWN: dict[str, Any] = {}
@@ -96,8 +97,8 @@ class Draft:
     """A problem before its texts are written.
 
     ``target`` is the expression that answers the problem, and ``call`` is the call in it that the
-    question describes. ``cases`` are pairs (set-up, value of ``target``): first that of the
-    example, then one with a changed input. ``rule`` names the rule of a perturbation, and
+    question describes. ``cases`` are two pairs (set-up, value of ``target``): the first is that of
+    the example, the second has a changed input. ``rule`` names the rule of a perturbation, and
     ``renamed`` maps old names of variables to new ones.
     """
 
@@ -111,7 +112,9 @@ class Draft:
 
 
 def literal(value: object) -> Literal | None:
-    """Return a value as a Literal; None if no source reproduces the value or the source is long."""
+    """Return a value as a Literal, or None if no source of at most LONGEST characters reproduces
+    the value.
+    """
     with suppress(Exception):
         kind = kind_of(value)
         source = source_of(value)
@@ -434,7 +437,7 @@ def for_each(first: Draft) -> Iterator[Draft]:
 
 def prompt(draft: Draft) -> str:
     """Return the prompt of a problem: the question and the code of the set-up. The answer begins on
-    the line after it.
+    the line after the prompt.
 
     The question says which variables are given, what to compute with which values, and the result
     in the first case. It names neither the callable nor a parameter.

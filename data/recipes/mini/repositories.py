@@ -2,9 +2,9 @@
 (data/docstrings/DESIGN.md).
 
 ToolGen's mini models generate functions of packages that none of them was trained on. The functions
-are judged, and the numbers are written to a file. The packages are pinned beside the design.
-Answers and judgements are kept in the stores of ``runs``, so that a killed run resumes where it
-stopped.
+are judged, and the numbers are written to a file. The packages are pinned in the folder of the
+design. Answers and judgements are kept in the stores of ``runs``, so that a killed run resumes
+where it stopped.
 """
 
 import ast
@@ -97,7 +97,7 @@ def known() -> tuple[set[bytes], set[int]]:
 
 def is_copy(function: Function) -> bool:
     """Return whether a function is a copy of a known one: its code is known except for white space,
-    or more than the share COPIED of its windows is.
+    or more than the share COPIED of its windows is known.
     """
     codes, seen = known()
     own = windows(function.code)
@@ -150,8 +150,8 @@ def chosen(found: dict[str, list[Function]], each: int = EACH) -> list[Function]
 
 
 def with_whole_docstring(function: Function, count: Callable[[str], int]) -> Function:
-    """Return a function with its whole docstring in place of the first sentence: as many of its
-    lines, without their indentation, as have LONGEST tokens together.
+    """Return a function with its whole docstring, unindented, in place of the first sentence. Lines
+    at the end of a docstring of more than LONGEST tokens are left out.
     """
     text = ast.get_docstring(ast.parse(function.source).body[0]) or ""  # type: ignore[arg-type]
     lines = text.splitlines()

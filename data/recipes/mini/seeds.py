@@ -1,5 +1,5 @@
-"""Trains the mini code models with further seeds, and judges the answers of every training on the
-tasks of Table 1 (data/seeds/DESIGN.md).
+"""Trains the mini code models with further seeds, and judges the answers of every trained model to
+the tasks of Table 1 (data/seeds/DESIGN.md).
 
 The weights stay in the work folder. The verdicts are committed.
 """
@@ -24,9 +24,9 @@ from recipes.mini.corpus import CODE_MODELS, train
 from recipes.mini.verdicts import answered, write_tables
 
 FOLDER = paths.DATA / "seeds"
-WORK = paths.RUNS / "seeds"  # runs/train has the checkpoints instead
+WORK = paths.RUNS / "seeds"  # the folder of the trained weights; runs/train has the checkpoints
 SIZES = ("small", "medium", "large")
-FURTHER = (1, 2, 3, 4, 5)  # seeds besides 0
+FURTHER = (1, 2, 3, 4, 5)  # the seeds in addition to 0
 DESIGNS = ("specification", DESIGN)
 LONGEST = 256  # tokens of an answer, as in Table 1
 LOGGED = (500, 1000, 1500, 2000)  # steps whose losses are reported
@@ -38,7 +38,9 @@ def weights(size: str, seed: int, work: Path) -> Path:
 
 
 def make(size: str, seed: int, work: Path) -> None:
-    """Train a model, unless its folder exists. Raises UserError if its loss is not a number."""
+    """Train a model, unless its folder exists. Raises UserError if its last loss is infinite or
+    NaN.
+    """
     folder = weights(size, seed, work)
     if not folder.exists():
         [*_] = train([size], paths.made(folder.parent), seed)
@@ -47,8 +49,8 @@ def make(size: str, seed: int, work: Path) -> None:
 
 
 def facts(size: str, seed: int, work: Path) -> dict[str, Any]:
-    """Return the row of trainings.csv for a trained model: how it was trained, its losses in nats a
-    token (the means of the last 20 steps), and the sha256 of its weights.
+    """Return the row of trainings.csv for a trained model: how it was trained, its losses in nats
+    per token (each the mean of 20 steps), and the sha256 of its weights.
     """
     folder = weights(size, seed, work)
     card = json.loads((folder / "card.json").read_text("utf-8"))

@@ -3,11 +3,11 @@ installed libraries, and trains its rankers.
 
 The rules of held-out data are:
 
-- An object is held out if any of its names is (``packages.example_split``). The mini models never
-  saw the examples of a held-out object.
-- These examples become the problems of the mini benchmark. They are also in the corpus, as answers
-  to questions are on Stack Overflow, but no prompt shows a snippet that contains the problem's
-  expression (``asking.without_answers``).
+- An object is held out if any of its names is in the split "test" (``packages.example_split``). The
+  mini models never saw the examples of a held-out object.
+- The examples of held-out objects become the problems of the mini benchmark. These examples are
+  also in the corpus, just as Stack Overflow contains the answers to its questions, but no prompt
+  shows a snippet that contains the problem's expression (``asking.without_answers``).
 - The query for an object's snippets is another sentence of the same docstring (the second of the
   summary, else one of Returns or Notes). It is never the text that describes the snippet, nor a
   sentence that names the object as code.
@@ -174,8 +174,9 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def pairs_of(item: Documented) -> list[tuple[str, str]]:
-    """Return pairs of an object's first sentence with other sentences of its docstring: with up to
-    MAX_PHRASINGS ``phrasings``, and with as many of the sentences that introduce examples.
+    """Return pairs of an object's first sentence and another sentence of its docstring. The other
+    sentences are up to MAX_PHRASINGS ``phrasings``, and up to MAX_PHRASINGS sentences that
+    introduce examples.
 
     The list is empty for an object that is for testing or development.
     """

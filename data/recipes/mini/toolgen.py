@@ -68,7 +68,7 @@ ABOUT_TOOLGEN_MODELS = (
 
 
 def split_of(id: str) -> str:
-    """Return the split of the function with an id: "test", "development" or "training".
+    """Return the split of the function with this id: "test", "development" or "training".
 
     All functions inside the same top-level class or function have the same split.
     """
@@ -236,7 +236,7 @@ def learned_functions() -> list[Function]:
 
 def held_out_functions(split: str) -> list[Function]:
     """Return the functions of a split ("test" or "development"), in the order of a hash. No
-    training uses them, but it uses other functions of their repositories.
+    training uses these functions, but training uses other functions of their repositories.
     """
     found = (function for function in usable_functions(Filters()) if split_of(function.id) == split)
     return list(islice(chosen(found, PER_REPOSITORY // HELD_OUT_ONE_IN), HELD_OUT[split]))
@@ -253,8 +253,8 @@ def write_held_out() -> None:
 
 def marked_pairs() -> list[Pair]:
     """Return the ``learned_functions`` as pairs with marks. The marks are read from
-    TOOLGEN_MODELS/marks.jsonl.gz; if this file does not exist, the functions are marked and it is
-    written. Raises UserError if the file lacks some of the functions.
+    TOOLGEN_MODELS/marks.jsonl.gz; if this file does not exist, the functions are marked, and the
+    file is written. Raises UserError if the file lacks some of the functions.
     """
     functions = learned_functions()
     kept = TOOLGEN_MODELS / "marks.jsonl.gz"

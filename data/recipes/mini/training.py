@@ -46,7 +46,7 @@ from recipes import tables
 ARCHITECTURES = tables("mini/architectures.yaml")
 VOCABULARY = 4096
 EOS, PAD, IGNORED = 0, 1, -100
-SHORT, LONG = 512, 2048  # tokens in a packed row of either kind
+SHORT, LONG = 512, 2048  # the most tokens in a short and in a long packed row
 # at least this share of an epoch's tokens is in long rows, so that late positions are trained, too
 LONG_SHARE = 0.08
 LOG_EVERY = 20  # steps between two lines of the log
@@ -237,8 +237,8 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
 def tensors(
     rows: Sequence[Sequence[TrainingExample]], encoder_decoder: bool
 ) -> dict[str, torch.Tensor]:
-    """Return a batch as the tensors that Transformers' models take, padded on the right. Labels of
-    tokens that are only read are IGNORED.
+    """Return a batch as the tensors that Transformers' models take, padded on the right. A token
+    that is only read has the label IGNORED.
     """
     inputs = []
     labels = []

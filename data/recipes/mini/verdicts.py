@@ -1,5 +1,5 @@
-"""Shared by recipes that measure models whose weights are not committed: a model answers tasks
-under several conditions, and the verdicts are written as tables.
+"""Functions that are shared by recipes for models whose weights are not committed: a model answers
+tasks under several conditions, and the verdicts are written as tables.
 """
 
 from dataclasses import replace
@@ -20,8 +20,8 @@ def answered(
     model: str | Path, tasks: list[ApiTask], designs: tuple[str, ...], longest: int
 ) -> pd.DataFrame:
     """Let a model answer the tasks without documentation and with the right document in each of the
-    ``designs``, in at most ``longest`` tokens. Return one row per task: its ``id``, and the columns
-    ``base`` and one for each design with 1 for a valid call and 0 for an invalid one.
+    ``designs``, in at most ``longest`` tokens. Return one row per task, with its ``id`` and with a
+    column ``base`` and a column for each design, in which 1 is a valid call and 0 an invalid one.
     """
     loaded = load(str(model))
     right = oracle(tasks)
@@ -46,8 +46,8 @@ def write_rows(rows: pd.DataFrame, file: Path, float_format: str | None = None) 
 
 
 def write_tables(rows: pd.DataFrame, trained: pd.DataFrame, file: Path) -> None:
-    """Write a table about trained models to ``file``, and the rows of verdicts beside it, to
-    rows.csv.gz. The same tables give the same bytes.
+    """Write a table about trained models to ``file``, and the rows of verdicts to rows.csv.gz in
+    the same folder. The same tables give the same bytes.
     """
     paths.made(file.parent)
     trained.to_csv(file, index=False, lineterminator="\n")

@@ -1,3 +1,3 @@
-"""Results computed from rows of numbers: artifacts, the papers' values beside them, plots, claims,
-verification.
+"""Results computed from rows of numbers: artifacts, the papers' values for the same quantities,
+plots, verdicts on claims, and verification.
 """

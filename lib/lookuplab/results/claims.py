@@ -10,12 +10,12 @@ verdicts are
 - *open*: the interval contains the bound, or one of the artifact's rows is missing;
 - *not testable: floor*: the models are so weak at everything that they cannot show the effect
   (``Floor``);
-- *not testable: margin*: the claim tolerates a loss that is at least as large as the lower end of
-  the interval of the number that may be lost, so that even a loss of everything could pass. Such
-  comparisons count only if the claim has no other comparisons;
+- *not testable: margin*: the claim tolerates a loss, and the number that may be lost may itself be
+  as small as this loss (by the lower end of its interval), so that even a loss of everything could
+  pass. Such comparisons count only if the claim has no other comparisons;
 - *not testable: sizes*: no two models differ only in size;
-- *not testable: instrument*: the rule that measures disagrees with its calibration on real answers
-  (``Claim.instrument``);
+- *not testable: instrument*: the rule that measures the effect did not agree well enough with the
+  known results on real answers (``Claim.instrument``);
 - *not run*: the artifact is missing.
 
 Two numbers are compared through the interval of their difference. If the artifact has a row with
@@ -32,8 +32,8 @@ p value below 2.5% occurs by chance up to k times as often as in one comparison,
 value is multiplied by k (Holm's first step).
 
 *Size*: does our interval cover the number that the paper prints? The verdicts are *covers*,
-*smaller*, *larger*, *no printed value*, and *too imprecise to say*. The last one is given if the
-interval covers the printed number, but its half-width is not smaller than that number.
+*smaller*, *larger*, *no printed value*, and *too imprecise to say*. The last verdict is given if
+the interval covers the printed number, but its half-width is at least as large as this number.
 
 No fact is counted twice: a claim with the same numbers as an earlier claim, or a claim that follows
 from other claims that hold, is shown but not counted. This module only judges; ``run.report``
@@ -80,10 +80,11 @@ REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of a 95% interval 
 ROUNDING = 1e-9  # tolerance, so that an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")
-# claims about the artifact DESIGNS are also judged on each documented share of training in SHARES
+# claims about the artifact DESIGNS are also judged on the models in the artifact SHARES, which were
+# trained with different shares of documented calls
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
-# {artifact: scoring}: claims about the artifact are also judged on the rows of MORE that have this
-# scoring
+# {artifact: scoring}: claims about this artifact are also judged on the rows with this scoring in
+# the artifact MORE
 MORE = "repositories/more_repositories"
 SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
     ("table2_similarity", "table3_repository_metrics"), "own"
@@ -120,16 +121,16 @@ class Claim:
 
     ``place`` is the section, table or figure; ``also`` lists other places that make the same
     statement about the same number. ``why`` explains where the numbers of the test come from.
-    ``role`` is a claim, a ``check`` (true by construction, or in the run ``check_in``) or a
-    ``finding`` (ours, not the paper's). ``models`` says for which models it must hold: all, or the
-    largest of every family. ``design`` names the rows of data/mini/DESIGN.md that speak ``for`` and
-    ``against`` it in the mini world. ``follows_from`` lists claims that together imply it. ``test``
-    has a ``metric``, optionally the number that the paper ``printed`` outside its tables and
-    figures, and one of:
+    ``role`` is "claim", "check" (true by construction) or "finding" (ours, not the paper's); in the
+    profile ``check_in``, the role is "check". ``models`` says for which models the claim must hold:
+    all, or the largest of every family. ``design`` names the rows of data/mini/DESIGN.md that speak
+    ``for`` and ``against`` the claim in the mini world. ``follows_from`` lists claims that together
+    imply this claim. ``test`` has a ``metric``, optionally the number that the paper ``printed``
+    outside its tables and figures, and one of:
 
-    - ``descending``: conditions, each of whose numbers is greater than the next number + ``by``
-      (default 0; a negative ``by`` tolerates a deficit). A list in the place of a condition means
-      each of its members;
+    - ``descending``: a list of conditions. The number under each condition must be greater than the
+      number under the next condition + ``by`` (default 0; a negative ``by`` tolerates a deficit). A
+      list in the place of a condition means each of its members;
     - ``sizes``: a condition under which the numbers of each family's models have a ``direction``
       (increasing or decreasing) from the smallest to the largest; ``across_families: true`` also
       compares models of different families;
@@ -182,8 +183,8 @@ class Claim:
 
 
 class _Row(NamedTuple):
-    """A row of an artifact. If the interval is missing, its ends are infinite or, for an exact
-    number, the number itself.
+    """A row of an artifact. If the interval is missing, both ends are the number itself (if it is
+    exact) or infinite.
     """
 
     metric: str
@@ -279,10 +280,10 @@ class JudgedClaim:
 
     ``at_floor``: all models are too weak for the claim. ``is_run``: the artifact exists.
     ``counted_as``: the id of the claim that has the same numbers, or the ids of claims that hold
-    and imply this claim. ``arms``: the verdicts of the same test on other models, as far as it was
-    run on them: the models of ``mini/arms.csv``, trained with and without wrong documentation;
-    for Figure 6, the models of each share in ``SHARES``; for ToolGen, the functions of ``MORE``.
-    ``trainings``: the verdicts of the same test on each training of the mini models, as far as the
+    and imply this claim. ``arms``: the verdicts of the same test on other rows, where there are
+    any: those of the models of ``mini/arms.csv``, trained with and without wrong documentation; for
+    Figure 6, those of the models in ``SHARES``; for ToolGen, those of the repositories in ``MORE``.
+    ``trainings``: the verdicts of the same test on each training of the mini models, if the
     artifact was made for several seeds.
     """
 
@@ -296,7 +297,7 @@ class JudgedClaim:
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
-        """The verdict of this claim's test on the paper's own numbers, if the paper prints them."""
+        """The comparisons of this claim's test on those of the paper's own numbers that we have."""
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
         comparisons = _comparisons(self.claim, _printed(self.claim.paper, self.claim.artifact))
@@ -337,9 +338,9 @@ class JudgedClaim:
 
     @property
     def seeds(self) -> str:
-        """What other trainings say of the verdict: ``for all seeds`` if each has this verdict;
-        ``seeds agree`` if the verdict depends on the size alone; else ``seeds differ``. Empty if
-        there are none.
+        """What other trainings say of the verdict: "for all seeds" if every training has this
+        verdict, "seeds agree" if all trainings of one model have the same verdict, else "seeds
+        differ". The text is "" if there are no other trainings.
         """
         found = {(SEED.sub("", name), one.direction) for name, one in self.trainings.items()}
         models = {model for model, _ in found}
@@ -351,7 +352,7 @@ class JudgedClaim:
     @property
     def numbers(self) -> frozenset[Any]:
         """The numbers on which the verdict rests: subject, number and interval of each comparison.
-        Empty for a check, and if a number is missing or exact.
+        The set is empty for a check, and if a number is missing or exact.
         """
         estimated = self.claim.role != "check" and all(c.low < c.high for c in self.comparisons)
         return frozenset((c.subject, c.value, c.low, c.high) for c in self.comparisons if estimated)
@@ -401,7 +402,7 @@ def _loaded(file: Path, content: bytes) -> list[Claim]:
 
 
 def on_published(claim: Claim) -> Claim | None:
-    """Return the claim with its test on published answers; None if it has none."""
+    """Return the claim with its test on published answers, or None if it has no such test."""
     return replace(claim, folder=PUBLISHED, **claim.published) if claim.published else None
 
 
@@ -452,9 +453,10 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
 
 
 def judge_trainings(claim: Claim, frame: pd.DataFrame) -> dict[str, JudgedClaim]:
-    """Return the verdict on each training of the mini models, as {``mini-small seed 1``: verdict}.
-    A claim about sizes is judged on each pair of trainings of two sizes instead, ``mini-medium seed
-    1 - mini-small seed 0``. ``frame`` has the claim's rows, with trainings in the place of models.
+    """Return {name of a training: verdict} for each training of the mini models, such as
+    ``mini-small seed 1``. A claim about sizes is judged on each pair of trainings of two sizes
+    instead, such as ``mini-medium seed 1 - mini-small seed 0``. ``frame`` has the claim's rows, in
+    which the column ``model`` names the training.
     """
     rows = _rows(frame)
     in_pairs = "sizes" in claim.test
@@ -471,8 +473,8 @@ def judge_trainings(claim: Claim, frame: pd.DataFrame) -> dict[str, JudgedClaim]
 
 
 def _judged_on(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str, JudgedClaim]:
-    """Return the verdicts on sets of rows, by name. Sets that lack a number of the claim are left
-    out.
+    """Return {name: verdict on the rows of this name}. Names whose rows lack a number of the claim
+    are left out.
     """
     every = {name: _judged(claim, some) for name, some in rows.items()}
     return {name: judged for name, judged in every.items() if judged.numbers}
@@ -480,8 +482,8 @@ def _judged_on(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str, Judged
 
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
     """Return the rows of SHARES by share, as {``documented share 1/2``: rows}, with conditions
-    named as in Figure 6. Models that were not trained at a share of one half are left out, because
-    they lack other shares, too.
+    named as in Figure 6. A model without the share of one half was trained at a few shares only,
+    and is left out.
     """
     whole = {row.model for row in rows if row.condition.startswith("share_0.5/")}
     found = _by_prefix([row for row in rows if row.model in whole], r"share_([\d.]+)/")
@@ -489,8 +491,9 @@ def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
 
 
 def _by_prefix(rows: list[_Row], prefix: str) -> dict[str, list[_Row]]:
-    """Return {group of the pattern ``prefix``: rows}, where the conditions lose the prefix. Rows of
-    two prefixes (a change between shares) or none are left out.
+    """Return {text that the group in the pattern ``prefix`` matches: rows}, and remove the prefix
+    from the rows' conditions. Rows with two different prefixes (such as a change between shares) or
+    without a prefix are left out.
     """
     found: dict[str, list[_Row]] = {}
     for row in rows:

@@ -1,5 +1,5 @@
-"""Figures in a common style, by seaborn. Each function draws rows of an artifact (``value``,
-``ci_low``, ``ci_high``, ``paper_value``) as they are; seaborn computes no number.
+"""Figures in a common style, drawn with seaborn. Each function draws rows of an artifact
+(``value``, ``ci_low``, ``ci_high``, ``paper_value``) as they are; seaborn computes no number.
 
 Bars, dots and lines are our values with 95% intervals; a hollow diamond is the paper's value of the
 same quantity, in the colour of its class. Frequency classes, model sizes, providers and failure
@@ -28,8 +28,9 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.results.artifact import NUMBERS
 from lookuplab.results.looks import DARK, GREY, HEIGHT, PALE, STYLE, WIDTH
 
-# Seaborn does without these, which take most of a second, for all that is drawn here: it needs
-# scipy only for clustermap and cumulative densities. They can be imported as usual afterwards.
+# Importing these packages takes most of a second. Seaborn does not need them for what is drawn here
+# (it needs scipy only for clustermap and cumulative densities), so they are hidden while seaborn is
+# imported. They can be imported as usual afterwards.
 _HIDDEN = {"scipy.stats", "scipy.cluster", "statsmodels", "ipywidgets"}.difference(sys.modules)
 sys.modules.update(dict.fromkeys(_HIDDEN))  # type: ignore[arg-type]
 import seaborn.objects as so  # noqa: E402
@@ -62,7 +63,8 @@ OTHERS = ["#0b3c5d", "#c77700", "#0f8a6f", "#a3123a", "#3d8fd1", "#777777"]
 FEW = 8  # if a line has more points than this, bands show the intervals
 Style = dict[str, Any]  # options of a line, by matplotlib's names
 Mark = float | tuple[float, float]  # a place on the x axis, or a span
-# a mark, its moves, and {variable: column}; None: the mark does not depend on this variable
+# seaborn's mark, its moves, and {variable: column}; the mark does not depend on a variable whose
+# column is None
 Layer = tuple[so.Mark, Sequence[so.Move], dict[str, str | None]]
 PAPER_STYLE: Style = {
     "marker": "D",
@@ -81,8 +83,8 @@ BY_KIND: dict[str, str | None] = {"color": None, "edgecolor": "kind"}
 
 
 def looks(names: Iterable[str]) -> dict[str, Style]:
-    """Return {name: style} with a marker for each name. Its colour is the fixed one of its class,
-    size (``mini-small``), provider or category, else the next in the palette.
+    """Return {name: style} with a colour and a marker for each name. The colour is the fixed colour
+    of the name's class, size (``mini-small``), provider or category, else the next in the palette.
     """
     others = cycle(OTHERS)
     markers = cycle("os^vPX")
@@ -114,8 +116,8 @@ def grouped_bars(
     """Draw one group of bars per value of the column ``groups``, and in it one bar per value of the
     column ``bars``, e.g. Table 1.
 
-    ``order`` selects and orders the bars. ``top`` is the upper end of the axis. None means
-    automatic, and each bar then shows its value. ``texts`` are ``title`` and ``ylabel``.
+    ``order`` selects and orders the bars. ``top`` is the upper end of the axis. If it is None, the
+    end is automatic, and each bar shows its value. ``texts`` are ``title`` and ``ylabel``.
     """
     rows = _rows(frame, metric)
     width = 66 // rows[groups].nunique()
@@ -217,7 +219,7 @@ def curves(
     ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
     column; ``panels`` is a column with one panel per value; ``classes`` selects and orders the
     classes. With ``log_ticks``, the x axis shows log(1 + x), with these ticks. ``shown`` are
-    ``title``, ``xlabel``, ``ylabel`` and ``marks``, of which {label: x} is a vertical line and
+    ``title``, ``xlabel``, ``ylabel`` and ``marks``, in which {label: x} means a vertical line and
     {label: (from, to)} a grey span.
     """
     rows = _rows(frame, metric)
@@ -248,7 +250,7 @@ def curves(
         (so.Range() if is_few else so.Band(alpha=0.15), [], {"ymin": "ci_low", "ymax": "ci_high"}),
         (so.Line(), [], {"y": "value"}),
         (so.Dot(**SMALL), [], {"y": "dot", "marker": "kind"}),
-        # several diamonds may be at the same x, so the marker of its line is drawn in each
+        # several diamonds may be at the same x, so each contains the marker of its line
         (so.Dot(marker="D", pointsize=9, **HOLLOW), [], {"y": "paper_value", **BY_KIND}),
         (
             so.Dot(pointsize=3.5, artist_kws={"zorder": 6}),
@@ -326,9 +328,9 @@ def _drawn(
     interval: Style = UPRIGHT,
     scales: Mapping[str, so.Continuous] | None = None,
 ) -> Figure:
-    """Return a figure with those layers that have a number to show. It has one panel per value of
-    ``panels``, with at most three side by side and the same axes for all. ``variables`` is {"x":
-    column} or {"y": column}, for the axis on which all layers have the same column.
+    """Return a figure with those layers that have a number to show. The figure has one panel per
+    value of ``panels``, at most three of them side by side, all with the same axes. ``variables``
+    is {"x": column} or {"y": column}, for the axis on which all layers have the same column.
     """
     count = rows[panels].nunique() if panels else 1
     lines = -(-count // 3)

@@ -1,5 +1,5 @@
-"""Where a number comes from: the notebook that this kernel executes with its parameters, the code,
-the packages, the models, the data and the machine.
+"""Records where a number comes from: the notebook that this kernel executes, its parameters, the
+code, the packages, the models, the data and the machine.
 """
 
 import ast
@@ -60,7 +60,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
 
 
 def git(*arguments: str) -> str | None:
-    """Return the output of git in the checkout; None outside a repository or without git."""
+    """Return the output of git in the checkout, or None outside a repository or without git."""
     command = ["git", "-C", str(paths.ROOT), *arguments]
     with suppress(OSError, subprocess.SubprocessError):
         return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
@@ -205,10 +205,10 @@ def assigned(source: str) -> dict[str, Any] | None:
 
 def fitted(declared: Any, value: Any, what: str) -> Any:
     """Return ``value`` with the type of the ``declared`` value. If ``declared`` is a list, a single
-    value becomes a list with one item, and each item must fit the first item of ``declared``. If it
-    is a float, a whole number and a text such as 1e-4 are converted. If it is None, any value fits.
-    None stands for an empty text or list. Raises UserError, whose message begins with ``what``, for
-    another type.
+    value becomes a list with one item, and each item must fit the first item of ``declared``. If
+    ``declared`` is a float, a whole number or a text such as 1e-4 is converted. If ``declared`` is
+    None, any value fits. The value None stands for an empty text or list. Raises UserError, whose
+    message begins with ``what``, for a value of another type.
     """
     if value is None and isinstance(declared, str | list):
         return type(declared)()

@@ -29,8 +29,8 @@ ANSWERS_FILE = "answers.csv.gz"  # the log of the answers behind the figures, in
 # CSVs have six digits, and floating-point noise reaches the fifth; one changed task in 10,000 has a
 # larger effect than this
 RELATIVE = 1e-4
-# two confidences that swap their order change AUROC and ECE by less than this, one changed task in
-# 10,000 by more
+# two confidences that swap their order change AUROC and ECE by less than this; one changed task in
+# 10,000 changes them by more
 ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
@@ -75,9 +75,9 @@ class Differences:
     def compare_answers(self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool) -> set[str]:
         """Compare two logs of answers. Return the notebooks in which a near tie changed an answer.
 
-        Near ties explain the changes of a prompt under two conditions: at least one question that
-        both sides have has a changed answer, and all such answers were near ties. Questions that
-        only one side has are not judged, because they were derived from one of these answers.
+        Near ties explain the changes of a prompt under two conditions: there is at least one
+        question to which the two sides give different answers, and all such answers were near ties.
+        Questions that only one side has are not judged, because they follow from such an answer.
         """
         sides = pd.concat([old, new])
         on_one_side = sides.drop_duplicates([*_USE, "question", "answer"], keep=False)

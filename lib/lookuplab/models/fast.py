@@ -1,4 +1,4 @@
-"""The fast path of local models on a CPU: it computes the same logits with less work.
+"""Implements the fast path of local models on a CPU, which computes the same logits with less work.
 
     four prompts     the tokens that the model reads, packed into one row
     client("s3")     client("s3")
@@ -16,10 +16,10 @@ The matrix products are computed by oneDNN, on weights in oneDNN's own memory la
 with AVX-512, oneDNN reaches 220 GFLOP/s from 64 rows on; MKL, which PyTorch would use, reaches 100.
 The products include the activations and the additions that follow them.
 
-The fast path supports only decoders that are built like Llama or GPT-2, in float32. Every other
-model takes the general path. When a model is loaded, ``decoding.check_steps`` compares the logits
-of the fast path with those of plain forward passes. To remove the fast path, delete this file and
-the uses of ``Fast`` in ``models.decoding``.
+The fast path supports only Llama's and GPT-2's architectures, in float32. Every other model takes
+the general path. When a model is loaded, ``decoding.check_steps`` compares the logits of the fast
+path with those of plain forward passes. To remove the fast path, delete this file and the uses of
+``Fast`` and ``Packed`` in ``models.decoding``.
 """
 
 import math
@@ -45,18 +45,19 @@ ACTIVATIONS = {  # Transformers' name of an activation -> oneDNN's name and vari
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
 }
-BYTES = 2**30  # limit on a model's weights in bytes, because memory holds two copies of them
+BYTES = 2**30  # a model's weights may have this many bytes, because memory holds two copies of them
 WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")  # type, dtype and device of each weight
 ROOM = 16  # number of columns by which the key/value cache grows
-CHUNK = 256  # a forward pass reads about this many tokens, whose results fit into a core's cache
+CHUNK = 256  # a forward pass reads about this many tokens; their results fit into a core's cache
 FEW = 4  # up to this number of rows, no rows are added to a product (see ``Packed._forward``)
-# lets oneDNN keep 64 compiled products instead of 1,024, because each takes 0.7 MB of memory
+# oneDNN keeps 64 compiled products instead of 1,024, because each takes 0.7 MB of memory
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 
 class Layer(NamedTuple):
     """The parts of one decoder layer, under the same names for all architectures. ``out`` and
-    ``down`` add their second argument to the product; ``up`` multiplies the product by it.
+    ``down`` add their second argument to the product; ``up`` multiplies the product by its second
+    argument.
     """
 
     norm: Callable[[torch.Tensor], torch.Tensor]
@@ -70,8 +71,8 @@ class Layer(NamedTuple):
 
 
 class Fast:
-    """Makes the batches of a module: ``Packed`` while the module's weights are unchanged, an
-    ordinary ``Batch`` afterwards.
+    """Makes the batches of a module. They are ``Packed`` as long as the module's weights are
+    unchanged; after a change, they are ordinary batches (``Batch``).
 
     Raises NotImplementedError for a module that the fast path does not support.
     """
@@ -83,8 +84,8 @@ class Fast:
         if (
             not self.state
             or config.model_type not in KINDS
-            # these rotations change with the longest row, beyond a length that the check of
-            # loaded models (``decoding.check_steps``) does not reach
+            # these rotations depend on the longest row if it is longer than any row with which
+            # ``decoding.check_steps`` checks a loaded model
             or rotation.get("rope_type") in ("dynamic", "longrope")
             or sum(weight.nbytes for weight in module.parameters()) > BYTES
             or platform.machine() not in ("x86_64", "AMD64")
@@ -122,7 +123,7 @@ class Packed:
     """A batch (see ``batch.Batch``) whose forward passes read one row of tokens without padding."""
 
     spare = 0  # a finished row is dropped at once, because that copies only the last row
-    apart = 0.001  # the largest relative difference of logits that rounding can explain
+    apart = 0.001  # the largest relative difference between logits that rounding can explain
 
     def __init__(self, parts: Fast, prompts: Sequence[Sequence[int]], work: Work) -> None:
         self.parts = parts
@@ -143,7 +144,7 @@ class Packed:
             size = len(ids)
             begun = 0
             if ids != before:
-                # the last token is always read, because the next step needs its logits
+                # the last token is always read, because the next step needs the logits after it
                 both = enumerate(zip(before, ids[:-1], strict=False))
                 begun = next((at for at, (a, b) in both if a != b), min(len(before), size - 1))
             mask = torch.ones(size - begun, size, dtype=torch.bool).tril(begun) if begun else None
@@ -158,7 +159,7 @@ class Packed:
                 found.append(self._forward(tokens, positions, self._read, kept))
                 self.reading, tokens, positions = [], [], []
         self.logits = torch.cat(found)[torch.tensor([first[ids] for ids in order]).argsort()]
-        if len(first) < len(prompts):  # equal prompts (several samples) share what was read
+        if len(first) < len(prompts):  # equal prompts (several samples) were read once
             self.keep([first[tuple(ids)] for ids in prompts])
 
     def step(self, tokens: torch.Tensor) -> None:
@@ -177,8 +178,8 @@ class Packed:
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._go_on, None)
 
     def _find(self, at: torch.Tensor) -> None:
-        """Compute the indices of the cache cells that a step reads and writes. The token of each
-        slot is written to the column ``at`` (slots,). The indices are the same for all layers.
+        """Compute the indices of the cache cells that a step reads and writes. ``at`` (slots,) is
+        the column in which each slot stores its new token. The indices are the same for all layers.
         """
         # query heads that share a key/value head are neighbours
         heads, each = self.parts.shared_heads, self.parts.heads // self.parts.shared_heads
@@ -223,8 +224,8 @@ class Packed:
         after every token if ``kept`` is None.
 
         oneDNN compiles a matrix product for each new number of rows, which takes as long as
-        computing the product for 256 rows. Rows are therefore filled up to one of a few numbers;
-        from 64 rows on, this adds at most an eighth.
+        computing the product for 256 rows. Rows are therefore added up to the next of a few
+        numbers; from 64 rows on, this adds at most an eighth.
         """
         self.work.passes += 1
         parts = self.parts
@@ -248,7 +249,7 @@ class Packed:
             seen = torch.zeros_like(both[:, : parts.heads])
             attend(number, query * layer.scale, key, value[:count], seen)
             seen = seen.flatten(1)
-            # after the last attention, other tokens no longer have an effect
+            # after the last layer's attention, the other tokens no longer have an effect
             if kept is not None and number == len(parts.layers) - 1:
                 state, seen = state[kept], seen[kept]
             state = layer.out(seen, state)
@@ -266,8 +267,8 @@ class Packed:
         value: torch.Tensor,
         seen: torch.Tensor,
     ) -> None:
-        """Compute the attention of prompts' tokens: store their keys and values in the layer's
-        cache, and write the output (tokens, heads, head size) into ``seen``.
+        """Compute the attention while prompts are read: store the keys and values of their tokens
+        in the layer's cache, and write the output (tokens, heads, head size) into ``seen``.
         """
         if layer not in self.cache:
             slots, heads, size = len(self.sizes), *key.shape[1:]
@@ -301,8 +302,8 @@ class Packed:
         value: torch.Tensor,
         seen: torch.Tensor,
     ) -> None:
-        """Compute the attention of one new token of each slot: store its key and value in the
-        layer's cache, and write the output (slots, heads, head size) into ``seen``.
+        """Compute the attention for one new token in each slot: store the token's key and value in
+        the layer's cache, and write the output (slots, heads, head size) into ``seen``.
         """
         keys, values = self.cache[layer]
         keys.view(-1).scatter_(0, self.key_cells, key.flatten())
@@ -320,8 +321,8 @@ class Packed:
         ).view_as(seen[: len(query)])
 
 
-# When each row has one query, PyTorch's matrix products read the cache at a third of the speed of
-# ``embedding_bag``.
+# If each row has one query, ``embedding_bag`` reads the cache three times as fast as PyTorch's
+# matrix products.
 _sums = partial(functional.embedding_bag, mode="sum")
 
 
@@ -368,9 +369,9 @@ def _norm(part: Any) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Callable[..., Any]:
-    """Return a function that multiplies rows (tokens, inputs) by the concatenated weights of these
-    linear layers. With ``other`` ("add" or "mul"), the function takes a second tensor, which it
-    adds to the product or multiplies by it.
+    """Return a function that multiplies rows (tokens, inputs) by the concatenated weights of the
+    linear layers ``parts``. With ``other`` ("add" or "mul"), the function also takes a second
+    tensor, which it adds to the product, or by which it multiplies the product.
     """
     if {type(part) for part in parts} not in ({torch.nn.Linear}, {Conv1D}):
         raise NotImplementedError("the fast path does not support this layer")
@@ -387,9 +388,9 @@ def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Cal
 
 
 def _state(module: PreTrainedModel) -> list[tuple[int, int]]:
-    """Return the address and version of each weight of a module, which change when the weights do.
-    Return [] if a weight is not float32 in main memory, or if a part has hooks or a ``forward``
-    other than its class's, which the fast path would ignore.
+    """Return the address and version of each weight of a module, one of which changes when the
+    weight does. Return [] if a weight is not float32 in main memory. Also return [] if a submodule
+    has hooks, or a ``forward`` of its own, because the fast path would ignore them.
     """
     for part in module.modules():
         if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):

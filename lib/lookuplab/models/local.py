@@ -1,4 +1,4 @@
-"""Models that run on this machine: any causal or encoder-decoder checkpoint of Hugging Face
+"""Runs a model on this machine: any causal or encoder-decoder checkpoint of Hugging Face
 Transformers.
 
 The weights and torch are loaded only when the first answer needs them. ``models.decoding`` writes
@@ -62,25 +62,25 @@ UNUSED = re.compile(
     r"|(^|\.)(v_head|value_head|score|classifier|pooler|cls|mtp\w*|medusa\w*|eagle\w*|draft\w*)\."
     r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
 )
-LONG = 2048  # length in tokens of a prompt with its answer for which memory must suffice
-# a model is put on one graphics card if the card has this many times the memory of its weights, so
-# that it can also answer there
+LONG = 2048  # memory must suffice for a prompt and its answer with this many tokens together
+# A model is put on one graphics card if the card's free memory is this many times the size of the
+# weights, because answering takes memory, too.
 ROOM = 1.25
 BATCH_ROWS = 128  # the default of ``batch_size``
-# the date that chat templates get if they query it; it is the default of Llama's own templates
+# the date that chat templates get if they ask for today's; Llama's own templates default to it
 TODAY = date(2024, 7, 26)
 
 
 def cache_numbers(config: Any, tokens: int) -> int:
-    """Return how many numbers the key/value cache of one row of ``tokens`` tokens holds: the sum
-    over the layers, by the heads and the sliding window of each.
+    """Return how many numbers the key/value cache holds for one row of ``tokens`` tokens. This is
+    the sum over the layers, which may differ in their heads and sliding windows.
     """
     text = config.get_text_config()
     layers = range(getattr(text, "num_hidden_layers", 0))
     kinds = getattr(text, "layer_types", None) or ["sliding_attention" for _ in layers]
     numbers = 0
     for at in layers:
-        # layers may differ in a size (Gemma 4); Transformers then refuses to read it from `text`
+        # if layers differ in a size (Gemma 4), Transformers refuses to read it from `text`
         layer = text.per_layer_config[at]
         query_heads = getattr(layer, "num_attention_heads", None) or 1
         heads = getattr(layer, "num_key_value_heads", None) or query_heads
@@ -101,14 +101,14 @@ def free_cards() -> list[int]:
 @dataclass(eq=False)
 class LocalModel:
     """A checkpoint, or an adapter on its base model, that answers prompts (see ``models.Model``).
-    ``place`` is one of the kit's own models, a folder, or a name on the hub. The parts of the model
-    are read when they are first needed.
+    ``place`` is the name of one of the kit's own models, a folder, or a name on the hub. The parts
+    of the model are read when they are first needed.
 
     ``chat`` sends every prompt through the chat template. ``dtype`` defaults to bfloat16 on GPUs
     and float32 on a CPU, whatever the dtype of the files; for the kit's own models it is float32.
     ``batch_size`` limits the rows of a batch. ``context`` is the maximum length of prompt plus
-    completion in tokens, or None without a limit; it comes from the checkpoint unless the option
-    overrides it. ``extra`` has variables for the chat template: {"enable_thinking": false}.
+    completion in tokens, or None if there is no limit; by default it is the checkpoint's own.
+    ``extra`` has variables for the chat template: {"enable_thinking": false}.
     ``trust_remote_code`` allows Transformers to run the checkpoint's own Python files.
     ``attn_implementation`` ("eager") and ``quantization_config`` ({"load_in_4bit": true}, which
     needs bitsandbytes) are passed to Transformers.
@@ -119,9 +119,9 @@ class LocalModel:
     compute one after the other, so they add memory, not speed.
 
     ``causal`` says whether answers continue the prompt; otherwise they begin a new text. ``work``
-    counts the work that the model does. Raises UserError for a model that is incomplete,
-    unreadable, too large for the memory, or of an architecture whose answers here differ from those
-    of plain forward passes (``decoding.check_steps``).
+    counts passes and tokens. Raises UserError for a model that is incomplete, unreadable or too
+    large for the memory. Also raises UserError if, with the model's architecture, answers here
+    would differ from those of plain forward passes (``decoding.check_steps``).
     """
 
     place: str
@@ -142,8 +142,8 @@ class LocalModel:
             if self.place not in own:
                 names = ", ".join(own) or "none yet: run `python -m recipes.mini.corpus models`"
                 raise UserError(f"no mini model {self.place!r}; there are: {names}")
-            # the same dtype on every machine, because answers are stored by dtype, and all machines
-            # should find the same answers
+            # the same dtype on every machine; it is part of the keys of stored answers, and every
+            # machine should find the answers in the record
             self.dtype = self.dtype or "float32"
         if folder.is_dir() and not is_model(folder):
             raise UserError(f"{folder} is not a checkpoint: it has no config.json")
@@ -172,11 +172,11 @@ class LocalModel:
         self.begin: Any = None  # makes a batch; set by ``decoding.check_steps``
 
     def _limit(self) -> tuple[bool, int | None]:
-        """Return whether the model is causal, and the limit of its context in tokens (None without
-        a limit).
+        """Return whether the model is causal, and the length of its context in tokens (None if it
+        is unlimited).
 
-        For Llama's architecture, only config.json is read. Transformers and torch take seconds to
-        import, and nothing else needs them if all answers are stored.
+        For Llama's architecture, only config.json is read, because Transformers and torch take
+        seconds to import. If all answers are stored, nothing else needs them.
         """
         with suppress(OSError, ValueError):
             text = Path(self.source[0], "config.json").read_text("utf-8")
@@ -195,7 +195,7 @@ class LocalModel:
 
         def read(name: str, **options: Any) -> Any:
             config = AutoConfig.from_pretrained(name, **options)
-            config.get_text_config()  # fails if several parts read text
+            config.get_text_config()  # fails if several parts of the model read text
             return config
 
         return self._read(read)
@@ -203,7 +203,7 @@ class LocalModel:
     @cached_property
     def identity(self) -> dict[str, str]:
         """Everything that changes the answers: the hash of the files (or name and commit), dtype,
-        adapter, context, use of the chat template, and options. No weights are loaded for it.
+        adapter, context, use of the chat template, and options. No weights are loaded.
         """
         # "by prompt" means without the chat template; the words cannot change, because they are
         # part of the keys of stored answers
@@ -222,8 +222,8 @@ class LocalModel:
         else:
             from huggingface_hub import try_to_load_from_cache
 
-            # the commit of a branch or tag is the name of the cache's folder; the configuration
-            # need not state it
+            # for a branch or tag, the commit is the name of a folder in the hub's cache; the
+            # configuration does not always state it
             file = try_to_load_from_cache(place, "config.json", revision=revision)
             identity["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
@@ -234,8 +234,8 @@ class LocalModel:
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """The Transformers tokenizer: that in the adapter's folder if there is one, else that of
-        the checkpoint. Raises UserError if it is unusable.
+        """The Transformers tokenizer. It is read from the adapter's folder if that has a tokenizer,
+        otherwise from the checkpoint. Raises UserError if the tokenizer is unusable.
         """
         from transformers import AutoTokenizer
 
@@ -263,7 +263,7 @@ class LocalModel:
 
     def _check_embedded(self, tokenizer: Any, ids: Collection[int]) -> None:
         """Raise UserError if a token has no row in the embedding. An adapter's tokens are not
-        checked, because the embedding of its base is enlarged when it is loaded.
+        checked, because the base model's embedding is enlarged when the adapter is loaded.
         """
         rows = getattr(self.config.get_text_config(), "vocab_size", math.inf)
         if (last := max(ids)) >= rows and not self.adapter:
@@ -285,13 +285,14 @@ class LocalModel:
 
         gc.collect()
         torch.cuda.empty_cache()
-        # On a GPU, cuDNN's attention compiles a program for each shape of a batch, and its answers
-        # in 16 bits differ from run to run; the other kernels do neither (docs/engines.md).
+        # On a GPU, cuDNN's attention compiles a program for each shape of a batch, and in 16 bits
+        # its results differ from run to run. The other kernels do neither (docs/engines.md).
         torch.backends.cuda.enable_cudnn_sdp(False)
-        # not set in JupyterLab, for example; torch does not know the job's quota of processors
+        # The variable is not set in JupyterLab, for example. Torch would then start too many
+        # threads, because it does not know the job's quota of processors.
         if "OMP_NUM_THREADS" not in os.environ:
-            # several threads of a mini model would wait for each other, for minutes if other work
-            # runs at the same time
+            # several threads of a mini model would wait for each other, even for minutes if other
+            # programs run at the same time
             most = 1 if is_mini(self.place) else work.processors()
             torch.set_num_threads(min(torch.get_num_threads(), most))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
@@ -355,15 +356,15 @@ class LocalModel:
         return decoder
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
-        """Return the ``device_map`` for Transformers: the option, if it is set; None without cards;
-        "sequential" for quantised weights; else the card with the most free memory if the weights
-        fit there, or "auto".
+        """Return the ``device_map`` for Transformers. This is the option, if it is set, and None if
+        there are no cards. Quantised weights get "sequential". All other weights go to the card
+        with the most free memory if they fit there, and otherwise get "auto".
         """
         free = free_cards()
         if self.device_map or not free:
             return self.device_map
         if self._in_fewer_bits:
-            # fills one card after the other, by the sizes of the quantised weights
+            # fills one card after the other, and knows the sizes of quantised weights
             return "sequential"
         weights = self._weight_bytes(kind)
         fits = weights is not None and ROOM * weights <= max(free)
@@ -415,9 +416,9 @@ class LocalModel:
             )
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
-        """Call ``load`` for a part of the model (the adapter's folder ``place``, or else the
-        checkpoint), and return its result. Raises UserError with the first line of the error, and
-        advice, if ``load`` fails.
+        """Call ``load``, which reads something from the adapter's folder ``place`` or, if ``place``
+        is "", from the checkpoint. Return the result. If ``load`` fails, raise UserError with the
+        first line of the error, and advice.
         """
         name, revision = (place, None) if place else self.source
         try:
@@ -451,7 +452,7 @@ class LocalModel:
             )
         except OSError:  # there is no generation configuration
             config = self.config
-        # the configuration of a model with several parts has no such attribute
+        # if a model has several parts, its configuration has no such attribute
         ends = getattr(config, "eos_token_id", None)
         configured = ends if isinstance(ends, list) else [ends]
         return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
@@ -575,8 +576,8 @@ class LocalModel:
         return ids, added
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
-        """Return the tokens that the model reads: those of the prompt, for a chat model in the chat
-        template, followed by the given beginning of an answer.
+        """Return the tokens that the model reads: those of the prompt (of a chat model, the prompt
+        in the chat template), and then those of ``answer``, the given beginning of an answer.
 
         If the template rejects the system role (Gemma's does), the system text is put before the
         user's text. Raises UserError if there is no template, or it fails.
@@ -610,17 +611,17 @@ class LocalModel:
         template: str = self.tokenizer.get_chat_template()
         if "strftime_now" not in template:
             return template
-        # A macro is put before the template, because Transformers does not let a function be passed
-        # to it. The line break does not change the text: Transformers removes it after a tag.
+        # The date is fixed by a macro before the template, because Transformers does not let us
+        # pass a function to the template. Transformers removes the line break after the macro.
         return f"{{% macro strftime_now(format) %}}{TODAY:%d %b %Y}{{% endmacro %}}\n{template}"
 
     def fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
         """Return the prompt's tokens ``ids``, cut to fit into the context window if the decoding
         allows it. ``name`` is the prompt's id, for the error.
 
-        Without truncation, a prompt must leave room for one new token; otherwise UserError is
-        raised. With truncation on the left, a prompt is cut to leave room for all
-        ``max_new_tokens``; a begin-of-text token stays.
+        Without truncation, UserError is raised if the prompt leaves no room for one new token. With
+        truncation on the left, the prompt is cut so that all ``max_new_tokens`` fit; if it begins
+        with a begin-of-text token, this token stays.
         """
         cut = decoding.truncation == "left"
         context = self.context

@@ -1,5 +1,4 @@
-"""Stores of answers on disk: once a model, an analyser or a grader has answered a question, the
-question is never repeated.
+"""Stores answers on disk, so that no question to a model, an analyser or a grader is asked twice.
 
 A store is a table in an SQLite file in WAL mode: key -> answer as JSON and a checksum. ``lookup``
 searches the committed record first (``models.record``), then the file. Each kind of answer has a
@@ -11,9 +10,9 @@ beside the SQLite file. A transaction holds the answers of about a second, so a 
 loses only answers in progress. Only missing answers are written: the file is created with the first
 of them, and a store that has all answers may be read-only.
 
-Invalid answers are never stored (``AnswerStore.fault``). A row that a flipped bit has changed, or
-that an earlier version should not have stored, is never used: a warning names the file, and the
-answer is generated again.
+Invalid answers are never stored (``AnswerStore.fault``). A row is not used if a flipped bit has
+changed it, or if an earlier version stored an invalid answer in it. A warning then names the file,
+and the answer is generated again.
 """
 
 import contextlib
@@ -43,12 +42,12 @@ from lookuplab.work import share
 
 # environment variable with the path of the completion store; other stores are in the same folder
 STORE_VARIABLE = "LOOKUPLAB_STORE"
-# environment variable with the path of a log that counts answers found in the record, found in the
-# file, and generated; the runner sets it
+# Environment variable, set by the runner: the path of a log. Each line of the log counts answers
+# that were found in the record, found in the file, and generated.
 USES_VARIABLE = "LOOKUPLAB_USES"
 SCHEMA, WITHOUT_CHECKSUMS = 4, 3  # versions of the file's format; other versions are refused
-# The Python version with which the record was made. Answers depend on it, because Jedi and pylint
-# read its standard library, and programs run on it.
+# The Python version with which the record was made. Answers depend on the version, because Jedi and
+# pylint read Python's standard library, and because programs are executed.
 PYTHON = "3.11"
 # How long to wait for other writers. They lock the file for milliseconds, so after a minute
 # something must be stuck.
@@ -61,14 +60,16 @@ NOT_NUMBERS = (
     "its logits or log-probabilities are not numbers (in float16, large ones overflow: "
     "?dtype=bfloat16 or float32)"
 )
-# file systems without a block device that no other machine sees: in memory, or a container's layers
+# file systems that have no block device, but that no other machine sees: in memory, or the layers
+# of a container
 OF_THIS_MACHINE = ("tmpfs", "overlay")
-# Errors of a folder in which nothing can be written. Its locks cannot be tried, and are not needed
-# to read the answers there.
+# Errors that are raised in a folder where nothing can be written. Locks cannot be tried there, and
+# are not needed to read answers.
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 BEGAN = time.time_ns()  # distinguishes this process from a later one with the same process id
-# KEEP inserts a row. It replaces a later row of its key, unless the key was deleted after the row
-# was written. FORGET deletes a key's row and keeps the time of the deletion.
+# KEEP inserts a row. The row replaces a later row with the same key. It is not inserted if its key
+# was deleted after the row was written. FORGET deletes a key's row, and keeps the time of the
+# deletion.
 KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
     SET json = excluded.json, at = excluded.at
     WHERE excluded.at > gone AND (json IS NULL OR excluded.at < at)"""
@@ -78,13 +79,13 @@ T = TypeVar("T")
 
 
 class Journals:
-    """The rows of a store on a file system that several machines share. They are files in
-    ``folder``, which the first ``append`` creates, and need neither locks nor shared memory.
+    """The rows of a store on a file system that several machines share. Journals are files in
+    ``folder``, which the first ``append`` creates. They need neither locks nor shared memory.
 
     Each process appends to a separate file, and all processes read all files. A line is ``[time in
     ns, key, text]``; a line whose text is null deletes the earlier row of that key. If two rows
-    have the same key, all readers take the earlier. A kill may leave half a line at the end of a
-    file, which is ignored.
+    have the same key, all readers take the earlier one. A kill may leave half a line at the end of
+    a file; this half is ignored.
     """
 
     def __init__(self, folder: Path):
@@ -93,8 +94,8 @@ class Journals:
         self._read = dict[Path, int]()  # file -> number of bytes that ``follow`` has read
 
     def append(self, rows: Iterable[tuple[str, str | None]]) -> None:
-        """Append (key, text) rows to this process's file, and wait until they are on the disk. A
-        text of None deletes the key.
+        """Append rows (key, text) to this process's file, and wait until they are on the disk. If
+        the text is None, the key is deleted.
         """
         name = f"{socket.gethostname()}-{os.getpid()}-{BEGAN}.jsonl"
         lines = [""]  # the file may end in half a line, left by a full disk
@@ -106,8 +107,9 @@ class Journals:
             os.fsync(own.fileno())
 
     def follow(self, db: sqlite3.Connection) -> None:
-        """Insert the lines that were added to all files since the last call into the table ``rows``
-        (key, json, time of the row, time of the last deletion). Damaged lines are reported.
+        """Read the lines that were added to any file since the last call, and insert them into the
+        table ``rows`` (key, json, time of the row, time of the last deletion). The number of
+        damaged lines is printed.
         """
         found: list[tuple[int, str, str | None]] = []
         damaged = 0
@@ -133,10 +135,10 @@ class Journals:
 
 
 def is_local(folder: Path) -> bool:
-    """Return whether SQLite's locks and shared memory work for every process that may write to the
-    file system of ``folder``. The file system must support both, and no other machine may write to
-    it. Only block devices and the memory of this machine count as local; NFS, Lustre, FUSE and
-    unknown file systems do not.
+    """Return whether SQLite's locks and shared memory work for every process that may write to
+    ``folder``. The folder's file system must support both, and must belong to this machine alone.
+    It does if it is on a block device or in memory; NFS, Lustre, FUSE and unknown file systems
+    count as shared with other machines.
     """
     import psutil  # imported here, because the import takes time
 
@@ -148,14 +150,14 @@ def is_local(folder: Path) -> bool:
     mounts = {Path(one.mountpoint): one for one in psutil.disk_partitions(all=True)}
     mount = next((mounts[one] for one in (place, *place.parents) if one in mounts), None)
     return mount is not None and (
-        # such as btrfs, whose files have a device number that belongs to no device
+        # for btrfs, say, whose files have a device number that belongs to no device
         Path(mount.device).is_block_device() or mount.fstype in OF_THIS_MACHINE
     )
 
 
 def _has_locks(folder: Path) -> bool:
-    """Return whether the folder's file system supports locks and shared memory, by trying both on a
-    temporary file. A folder in which nothing can be written counts as supporting them.
+    """Return whether the folder's file system supports locks and shared memory. Both are tried on a
+    temporary file. If nothing can be written in the folder, the answer is True.
     """
     try:
         with TemporaryFile(dir=folder) as probe:
@@ -168,9 +170,9 @@ def _has_locks(folder: Path) -> bool:
 
 
 class AnswerStore:
-    """A store, key -> answer (any JSON value), in the file ``path``; ``":memory:"`` and False mean
-    a store in memory, which does not use the record. It is a context manager, which closes the
-    file.
+    """A store, key -> answer (any JSON value), in the file ``path``. ``":memory:"`` and False mean
+    a store in memory, which does not use the record. Use the store in a ``with`` block, which
+    closes the file.
 
     A subclass sets the ``name`` of its file and table. Raises UserError for a file that cannot be
     used.
@@ -186,8 +188,8 @@ class AnswerStore:
 
     @cached_property
     def journals(self) -> Journals | None:
-        """The journals to which rows are added; None if rows are added to the SQLite file. Once the
-        folder of journals exists, all processes use it.
+        """The journals to which rows are added, or None if rows are added to the SQLite file. Once
+        the folder of journals exists, all processes use journals.
         """
         folder = Path(f"{self.path}.journals")
         is_shared = self._is_file and (folder.exists() or not is_local(folder.parent))
@@ -195,12 +197,13 @@ class AnswerStore:
 
     @cached_property
     def db(self) -> sqlite3.Connection:
-        """The connection to the SQLite file or, with journals, to a private copy of it, to which
-        ``Journals.follow`` adds their rows. The file is opened for the first question that the
-        record cannot answer, and created with the first answer.
+        """The connection to the SQLite file. If there are journals, it is the connection to a
+        private copy of the file, to which ``Journals.follow`` adds the rows in the journals. The
+        file is opened when the record cannot answer a question for the first time, and created with
+        the first answer.
         """
         with self._readable_errors():
-            # a device or pipe would be read without end
+            # reading a device or a pipe might never end
             if self._is_file and (file := Path(self.path)).exists() and not file.is_file():
                 raise OSError("not a regular file")
             return self._followed() if self.journals else self._opened(self.path)
@@ -243,7 +246,7 @@ class AnswerStore:
         db.execute(f"CREATE VIEW {self.name} AS {shown}")
         with TemporaryDirectory() as folder:
             copy = Path(folder) / "copy"
-            # with the file's log and journal, which may hold its latest rows
+            # SQLite's own log and journal are copied, too, because they may hold the latest rows
             for ending in ("", "-wal", "-journal"):
                 if Path(f"{self.path}{ending}").exists():
                     shutil.copyfile(f"{self.path}{ending}", f"{copy}{ending}")
@@ -262,14 +265,14 @@ class AnswerStore:
         """Look up the answers to the questions with these keys. Return {key: answer} for those that
         are in the record or the file, and the keys whose answers must be generated.
 
-        During an audit, the keys to generate include those of the audit's sample that the file does
-        not have yet. New answers go to the file, but the recorded answers are returned, because the
-        last digits depend on the batch.
+        During an audit, keys in the audit's sample must also be generated, unless the file already
+        has them. The new answers go to the file, but the recorded answers are returned, because the
+        last digits of an answer depend on the batch.
         """
         keys = [*questions]
         recorded = record.rows(self.name, keys) if self._is_file else {}
-        # If Python or the sandbox differs from the record's, keys have a suffix. The sample's keys
-        # have none, so nothing is audited.
+        # Under another Python or sandbox than the record's, keys have a suffix. The keys in the
+        # sample have none, so nothing is audited then.
         sample = record.Audit.sample(self.name) if recorded else ()
         stored = self.get(key for key in keys if key in sample or key not in recorded)
         answers = stored | recorded
@@ -279,8 +282,8 @@ class AnswerStore:
         return answers, new
 
     def _count(self, *counts: int) -> None:
-        """Append three counts to the log that USES_VARIABLE names, if it is set: answers found in
-        the record, found in the file, and generated.
+        """Append three counts to the log that USES_VARIABLE names, if the variable is set: answers
+        found in the record, found in the file, and generated.
         """
         if self._is_file and any(counts) and (file := os.environ.get(USES_VARIABLE)):
             with open(file, "a", encoding="utf-8") as log:
@@ -328,13 +331,13 @@ class AnswerStore:
 
     def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
         """Yield the tasks that this process should do. ``tasks`` is {keys of the task's answers:
-        task}. In a launch of several processes, the process's own share comes first, then tasks of
-        other processes whose answers do not exist by then. A single process gets all tasks, in
+        task}. If several processes share the work, a process's own share comes first, and then the
+        tasks of other processes that are still without answers. A single process gets all tasks, in
         their order.
 
-        No process waits, and others take over the work of a slow one. A task whose answer is lost,
-        and so not stored, is tried by every process. Each process visits the tasks of others in a
-        different order, so few tasks are done twice.
+        No process waits for another, and a slow process holds up nothing. If a task gives no answer
+        that can be stored, every process tries it. Each process goes through the tasks of others in
+        a different order, so few tasks are done twice.
         """
         number, count = share()
 
@@ -347,8 +350,8 @@ class AnswerStore:
                 yield tasks[keys]
 
     def _rows(self, query: str, *values: str) -> Iterator[Any]:
-        """Yield the rows that a query finds, including those in journals; none if the file does not
-        exist yet.
+        """Yield the rows that a query finds in the file and in the journals. Yield nothing if the
+        file does not exist yet.
         """
         if self.journals:
             self.journals.follow(self.db)
@@ -356,7 +359,7 @@ class AnswerStore:
             yield from self.db.execute(query, values)
 
     def fault(self, _: Any) -> str:
-        """Return why an answer must not be stored; "" for a valid one."""
+        """Return why an answer must not be stored, or "" if it is valid."""
         return ""
 
     def add(self, answers: Mapping[str, object]) -> None:
@@ -386,7 +389,7 @@ class AnswerStore:
                     self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
                     self.db.execute(f"PRAGMA user_version = {SCHEMA}")
         self._damaged -= damaged
-        # a flipped bit has changed the order of keys, so that SQLite no longer finds some
+        # a flipped bit may have changed the order of keys; SQLite then no longer finds some of them
         if texts.keys() - self.present(texts):
             raise UserError(
                 f"store of {self.name} {self.path}: answers that were just stored are not in it; "
@@ -415,8 +418,8 @@ class AnswerStore:
             yield
         except (sqlite3.DatabaseError, OSError) as error:
             advice = "nothing that was stored is lost; LOOKUPLAB_STORE names another file"
-            # exactly this type means a damaged file; problems of the disk or of another process
-            # raise subclasses
+            # this type itself means that the file is damaged; if the disk or another process is the
+            # cause, the error is of a subclass
             if type(error) is sqlite3.DatabaseError:
                 advice = "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
             raise UserError(f"store of {self.name} {self.path}: {error} ({advice})") from None
@@ -437,7 +440,9 @@ class CompletionStore(AnswerStore):
     name = "completions"
 
     def fault(self, answer: Any) -> str:
-        """Return why a completion is invalid (not finite, not complete, or inconsistent), or ""."""
+        """Return why a completion is invalid (a number is not finite, something is missing, or
+        fields contradict each other), or "" if it is valid.
+        """
         text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
         margin = answer["margin"]
         counts = [*answer["token_ids"], *(answer.get(f"prompt_{what}", 0) for what in COUNTED)]
@@ -465,8 +470,9 @@ class CompletionStore(AnswerStore):
 
 
 def faulty(logprobs: Any, tokens: Any = None) -> str:
-    """Return why a text's log-probabilities are invalid: not finite, above 0, or not one for each
-    of its ``tokens`` (if these are known). Return "" if they are valid.
+    """Return why a text's log-probabilities are invalid, or "" if they are valid. Each must be
+    finite and, up to rounding, at most 0. If ``tokens`` is a list, there must be one log-probability
+    for each token.
     """
     if not isinstance(logprobs, list | tuple) or not all(map(_is_finite, logprobs)):
         return NOT_NUMBERS
@@ -485,9 +491,9 @@ def elsewhere(sandbox: bool = True) -> str:
     """Return the suffix for keys of answers that may depend on Python's version or on the sandbox:
     "@3.12" for Python 3.12, "@unprotected" without a sandbox, and "" under the record's conditions.
 
-    The record's keys have no suffix, and it ignores the suffix of a key that is looked up, so its
-    answers are found under all conditions. An answer made under other conditions never replaces a
-    recorded one.
+    The record's keys have no suffix, and a lookup in the record ignores suffixes, so recorded
+    answers are found under all conditions. An answer that was made under other conditions never
+    replaces a recorded one.
     """
     python = ".".join(platform.python_version_tuple()[:2])
     ending = "" if python == PYTHON else f"@{python}"
@@ -495,7 +501,7 @@ def elsewhere(sandbox: bool = True) -> str:
 
 
 def canonical(fields: object) -> str:
-    """Return JSON that is equal for equal content, whatever the order of the keys."""
+    """Return JSON that is the same for equal content, whatever the order of the keys."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
@@ -507,7 +513,7 @@ def digest(text: str) -> str:
 
 
 def hashed(text: str) -> str:
-    """Return a text's sha256 as hexadecimal digits. Sorting by it gives an order that is the same
-    on every machine and unrelated to the text.
+    """Return a text's sha256 as hexadecimal digits. Sorting texts by their hashes gives an order
+    that is the same on every machine and unrelated to what the texts say.
     """
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,11 +1,11 @@
-"""Models that vLLM runs in this process, with a paged cache, continuous batching, shared prompt
-prefixes, quantised weights and several GPUs.
+"""Lets vLLM run a model in this process. vLLM has a paged cache, continuous batching, shared prompt
+prefixes, quantised weights and support for several GPUs.
 
 vLLM computes the forward passes. Prompts, tokens, stop rules, constraints and completions are
 handled as for a local model (``models.local``), so in float32 both give the same answers. Each
 answer is yielded when it ends. A row that waits for another program (ToolGen's Jedi) leaves the
-engine, and returns with the tokens written so far; vLLM's prefix cache saves most of the work of
-reading them again.
+engine. When the program has answered, the row enters the engine again, with the tokens written so
+far; vLLM's prefix cache saves most of the computation of reading them again.
 """
 
 import gc
@@ -33,7 +33,7 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.store import canonical
 
 # vLLM reads these variables when it is imported. The engine must run in this process, because rows
-# and their constraints are here. Its log is reduced to errors, because it is meant for servers.
+# and their constraints are here. vLLM's log, which is meant for servers, is reduced to errors.
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")  # GiB
@@ -53,7 +53,7 @@ except ImportError as failure:
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
-# options of LocalModel that mean the same here; all other options are vLLM's
+# the options that have the same meaning as in LocalModel; all other options are vLLM's
 OWN = ("chat", "dtype", "context", "extra", "trust_remote_code")
 # vLLM's options that change the speed of an answer, but not its content (in float32)
 WITHOUT_EFFECT = frozenset(
@@ -70,8 +70,8 @@ _numbers = count()
 
 @dataclass
 class Running:
-    """A row in the engine. If the row is constrained, ``constraint`` is the state of its constraint
-    at the choice of the next token, and ``margin`` is the margin of that choice
+    """A row in the engine. If the row has a constraint, ``constraint`` is a copy of it that has
+    restricted the choice of the next token, and ``margin`` is the margin of that choice
     (``decoding.choose``).
     """
 
@@ -80,9 +80,9 @@ class Running:
     margin: float | None = None
 
     def restrict(self, _tokens: list[int], logits: torch.Tensor) -> torch.Tensor:
-        """Return the restricted logits (vocabulary,) of a constrained row. vLLM calls this even in
-        the middle of the prompt, where the result has no meaning. Only the last call counts, so
-        each call works on a new copy of the constraint.
+        """Return the restricted logits (vocabulary,) of a constrained row. vLLM also calls this
+        method in the middle of the prompt, where the result has no meaning. Only the last call
+        counts, so each call uses a new copy of the constraint.
         """
         assert self.row.constraint
         self.constraint = copy(self.row.constraint)
@@ -92,8 +92,8 @@ class Running:
         return scores
 
 
-# request id -> row in the engine. vLLM itself creates the RowConstraints below, which know only the
-# request id.
+# request id -> row in the engine. RowConstraints finds rows here, because vLLM creates the object
+# and tells it only request ids.
 RUNNING: dict[str, Running] = {}
 
 
@@ -109,16 +109,16 @@ class RowConstraints(AdapterLogitsProcessor):
 
 
 class VllmModel(LocalModel):
-    """``vllm:PLACE``: a local model (see ``LocalModel``) of an architecture that vLLM supports.
+    """A local model (see ``LocalModel``) that vLLM runs, named ``vllm:PLACE``.
 
     Options in OWN are those of ``LocalModel``. All others are passed to vLLM (``EngineArgs``) under
     vLLM's names: ``tensor_parallel_size=2``, ``quantization=fp8``, ``gpu_memory_utilization=0.8``.
     Options of vLLM that may change answers are part of ``identity``. A process has at most one
-    engine at a time. Raises UserError for an option that vLLM refuses, an architecture that it does
-    not support, and too little memory.
+    engine at a time. Raises UserError if vLLM refuses an option, does not support the model's
+    architecture, or has too little memory.
     """
 
-    # returns the model whose engine this process holds, or None; it is a weak reference
+    # returns the model whose engine this process holds, or None (a weak reference to the model)
     _loaded: "Callable[[], VllmModel | None]" = staticmethod(lambda: None)
 
     def __init__(self, place: str, **options: Any) -> None:
@@ -131,7 +131,7 @@ class VllmModel(LocalModel):
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The identity of a local model, with the engine and its options added."""
+        """The identity of a local model, to which the engine and the engine's options are added."""
         kept = {name: value for name, value in self.options.items() if name not in WITHOUT_EFFECT}
         return super().identity | {"engine": f"vllm {canonical(kept)}" if kept else "vllm"}
 
@@ -148,7 +148,7 @@ class VllmModel(LocalModel):
             "trust_remote_code": self.trust_remote_code,
             "skip_tokenizer_init": True,
             "disable_log_stats": True,
-            # a row must get a token, and check it, before the next token is chosen
+            # before the next token is chosen, the row must have read and checked the last one
             "async_scheduling": False,
         }
         if "speculative_config" not in self.options:
@@ -175,8 +175,8 @@ class VllmModel(LocalModel):
             yield {"model": place, "revision": revision}
 
     def _check_constrainable(self) -> None:
-        """Raise UserError if vLLM chooses tokens in other processes, which do not have this
-        process's rows.
+        """Raise UserError if constraints cannot be applied, because vLLM chooses tokens in other
+        processes, which do not know the rows, or several tokens ahead.
         """
         parallel = self.engine.vllm_config.parallel_config
         if (
@@ -216,7 +216,7 @@ class VllmModel(LocalModel):
             for row in rows:
                 row.begin(self.tokenizer, decoding)
                 if row.given:
-                    row.constraint = None  # a given text is scored by reading it, not by writing it
+                    row.constraint = None  # to score a given text, vLLM reads it and need not write
                 enter(row)
             while mine or waiting:
                 if waiting:
@@ -248,15 +248,15 @@ class VllmModel(LocalModel):
     def _step(self) -> "list[RequestOutput]":
         try:
             return self.engine.step()
-        # such as no kernel for this processor, or too little memory
+        # raised, for example, if there is no kernel for this processor, or too little memory
         except (RuntimeError, ValueError) as error:
             raise UserError(f"vLLM failed on model {self.name}: {str(error)[:300]}") from error
 
     def _request(
         self, row: DecodingRow, decoding: Decoding, end_of_text: frozenset[int], request: str
     ) -> tuple[dict[str, list[int]], SamplingParams]:
-        """Return a row's prompt for vLLM, which includes tokens already written, and the sampling
-        parameters.
+        """Return the prompt that vLLM should read for a row, and the sampling parameters. The
+        prompt includes the tokens of the answer that are already written.
         """
         read = row.ids + list(row.given[:-1] or row.tokens)
         self.work.prompt_tokens += len(read)
@@ -278,8 +278,8 @@ class VllmModel(LocalModel):
     def _read_tokens(
         self, output: "RequestOutput", decoding: Decoding, end_of_text: frozenset[int]
     ) -> DecodingRow:
-        """Append the tokens that a step of the engine gives to their row, until the row ends or
-        waits for another program. Return the row.
+        """Append the tokens in ``output``, which a step of the engine returned, to the row to which
+        they belong. Stop when the row ends or waits for another program. Return the row.
         """
         running = RUNNING[output.request_id]
         (written,) = output.outputs

@@ -471,8 +471,7 @@ class CompletionStore(AnswerStore):
 
 def faulty(logprobs: Any, tokens: Any = None) -> str:
     """Return why a text's log-probabilities are invalid, or "" if they are valid. Each must be
-    finite and, up to rounding, at most 0. If ``tokens`` is a list, there must be one log-probability
-    for each token.
+    finite and, up to rounding, at most 0. If ``tokens`` is a list, each token must have one.
     """
     if not isinstance(logprobs, list | tuple) or not all(map(_is_finite, logprobs)):
         return NOT_NUMBERS

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off", or an Audit as text
-# An audit has at least this many rows of each model or kind, or all rows if there are fewer. If one
-# prompt in ten has a wrong row, an audit of 20 prompts misses all wrong rows in one case in eight
-# (0.9^20); but the audit of the next commit draws other prompts.
-LEAST_AUDITED = 20
+# An audit has at least this many rows of each model or kind, or all rows if there are fewer. Five
+# rows find, with a probability of 95%, that 45% of the rows of one kind are wrong. The audit of the
+# next commit draws other rows.
+LEAST_AUDITED = 5
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and its
 # margin is written to logs. Between processors with different vector extensions, the mini models'
 # log-probabilities differ by at most 2e-5, and the margins by at most 3e-5.

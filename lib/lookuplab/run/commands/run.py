@@ -193,7 +193,7 @@ def reproduce(
     Examples:
       lookuplab reproduce
       lookuplab reproduce cloudapibench -j 2
-      lookuplab reproduce --audit 2%
+      lookuplab reproduce --audit 0.5%
       lookuplab reproduce table1_base_models --again --audit 100%
       lookuplab reproduce --cold
       lookuplab reproduce performance
@@ -210,8 +210,9 @@ def reproduce(
             (default: the number of cards if models need them, else the number of processors).
         again: Also run notebooks that are up to date.
         cold: Generate every answer and judgement again, without the record.
-        audit: Share of the record to generate again and compare, such as 2%, but at least 20 rows
-            of each model and kind. The commit is the seed, so that over time other rows are tried.
+        audit: Share of the record to generate again and compare, such as 2%, but at least 5 rows of
+            each model and kind. With 0.5% (640 rows), an audit finds with a probability of 95% that
+            one row in 200 is wrong. The commit is the seed, so that over time other rows are tried.
         dry_run: Only print what would run, what would be fetched, what is missing (then the exit
             code is 2), and how many prompts each notebook has in the mini profile.
         shard: I/N, such as 3/8: answer part I of N of the prompts first, and write no figures. The

@@ -1,3 +1,3 @@
-"""Executes notebooks: the command line, notebooks and profiles, downloads, the runner, audits
-and pages.
+"""Executes notebooks. This package has the command line, notebooks and profiles, downloads, the
+runner, audits, and the pages that show results.
 """

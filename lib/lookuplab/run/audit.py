@@ -1,5 +1,5 @@
-"""Audits the record: checks whether its answers are still those that the models, Jedi, pylint and
-the executed programs give, and lists what the answers depend on.
+"""Audits the record: checks whether the models, Jedi, pylint and the executed programs still give
+the answers in the record, and lists what these answers depend on.
 
 An audit executes notebooks. While they run, they also generate a seeded sample of the record's rows
 again (``AnswerStore.lookup``). The audit then compares the new rows with the recorded ones.
@@ -40,14 +40,14 @@ STORES: tuple[type[AnswerStore], ...] = (
 
 
 def cold() -> Path:
-    """Return the folder of the stores of a run without the record."""
+    """Return the folder with the stores of a cold run, which is a run without the record."""
     return paths.RUNS / "cold"
 
 
 def cold_environment(is_preview: bool) -> dict[str, str]:
     """Return environment variables for a run without the record and with separate stores. The
-    stores are empty unless an earlier run of this kind was interrupted. ``is_preview`` keeps the
-    stores of a complete earlier run, which are removed otherwise.
+    stores are empty, unless an earlier run of this kind was interrupted. The stores of a complete
+    earlier run are removed, unless the run is only previewed (``is_preview``).
     """
     if (cold() / "run.json").is_file() and not is_preview:  # the earlier run is complete
         shutil.rmtree(cold())
@@ -60,8 +60,8 @@ def audit_environment(audit: record.Audit | None) -> dict[str, str]:
 
 
 def complete(is_whole: bool) -> None:
-    """Write a file beside the stores of a cold run which says that the run is complete, and whether
-    it included all papers.
+    """Write a file beside the stores of a cold run. It says that the run is complete, and whether
+    the run included all papers.
     """
     told = {**provenance.describe(), "whole": is_whole}
     paths.write_lines(cold() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
@@ -71,8 +71,8 @@ def complete(is_whole: bool) -> None:
 
 
 def conditions() -> dict[str, dict[str, Any]]:
-    """Return {store: conditions}. The rows of a store depend on the question and on these
-    conditions, and rows that were made under other conditions are not used.
+    """Return {store: conditions}. A row of a store depends on the question and on the store's
+    conditions. Rows that were made under other conditions are not used.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
@@ -87,14 +87,16 @@ def conditions() -> dict[str, dict[str, Any]]:
 
 
 def about() -> dict[str, Any]:
-    """Return the record's provenance, as its recipe noted it; {} without a record."""
+    """Return the record's provenance, which the recipe of the record wrote down; {} if there is no
+    record.
+    """
     file = record.folder() / "about.json"
     return json.loads(record.content(file)) if file.is_file() else {}
 
 
 def changes(store: str) -> tuple[list[str], Collection[str]]:
-    """Return the changed conditions of a store, and the kinds of rows that they may concern: a
-    model's condition concerns its own rows, any other condition the whole store.
+    """Return which conditions of a store have changed, and which kinds of rows may have changed
+    with them: for a model the model's own rows, for any other condition the whole store.
     """
     told = about()
     now = conditions()[store]
@@ -107,11 +109,11 @@ def changes(store: str) -> tuple[list[str], Collection[str]]:
 
 
 def begin(share: str) -> record.Audit:
-    """Return an audit of ``share`` of the record's rows. If the same audit was interrupted and
-    nothing has changed since, it is continued.
+    """Begin an audit of a share of the record's rows, and return the audit. If the same audit was
+    interrupted and nothing has changed since, it is continued.
 
-    The commit is the seed, so that over time different rows are tried. Raises UserError if there is
-    no record, or if ``share`` is not a percentage above 0.
+    The commit is the seed, so over time different rows are audited. Raises UserError if there is no
+    record, or if ``share`` is not a percentage above 0 ("2%").
     """
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", share.strip())
     if not percentage or not 0 < float(percentage[1]) <= 100:
@@ -134,7 +136,7 @@ def begin(share: str) -> record.Audit:
 
 
 def folder() -> Path:
-    """Return the folder for the output of audits, except the answers, which go to the stores."""
+    """Return the folder for files about audits. New answers are not there, but in the stores."""
     return paths.RUNS / "audit"
 
 
@@ -145,11 +147,11 @@ def statement() -> Path:
 
 def finish(audit: record.Audit, code: int, every: bool) -> int:
     """Compare an audit's new rows with the record, row by row. Print the differences and, in the
-    last line, the result.
+    last line, the result. Return the exit code of the audit.
 
-    Return the exit code. ``code`` is the notebooks' exit code. If nothing could be compared, the
-    audit has failed if ``every`` notebook ran. If ``every`` is False, notebooks that are up to date
-    did not run, and the audit passes.
+    ``code`` is the exit code of the notebooks, and ``every`` says that all of them ran. If nothing
+    could be compared although all ran, the audit has failed. If notebooks that are up to date did
+    not run, the audit passes even so.
     """
     rows = made = 0
     lines: dict[str, list[str]] = {"near tie": [], "different": []}
@@ -186,7 +188,7 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
 
 
 def _named(key: str, answer: Any) -> str:
-    """Return a text from which a reader can tell which row of the record is meant."""
+    """Return a text that tells a reader which row of the record is meant."""
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"
     return key

@@ -1,5 +1,5 @@
-"""The command line: all commands by name. Each is a function in ``lookuplab.run.commands``, whose
-module is imported only when the command is used.
+"""Implements the command line. Each command is a function in a module of
+``lookuplab.run.commands``. The module is imported only when the command is used.
 """
 
 import os
@@ -13,14 +13,15 @@ import lookuplab
 from lookuplab.run import commands
 from lookuplab.work import stoppable
 
-# finds a command: the name given in the decorator, the function's name, its docstring's first line
+# finds a command in a module's text. The groups are the name that the decorator gives, the
+# function's name, and the first line of the function's docstring.
 COMMAND = re.compile(
     r'^@(?:command|click\.group)\((?:"(\w+)")?[^\n]*\ndef (\w+)\(.*?^    """(.+?)$', re.M | re.S
 )
 
 
 class Commands(commands.Group):
-    """Commands that are imported when they are used."""
+    """A group of commands that are imported only when they are used."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -44,7 +45,7 @@ def cli() -> None:
     """
 
 
-# The modules of commands are only read as text here, because importing them takes seconds.
+# The modules of commands are read as text and not imported, because imports take seconds.
 PLACES: dict[str, tuple[str, str]] = {}
 for file in Path(commands.__file__).parent.glob("*.py"):
     for given, function, line in COMMAND.findall(file.read_text("utf-8")):

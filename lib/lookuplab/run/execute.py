@@ -1,8 +1,8 @@
 """Runs one notebook: papermill's own engine executes it in an ordinary Jupyter kernel.
 
 The runner starts ``python -m lookuplab.run.execute`` for each notebook. The process's standard
-input stays open as long as the runner lives. When it closes, even by kill -9, the kernel and all
-processes that it started are killed.
+input stays open as long as the runner lives. When the runner ends, even by kill -9, the input is
+closed, and the kernel and all processes that the kernel started are killed.
 """
 
 import json
@@ -21,13 +21,13 @@ from lookuplab.work import end_children
 # JupyterLab the user's own options count
 OPTIONS = '"compute.use_bottleneck", False, "compute.use_numexpr", False'
 PANDAS = f'__import__("pandas").set_option({OPTIONS})'
-# attempts to start a kernel, because two kernels that start at once may choose the same port
+# a kernel is tried so many times, because two kernels that start at once may choose the same port
 STARTS = 3
 
 
 class Failure(NamedTuple):
-    """The reason why a notebook failed. ``cell`` is the number n of the failed cell's ``In [n]`` in
-    the executed copy, or 0 if no cell failed. ``source`` is the cell's code.
+    """Why a notebook failed. ``cell`` is the number n in the failed cell's ``In [n]`` in the
+    executed copy, or 0 if no cell failed. ``source`` is the cell's code.
     """
 
     cell: int
@@ -38,11 +38,11 @@ class Failure(NamedTuple):
 
 
 def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure | None:
-    """Execute a notebook. Return the failure, or None if there was none. The copy is saved after
-    each cell, so that it exists even after a failure.
+    """Execute a notebook. Return the failure, or None if there was none. The ``copy`` is saved
+    after each cell, so it exists even if a cell fails.
     """
-    # papermill and jsonschema would spend seconds on importing these, for grammars of addresses and
-    # for storage in clouds, which no notebook needs
+    # papermill and jsonschema would take seconds to import these packages, which parse addresses or
+    # read from cloud storage; no notebook needs that
     for unused in "rfc3987_syntax isoduration boto3 azure pyarrow".split():
         sys.modules.setdefault(unused, cast(ModuleType, None))
     import papermill
@@ -60,7 +60,8 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
             cwd=notebook.parent,
             progress_bar=False,
             log_output=True,
-            # no warning that the kernel talks in plain text: it does so with this process alone
+            # level ERROR suppresses the warning that messages to the kernel are not encrypted; only
+            # this process sends any
             extra_arguments=[f"--IPKernelApp.exec_lines={PANDAS}", "--IPKernelApp.log_level=ERROR"],
         )
     except PapermillExecutionError as error:
@@ -70,8 +71,8 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
 
 
 def end_with_the_runner(own: Path) -> None:
-    """Wait for the runner to close this process's input, or to end. Then end all descendants of
-    this process, remove the run's folder ``own``, and exit.
+    """Wait until this process's input is closed, which also happens when the runner ends. Then end
+    all descendants of this process, remove the run's folder ``own``, and exit.
     """
     while os.read(0, 1):
         pass
@@ -94,7 +95,7 @@ def main() -> None:
         except Exception as error:
             name = type(error).__name__
             if name == "DeadKernelError":
-                raise  # no file is written then, so the runner reports that the process died
+                raise  # the runner finds no file ``failure``, and reports that the process died
             failure = Failure(0, "", name, str(error), "")
             # nbclient raises RuntimeError for a kernel that did not start
             if type(error) is not RuntimeError:

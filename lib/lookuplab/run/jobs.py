@@ -1,7 +1,7 @@
-"""Loads profiles, and combines a notebook with a profile into a checked job.
+"""Loads profiles, and makes a checked job from a notebook and a profile.
 
-Errors in a request are found here, before anything runs: an unknown parameter, a value of the wrong
-type, a missing model or file.
+Errors in what the user asks for are found here, before anything runs: an unknown parameter, a value
+of the wrong type, a missing model or file.
 """
 
 import os
@@ -39,37 +39,38 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 # tasks whose frequency classes were counted in public code
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
 LEAST = {
-    ("own/agent", "precision"): -1,  # BM25 alone; other numbers begin at 0
+    ("own/agent", "precision"): -1,  # -1 means BM25 alone; real precisions begin at 0
     ("own/package", "per_class"): 1,
     ("own/snippets", "shown"): 1,
 }
-# parameters that name the subject of a notebook of `own`
+# parameters that name what a notebook in the folder `own` is about
 _MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
-_FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
+_FILES = re.compile(r"_(file|folder)$")  # parameters whose values are always paths
 _HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}
 _RELEASE = re.compile(r"\w[\w.-]*==[\w.!+-]+")  # a release as pip writes it: networkx==3.4
-_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # how a path begins; data/ and runs/: in the checkout
+# beginnings by which a value counts as a path; data/ and runs/ are folders of the checkout
+_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")
 _YAML = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The settings of a run: parameters from one YAML ``file``, and those of the command line. No
-    code depends on which profile is used.
+    """The settings of a run: parameters from one YAML ``file`` and from the command line. No code
+    depends on which profile is used.
 
     ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook,
     which must declare them. ``committed`` says that the figures are kept in the repository;
-    otherwise they are written under ``runs/``. ``by_model`` says that runs of other models have
-    figures of their own. ``threads`` is the number of threads per notebook; 0 shares the cores
-    among the notebooks that run at once, but then the last bits of floating-point numbers depend on
-    how many run. ``steps`` maps a path among the parameters, or the beginning of such a path, to
-    instructions for making the missing file or folder.
+    otherwise they are written under ``runs/``. ``by_model`` says that a run on other models has
+    figures of its own. ``threads`` is the number of threads per notebook; 0 divides the cores among
+    the notebooks that run at once, but the last bits of floating-point numbers then depend on how
+    many run. ``steps`` is {path: instructions}. The instructions say how to make a missing file or
+    folder that a parameter names by this path, or by a path that begins with it.
 
-    ``given`` maps parameters to values from the command line, which override all others. If there
-    are any, figures go under ``runs/``, so that they never replace committed figures. A
-    profile with ``by_model`` is an exception: if only models are given, figures go to the usual
-    place. In both places, models given to such a profile have their own folder,
+    ``given`` is {parameter: value} from the command line, and overrides all other values. If it is
+    not empty, figures go under ``runs/``, so that they never replace committed figures. There is
+    one exception: with ``by_model``, if only models are given, figures go to the usual place. In
+    both places, models that are given to such a profile have their own folder,
     ``<profile>/<models>``.
     """
 
@@ -88,7 +89,7 @@ class Profile:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
         models = [model for value in self._models for model in fitted([""], value, "models")]
         addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
-        # two hub models never share such a folder: bigcode--starcoder2-3b,
+        # the names of two hub models never become the same folder: bigcode--starcoder2-3b,
         # bigcode--starcoder2-3b@main
         folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
         return f"{self.file.stem}/{'+'.join(folders)}".rstrip("/")
@@ -101,21 +102,21 @@ class Profile:
 
     @property
     def _models(self) -> list[Any]:
-        """The command line's values that name models, if such models have their own figures."""
+        """The values from the command line that name models; [] without ``by_model``."""
         return [self.given[name] for name in filter(_MODELS.search, self.given) if self.by_model]
 
     @property
     def figures(self) -> Path:
-        """The folder above ``<profile>/<paper>/<artifact>``."""
+        """The folder that has the figures of all profiles, as ``<profile>/<paper>/<artifact>``."""
         if self.committed and len(self._models) == len(self.given):
             return paths.FIGURES
         return paths.RUNS / "figures"
 
 
 def load_profile(name: str) -> Profile:
-    """Return one of the kit's profiles by name, your own by the path of its YAML file, or
-    ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's. Raises
-    UserError if there is none.
+    """Return the profile ``name``: one of the kit's profiles, or the path of your own YAML file.
+    ``paper/OWNER/MODEL`` is the paper profile with this model in place of the paper's. Raises
+    UserError if there is no such profile.
     """
     stem, _, models = name.partition("/")
     file = PROFILES / f"{stem}.yaml"
@@ -136,7 +137,7 @@ def load_profile(name: str) -> Profile:
             dict(**names)
     except (TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {error}") from error
-    if name.endswith(_YAML):  # what your own file names must exist
+    if name.endswith(_YAML):  # the notebooks and parameters that your own file names must exist
         known = {notebook.id: notebook for notebook in all_notebooks()}
         for id in profile.notebooks:
             check_choice(f"profile {file}: the notebook", id, known)
@@ -148,7 +149,7 @@ def load_profile(name: str) -> Profile:
 
 
 def made_profile(name: str) -> Profile:
-    """Return the profile ``name``. Raises UserError if no figures of it have been made yet."""
+    """Return the profile ``name``. Raises UserError if it has no figures yet."""
     made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
         raise UserError(
@@ -159,7 +160,7 @@ def made_profile(name: str) -> Profile:
 
 
 class Named(NamedTuple):
-    """A text among a job's parameters, and its kind."""
+    """A text among the values of a job's parameters. The properties tell what it names."""
 
     parameter: str
     text: str
@@ -170,7 +171,9 @@ class Named(NamedTuple):
 
     @property
     def place(self) -> Path | None:
-        """The location of a path, or of a model from the package index; None for anything else."""
+        """Where the text's file or folder is, if the text is a path or names a model from the
+        package index; otherwise None.
+        """
         source = downloads.load().get(bare(self.text))
         if source and source.kind == "package":
             return source.folder
@@ -188,8 +191,8 @@ class Job:
     """One notebook to execute. ``parameters`` are injected into the notebook; ``values`` are all of
     its parameters after the injection.
 
-    ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its
-    artifacts. ``notes`` are lines for the user about models of the profile that are left out
+    ``output`` is the path of the executed copy. Artifacts go to the folder ``<profile>/<paper>`` in
+    ``figures``. ``notes`` are lines for the user about models of the profile that are left out
     because their API key is not set. ``environment`` has further environment variables for the
     notebook's process.
     """
@@ -208,24 +211,24 @@ class Job:
 
     @property
     def place(self) -> Path:
-        """The folder for its artifacts."""
+        """The folder for the job's artifacts."""
         return self.figures / self.profile.name / self.notebook.paper
 
     @property
     def title(self) -> str:
-        """The notebook's id; for a case of a sweep, also the number of its folder."""
+        """The notebook's id. If the job is a case of a sweep, the case's number follows."""
         case = self.output.parent.name
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 
     def beside(self, suffix: str) -> Path:
-        """Return a file beside the executed copy: its log, its answers, or its fingerprint
-        (``.ran``).
+        """Return the path of a file beside the executed copy: ``suffix`` is ".log" for the log,
+        ".answers.csv" for the answers, ".ran" for the fingerprint.
         """
         return self.output.with_suffix(suffix)
 
     def named(self) -> Iterator[Named]:
-        """Yield every non-empty text among the parameters' values; lists are yielded item
-        by item.
+        """Yield every text among the parameters' values, and every text in a list among them. Empty
+        texts are left out.
         """
         for name, value in self.values.items():
             for item in value if isinstance(value, list) else [value]:
@@ -241,10 +244,10 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None =
     """Return the job that runs a notebook under a profile. Its parameters have the names and types
     that the notebook declares.
 
-    ``given`` are further values from the command line; the notebook must declare their names. Of
+    ``given`` has further values from the command line; the notebook must declare their names. Of
     the profile's parameters, those that the notebook declares are used. Models on the hub get the
-    revision pinned in ``data/sources.toml``. If the keys for some of the profile's models are not
-    set, the others are run. Raises UserError for an unknown name or a wrong type.
+    revision pinned in ``data/sources.toml``. Models of the profile whose API key is not set are
+    left out if others remain. Raises UserError for an unknown name or a wrong type.
     """
     if not profile.covers(notebook):
         raise UserError(
@@ -294,8 +297,8 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
 
 
 def missing_key(model: str) -> str:
-    """Return the environment variable for the key that a model needs, if it is not set; otherwise
-    "".
+    """Return the name of the environment variable that must hold the model's key, if the variable
+    is not set. Return "" if the model needs no key or the variable is set.
     """
     place, options = split_options(model)
     variable = options.get("key_variable", KEY_VARIABLE)
@@ -303,10 +306,10 @@ def missing_key(model: str) -> str:
 
 
 def problems(job: Job) -> Iterator[str]:
-    """Yield a line for everything that this machine lacks or the notebook cannot use, and what to
-    do about it.
+    """Yield a line for everything that this machine lacks or that the notebook cannot use. The line
+    says what to do about it.
 
-    Downloads that are fetched automatically do not count as missing. Does not use the network.
+    Downloads that are fetched automatically do not count as missing. The network is not used.
     """
     fetched = {source.path for source in from_network(job)}
     if roles := job.profile.given.get("roles"):
@@ -349,11 +352,13 @@ def problems(job: Job) -> Iterator[str]:
 
 def is_known(named: Named, job: Job) -> bool:
     """Return whether this machine has the package, repository, corpus, folder of word vectors or
-    benchmark that a parameter names. Also True for any other parameter, and for names that only a
-    download can check: a release (``name==version``), or a data set on the hub. Imports nothing.
+    benchmark that a parameter names. Return True for all other parameters, and for names that can
+    be checked only by a download: a release (``name==version``), or a data set on the hub. Nothing
+    is imported.
     """
     name, text = named
-    is_searched = "encoder" in job.values  # own/snippets imports its package and finds its corpus
+    # own/snippets imports its package, and needs its corpus here to search it
+    is_searched = "encoder" in job.values
     if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
         if name == "benchmark":
             return is_module(text.partition(":")[0])
@@ -370,7 +375,7 @@ def is_known(named: Named, job: Job) -> bool:
 
 
 def is_module(name: str) -> bool:
-    """Return whether a module is installed, such as ``json.decoder``. Looks for files only, because
+    """Return whether a module is installed, such as ``json.decoder``. Only look for files, because
     an import would run code.
     """
     first, *parts = name.split(".")
@@ -388,9 +393,9 @@ def is_module(name: str) -> bool:
 
 
 def senseless(job: Job) -> Iterator[str]:
-    """Yield a line for each list that the command line sets to [], and for each
-    parameter that it sets to a number below 0 (or below the one in LEAST) or too large for a count.
-    No parameter of the kit's notebooks can use such values.
+    """Yield a line for each parameter that the command line sets to a value that makes no sense: an
+    empty list, a number below 0 (or below the one in LEAST), or a number too large for a count.
+    Only the kit's notebooks are checked, because your own may have a use for such values.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
         value = job.values.get(name)
@@ -405,9 +410,11 @@ def senseless(job: Job) -> Iterator[str]:
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:
-    """Yield why the job's models should not answer its tasks, in one line; nothing if they may.
+    """Yield a line that says why the job's models should not answer the job's tasks. Yield nothing
+    if they may.
 
-    The frequency classes of the mini tasks are counts in the mini models' training corpus.
+    The frequency classes of the mini tasks are based on counts in the mini models' training corpus,
+    and say nothing about other models.
     """
     folder = path_of(job.values.get("tasks_file", "")).resolve().parent
     strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
@@ -421,8 +428,8 @@ def foreign_tasks(job: Job) -> Iterator[str]:
 
 
 def from_network(job: Job) -> list[downloads.Source]:
-    """Return the downloads that a job needs, fetched or not: models on the hub, and entries of
-    ``data/sources.toml``.
+    """Return the downloads that a job needs, whether fetched or not: models on the hub, and entries
+    of ``data/sources.toml``.
     """
     sources = downloads.load().values()
     needed = []
@@ -445,10 +452,10 @@ def from_network(job: Job) -> list[downloads.Source]:
 
 
 def check(job: Job) -> None:
-    """Check that everything named in the parameters exists here, fetch missing downloads, and check
-    that hub models exist. Raises UserError if something is missing.
+    """Check that everything that the parameters name exists on this machine, fetch missing
+    downloads, and check that models on the hub exist. Raises UserError if something is missing.
 
-    Without this check, a run of hours could fail at its third model.
+    Without this check, a run could fail at its third model, after hours.
     """
     for problem in problems(job):
         raise UserError(f"{job.notebook.id}: {problem}")
@@ -457,13 +464,13 @@ def check(job: Job) -> None:
 
 
 def path_of(item: str) -> Path:
-    """Return the location of a parameter's path; ``FOLDER/*`` means everything in the folder."""
+    """Return the path that a parameter's value stands for; for ``FOLDER/*``, this is the folder."""
     return paths.ROOT / paths.expanded(bare(item).removesuffix("/*"))
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
-    """Apply ``change`` to a text, or to every text of a list. A model's engine prefix and options
-    are not changed.
+    """Apply ``change`` to a text, or to every text of a list. The prefix ``vllm:`` and the options
+    of a model's name are not changed.
     """
     if isinstance(value, list):
         return [_each(item, change) for item in value]

@@ -1,6 +1,6 @@
-"""Finds notebooks and reads their names, parameters and artifacts.
+"""Finds notebooks, and reads their names, parameters and artifacts.
 
-No notebook is run here. ``run.jobs`` combines a notebook with a profile.
+No notebook is run here. ``run.jobs`` makes a job from a notebook and a profile.
 """
 
 import json
@@ -24,15 +24,16 @@ class Notebook:
     """One notebook. The name of its folder is its ``paper``. ``parameters`` are the values in its
     parameters cell.
 
-    ``artifacts`` are the tables and figures that it saves, as ``paper/name``. ``order`` is its
-    place in ``reproduce`` (``notebooks/order.yaml``): ``first`` fills the stores for the others of
-    its paper, ``alone`` measures time and runs with nothing beside it, ``manual`` marks lessons and
-    templates, and all others are ``any``. ``alone`` and ``manual`` notebooks run only if they or
-    their paper are named.
+    ``artifacts`` are the tables and figures that the notebook saves, as ``paper/name``. ``order``
+    says when `lookuplab reproduce` runs it (``notebooks/order.yaml``). ``first`` notebooks fill the
+    stores for the other notebooks of their paper. ``alone`` notebooks measure time, so nothing else
+    runs at the same time. ``manual`` notebooks are lessons and templates. All others are ``any``.
+    ``alone`` and ``manual`` notebooks run only if they or their paper are named.
+
     ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name
-    = Artifact(...)`` and the cells tagged ``draw``. ``is_copy`` is True if one of
-    this notebook's artifacts, or its id, belongs to another notebook. Examples are a duplicate made
-    in Jupyter (``fig7a-Copy1``) and papermill's output (``out``).
+    = Artifact(...)`` and the cells tagged ``draw``. ``is_copy`` is True if one of this notebook's
+    artifacts, or its id, belongs to another notebook. Examples are a duplicate made in Jupyter
+    (``fig7a-Copy1``) and papermill's output (``out``).
     """
 
     path: Path
@@ -77,9 +78,9 @@ def all_notebooks() -> list[Notebook]:
 
 
 def with_copies(further: Path | None = None) -> list[Notebook]:
-    """Return every notebook, sorted by id, and the notebook ``further`` of another folder. If
-    several notebooks have the same artifact or id, all but the original are marked as copies.
-    Raises UserError if the kit's folder has none.
+    """Return every notebook, sorted by id, and then ``further``, a notebook that may be in another
+    folder. If several notebooks have the same artifact or id, all but the original are marked as
+    copies. Raises UserError if the checkout has no notebooks.
     """
     files = sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))
     if not files:
@@ -100,10 +101,11 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
 
 
 def find(name: str) -> Notebook:
-    """Return the notebook with a path, with a name, or with an artifact of that name. A name may
-    begin with the paper's folder.
+    """Return the notebook that ``name`` names: by its path, by its own name, or by the name of one
+    of its artifacts. Both kinds of names may begin with the paper's folder (``paper/name``).
 
-    Raises UserError if there is none or more than one; the message gives similar names.
+    Raises UserError if there is no such notebook, or more than one. The message gives similar
+    names.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         path = Path(name).resolve()
@@ -121,8 +123,8 @@ def find(name: str) -> Notebook:
 
 
 def selected(names: Iterable[str]) -> list[Notebook]:
-    """Return the notebooks for these names, each a paper or a name for ``find``; without names,
-    all. Raises UserError for an unknown name.
+    """Return the notebooks that ``names`` name, or all notebooks if there are no names. A name is
+    that of a paper, or one that ``find`` accepts. Raises UserError for an unknown name.
     """
     notebooks = all_notebooks()
     found = [] if names else notebooks
@@ -132,8 +134,8 @@ def selected(names: Iterable[str]) -> list[Notebook]:
 
 
 def read(path: Path) -> Notebook:
-    """Parse a notebook. Raises UserError if the file is not a notebook, or if its parameters cell
-    contains more than plain values.
+    """Read a notebook's file. Raises UserError if the file is not a notebook, if the parameters
+    cell has more than plain values, or if the names of artifacts cannot be read from the code.
     """
     try:
         every = paths.parsed(json.loads, path.read_bytes())["cells"]

@@ -41,15 +41,15 @@ def page(template: str, **values: object) -> str:
 
 
 def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
-    """Return every claim with its verdicts, the deciding number and the paper's number; with
-    ``details``, every comparison.
+    """Return a text with every claim, the verdicts on it, the number that decides them and the
+    paper's number. With ``details``, the text has every comparison, too.
     """
     return page("claims.txt.j2", judgements=judgements, details=details)
 
 
 def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
-    """Return the page CLAIMS.md: every claim with both verdicts, failed claims first, and the
-    command that regenerates the claim's artifact, with the command's duration in seconds.
+    """Return the page CLAIMS.md: every claim with both verdicts, failed claims first. Each row also
+    has the command that makes the claim's artifact again, and how many seconds it takes.
     """
     return page(
         "claims.md.j2",
@@ -60,15 +60,15 @@ def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
 
 
 def results_page(profile: Profile) -> str:
-    """Return the page RESULTS.md: the results on one screen, then each notebook's picture with its
-    result in a sentence, paper by paper.
+    """Return the page RESULTS.md: the results on one screen and then, paper by paper, each
+    notebook's picture with the result in a sentence.
     """
     return page("results.md.j2", run=Run(profile))
 
 
 class ShownArtifact(NamedTuple):
-    """An artifact of a run. ``place`` is the path of its files without suffix, ``told`` its result
-    in one sentence, or "".
+    """An artifact of a run. ``place`` is the path of the artifact's files without suffix. ``told``
+    is its result in one sentence, or "" if there are no words for it.
     """
 
     id: str
@@ -87,9 +87,9 @@ class Section(NamedTuple):
 class Run:
     """A profile's last run.
 
-    ``verdicts`` maps a claim's id to its verdict. ``notebooks`` maps each folder, those of papers
-    first, to its notebooks. ``words`` are the texts of data/paper/results.yaml for the profile
-    mini; other profiles have none, because the texts fit only the mini models.
+    ``verdicts`` is {claim's id: verdict}. ``notebooks`` is {folder: notebooks in the folder}, with
+    the papers' folders first. ``words`` are the texts of data/paper/results.yaml if the profile is
+    mini. Other profiles have no words, because the texts fit only the mini models.
     """
 
     def __init__(self, profile: Profile):
@@ -115,8 +115,8 @@ class Run:
 
     @cached_property
     def real(self) -> dict[str, "Run"]:
-        """Return the committed runs on models that others trained, by profile: published answers
-        first, then a pretrained model.
+        """Return {profile: run} for the committed runs on models that others trained: first the
+        published answers, then a pretrained model.
         """
         names = [name for name in REAL if name in profile_names() and name != self.profile.name]
         runs = {name: Run(load_profile(name)) for name in names}
@@ -126,8 +126,8 @@ class Run:
         return {name: run for name, run in runs.items() if is_run[name]}
 
     def on_real(self, id: str) -> tuple["Run", JudgedClaim] | None:
-        """Return the first run on real models that can test a claim, and its verdict; None if none
-        can.
+        """Return the first run on real models that can test a claim, and that run's verdict. Return
+        None if no run can.
         """
         for run in self.real.values():
             judged = run.verdicts[id]
@@ -145,7 +145,9 @@ class Run:
         return page("told.md.j2", words=words, run=self, place=self.place(id)) if words else ""
 
     def seconds(self, notebook: Notebook) -> float:
-        """Return how long the notebook took when it last wrote its artifacts; 0 if it never did."""
+        """Return how long the notebook took when it last wrote its artifacts, or 0 if it has not
+        yet written any.
+        """
         places = [
             place
             for place in map(self.place, notebook.artifacts)
@@ -177,15 +179,18 @@ class Run:
 
 
 def heading(folder: str) -> str:
-    """Return the title of a folder's README page; without one, the folder's name."""
+    """Return the title of the README in a folder of notebooks, or the folder's name if it has no
+    README.
+    """
     file = paths.NOTEBOOKS / folder / "README.md"
     return file.read_text("utf-8").split("\n")[0][2:] if file.is_file() else folder.capitalize()
 
 
 def filled(text: str, place: Path, column: str = "value") -> str:
-    """Return a text with each ``{model|condition|metric}`` replaced by an artifact's number, with
-    one decimal, or in the format after a colon. ``{sum|metric}`` is the sum over all rows. Raises
-    KeyError for a number that does not exist.
+    """Return ``text`` with each ``{model|condition|metric}`` replaced by this number of the
+    artifact at ``place``. The number has one decimal, unless a format follows after a colon.
+    ``{sum|metric}`` is the sum over all rows of the metric. Raises KeyError for a number that does
+    not exist.
     """
     rows = read_csv(place.with_suffix(".csv"))
     names = zip(*(rows[name].tolist() for name in KEY), strict=True)
@@ -215,16 +220,15 @@ def opening(notebook: Notebook) -> tuple[str, str]:
 
 
 def sentence(place: Path) -> str:
-    """Return an artifact's result in a sentence; "" if its notebook wrote none."""
+    """Return the sentence that a notebook wrote about an artifact, or "" if it wrote none."""
     file = place.with_suffix(".txt")
     return file.read_text("utf-8").strip() if file.is_file() else ""
 
 
 def alternative(title: str, told: str) -> str:
-    """Return a picture's alternative text, for readers who cannot see the picture: the beginning of
-    the notebook's result (about 300 characters, cut as by ``parts``), as plain text without
-    intervals and n. A notebook without a result gives its title, which otherwise stands as the
-    heading above the picture.
+    """Return a picture's alternative text, for readers who cannot see the picture. The text is the
+    beginning of ``told``, the notebook's result: about 300 characters, cut as ``parts`` does it,
+    without intervals, n and Markdown. If ``told`` is "", the text is the notebook's title.
     """
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
     text = parts(values, 300)[0] or title
@@ -233,13 +237,13 @@ def alternative(title: str, told: str) -> str:
 
 
 def apart(text: str) -> str:
-    """Return a text of more than 600 characters as a Markdown list; else the text unchanged."""
+    """Return a text of more than 600 characters as a Markdown list, a shorter text unchanged."""
     return text if len(text) <= 600 else "\n".join(f"- {part}" for part in parts(text, 300))
 
 
 def parts(text: str, most: int) -> list[str]:
-    """Return a text cut after sentences and semicolons, in parts of at most ``most`` characters
-    where that is possible.
+    """Return a text in parts of at most ``most`` characters. The text is cut only after sentences
+    and semicolons, so a long sentence may be a longer part.
     """
     found: list[str] = []
     for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):

@@ -1,4 +1,5 @@
-"""Executes jobs: papermill runs each notebook in a separate process (``execute``), several at once.
+"""Executes jobs. Papermill runs each notebook in a separate process (``execute``); several
+notebooks may run at once.
 
 ``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` runs several jobs. If
 the process that waits for a notebook ends for any reason, the notebook's process ends, too.
@@ -46,16 +47,16 @@ from lookuplab.work import (
     stated,
 )
 
-# Environment variables that a launcher sets for its processes. A notebook does not get them,
-# because its training would wait for the other processes.
+# Environment variables that a launcher sets for its processes. A notebook does not get them;
+# otherwise, if it trained a model, it would wait for the other processes.
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
-# what the counts mean in the file that ``USES_VARIABLE`` names, which has a line for each store
+# the meanings of the counts in the log of answers (``store.USES_VARIABLE``), in the log's order
 USES = ("from the record", "found in the store", "new")
-EARLIER = 5  # number of earlier runs whose judged answers are kept besides those of the last run
+EARLIER = 5  # the judged answers of this many runs are kept, in addition to those of the last run
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
-# a kernel of this Python, so that the kernels registered on the machine do not matter
+# a kernel that uses this Python, whatever kernels are registered on the machine
 KERNEL = {
     "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
     "display_name": "Python 3 (ipykernel)",
@@ -65,28 +66,30 @@ KERNEL = {
 
 class Part(NamedTuple):
     """This process's part of the work: part ``number``, counted from 0, out of ``of`` parts. Each
-    process begins with its own part and continues with what is missing in other processes' parts,
-    so that no process waits. Only processes with ``draws`` write artifacts to the usual place.
+    process begins with its own part, and continues with what other processes have not yet done, so
+    no process waits. If ``draws`` is False, the process does not write artifacts to the usual
+    place. ``in_array`` says that the process belongs to a SLURM array.
     """
 
     number: int = 0
     of: int = 1
     draws: bool = True
     in_array: bool = False
-    local: int = 0  # its number among the ``here`` processes on this machine
+    local: int = 0  # the process's number, from 0, among the ``here`` processes on this machine
     here: int = 1
 
     def processors(self) -> list[int]:
-        """Return the numbers of the processors that this process uses; [] means all that it may
-        use.
+        """Return the numbers of the processors to which this process's notebooks are bound. []
+        means that they are bound to none, and may use all.
         """
         visible = sorted(os.sched_getaffinity(0)) if self.here > 1 else []
         return visible[self.local :: self.here]
 
 
 class Ended(NamedTuple):
-    """How a notebook's run ended: its failure, if there was one; the number of answers that it
-    found and generated, in the order of ``USES``; and its warnings (``say``), for the terminal.
+    """How a notebook's run ended. ``failure`` is None if the notebook did not fail. ``uses`` counts
+    the answers that the notebook found and generated, in the order of ``USES``. ``warnings`` are
+    lines for the terminal that the notebook printed with ``say``.
     """
 
     failure: Failure | None
@@ -100,9 +103,9 @@ class Ended(NamedTuple):
 def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
     """Execute a notebook in a separate process and wait for its end.
 
-    Until the run is complete, all notes of the process are in a temporary folder. Two runs of one
-    notebook never write to the same place: the second run fails or, in an array of jobs, writes to
-    a separate folder.
+    Until the run is complete, all files with which the process reports on the run are in a
+    temporary folder. Two runs of one notebook never write to the same place: the second run fails
+    or, in an array of jobs, writes to a separate folder.
     """
     try:
         with alone(job.output, f"runs {job.title}"), TemporaryDirectory(prefix="lookuplab-") as own:
@@ -114,7 +117,7 @@ def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
 
 
 def apart(job: Job, number: int) -> Job:
-    """Return a copy of the job with a separate folder, for use by a process that does not draw."""
+    """Return a copy of the job with a separate output folder, for a process that does not draw."""
     own = paths.RUNS / "shards" / str(number)
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
@@ -160,9 +163,9 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
 
 
 def keep_judged(job: Job, made: Path) -> None:
-    """Keep the judged answers of a run beside its executed copy, below a line with its parameters,
-    for `lookuplab view` and `compare`. Judged answers of earlier runs with other parameters are
-    kept, too, for at most ``EARLIER`` runs.
+    """Keep the judged answers of a run in a file beside the executed copy, for `lookuplab view` and
+    `compare`. The first line of the file has the run's parameters. The judged answers of earlier
+    runs with other parameters are kept, too, for at most ``EARLIER`` runs.
     """
     target = job.beside(f".{JUDGED}")
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
@@ -181,8 +184,8 @@ def keep_judged(job: Job, made: Path) -> None:
 
 
 def _plain(failure: Failure) -> Failure:
-    """Return the failure in the form in which it is reported. A lack of memory, a full disk or an
-    unusable path is not a bug, so it becomes a UserError: one line without a traceback.
+    """Return the failure as it is to be reported. A lack of memory, a full disk or an unusable path
+    is not a bug, so it is reported as a UserError: in one line without a traceback.
     """
     text = failure.evalue
     if failure.ename != "ProcessDied" and no_memory(f"{failure.ename}: {text}"):
@@ -197,8 +200,9 @@ def _plain(failure: Failure) -> Failure:
 
 
 def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[str, str]:
-    """Return the environment of a notebook's process: its share of the processors, and where its
-    artifacts and answers go. ``own`` is the run's folder.
+    """Return the environment variables of a notebook's process. They say, among other things, how
+    many threads it may use, and where its artifacts and answers go. ``own`` is the temporary folder
+    of the run.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     # the kernel works in the notebook's folder, where a relative path would mean something else
@@ -207,7 +211,7 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **{pool: str(job.profile.threads or stated(pool, threads)) for pool in pools},
         **ALWAYS,
-        # the kernel's own settings, not the user's: backend, kernels, start-up files
+        # so that the user's own settings have no effect: backend, kernels, start-up files
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "JUPYTER_PATH": str(own),
         "JUPYTER_RUNTIME_DIR": str(own),
@@ -226,8 +230,9 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
 
 
 def part_of(shard: str = "") -> Part:
-    """Return this process's part: ``shard`` ("3/8", from 1), or its number in one ``accelerate
-    launch`` (or torchrun) command, among the tasks of an ``srun``, or in a SLURM array.
+    """Return this process's part of the work. It follows from ``shard`` ("3/8", counted from 1) or,
+    without a shard, from the process's number in one ``accelerate launch`` (or torchrun) command,
+    among the tasks of an ``srun``, or in a SLURM array.
 
     Raises UserError for an invalid shard, and for a launch on several machines. WORLD_SIZE alone,
     which a cluster's scheduler may set, does not count as a launch.
@@ -266,12 +271,13 @@ def part_of(shard: str = "") -> Part:
 def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None, part: Part = Part()
 ) -> list[Ended]:
-    """Run all jobs, showing progress. A failure stops no other job. Results are in the order of
-    ``jobs``.
+    """Run all jobs, and show progress. If a job fails, the other jobs still run. The results are in
+    the order of ``jobs``.
 
     Jobs whose notebook has the order ``first`` run before all others, and those with the order
-    ``alone`` run last, one by one. Each notebook has its share of the graphics cards, if its models
-    need them. If several processes share the work, each runs its notebooks one by one.
+    ``alone`` run last, one by one. If models need graphics cards, the cards are divided among the
+    notebooks that run at once. If several processes share the work, each runs its notebooks one by
+    one.
     """
     mine = cards_of(part)
     on_cards = bool(mine) and any(map(needs_card, jobs)) and cluster is None
@@ -313,8 +319,8 @@ def needs_card(job: Job) -> bool:
 
 
 def cards_of(part: Part) -> list[str]:
-    """Return this process's share of the graphics cards. If no other process was launched with it
-    on this machine, these are all cards. Raises UserError if there are fewer cards than launched
+    """Return this process's share of the graphics cards: all of them, unless several processes were
+    launched together on this machine. Raises UserError if there are fewer cards than launched
     processes.
     """
     visible = cards()
@@ -326,7 +332,7 @@ def cards_of(part: Part) -> list[str]:
 
 
 def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
-    """Yield the last line of each running job's log, which tells the progress of that job."""
+    """Yield the last line in the log of each running job, which tells how far the job has come."""
     for job in jobs:
         log = job.beside(".log")
         with suppress(OSError):
@@ -336,8 +342,8 @@ def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Ite
 
 
 def default_jobs(jobs: Collection[Job] = ()) -> int:
-    """Return how many notebooks to run at once. It is the number of processors, or fewer if memory
-    does not allow two gigabytes for each; with models that need a card, it is the number of cards.
+    """Return how many notebooks to run at once: one for each processor, but no more than leave two
+    gigabytes of memory for each and, if models need cards, no more than there are cards.
     """
     most = [processors(), memory() // 2_000_000_000]
     if any(map(needs_card, jobs)) and (visible := cards()):
@@ -358,7 +364,7 @@ def fingerprint(job: Job) -> str:
     """Return a digest of everything on which the job's numbers depend: notebook, parameters, data,
     library and packages.
 
-    For files named in its parameters, size and modification time stand for the content.
+    Of files that parameters name, only size and modification time are read, not the content.
     """
     places = [path_of(named.text) for named in job.named()]
     files = [file for place in places for file in (place, *sorted(place.rglob("*")))]
@@ -383,8 +389,8 @@ def surroundings() -> str:
 
 
 def _record(job: Job, ran_with: str) -> str:
-    """Return the content of the ``.ran`` file: the fingerprint with which the job ran, and hashes
-    of the files that it wrote.
+    """Return the content of the ``.ran`` file: the job's fingerprint when it ran, and hashes of the
+    files that it wrote.
     """
     files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
     return ran_with + canonical(_hashes(files))
@@ -398,8 +404,8 @@ def _hashes(files: Iterable[Path]) -> dict[str, str]:
 
 
 def keep_answers(jobs: Sequence[Job]) -> None:
-    """Write the answers that the jobs used to ``figures/<profile>/answers.csv.gz``, except those of
-    notebooks run on demand.
+    """Write a list of the answers that the jobs used to ``figures/<profile>/answers.csv.gz``.
+    Notebooks that run only on demand are left out.
 
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """

@@ -1,4 +1,6 @@
-"""JupyterLab as `make lab` starts it: opening and saving a notebook changes nothing."""
+"""Configures the JupyterLab that `make lab` starts: opening and saving a notebook does not change
+the file.
+"""
 
 
 def as_committed(model, **_):

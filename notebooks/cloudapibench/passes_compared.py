@@ -1,6 +1,5 @@
-"""Computes numbers about passes that several of these notebooks share, besides the passes'
-validity: the tokens that a pass costs, the difference between two models, and whether a model gives
-a confidence.
+"""Computes numbers that several of these notebooks need about passes, in addition to validity: the
+tokens that a pass costs, the difference between two models, and whether a model gives a confidence.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +32,8 @@ def spent(passes: Passes, retrieve: ArrayLike, column: str, hits: Hits) -> np.nd
     """Return each task's expected number of tokens, (tasks,). ``column`` says which tokens are
     counted, for example "new_tokens".
 
-    The tokens of the first pass always count, because the query is made from its answer. Those of
-    the second pass are added where ``retrieve`` is true. Lookup and search cost no tokens.
+    The tokens of the first pass always count, because the query is made from its answer. The tokens
+    of the second pass are added where ``retrieve`` is true. Lookup and search cost no tokens.
     """
     second = outcome(passes, True, hits, itemgetter(column))
     first = passes.first[column].to_numpy(dtype=float)

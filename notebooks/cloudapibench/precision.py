@@ -66,8 +66,8 @@ def break_even_rows(passes: Passes) -> Rows:
     limited to -100 to 300. If the line does not rise, the value is -100 if hits are at least as
     good as the base model, and 300 if they are worse.
 
-    The interval has the precisions that the data do not rule out. At these, the interval of the
-    paired change from the base model contains 0.
+    The interval has the precisions that the data do not rule out: those at which the interval of
+    the paired change from the base model contains 0.
     """
     first = passes.first
     rows = {}

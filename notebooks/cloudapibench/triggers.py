@@ -48,7 +48,8 @@ TOLERATED = 1.0
 
 def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
     """Return rows that say how well the confidence of the first pass separates valid from invalid
-    calls (Figure 9a in numbers). ``counts``, (tasks,), say how often each task's API was seen.
+    calls (Figure 9a in numbers). ``counts``, (tasks,), say how often each task's API was seen in
+    training.
 
     The conditions are:
 
@@ -149,8 +150,8 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
 
 
 def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
-    """Return the probability that each task is among the tasks with the lowest scores, (tasks,
-    shares), if ties are broken at random. ``score`` is (tasks,).
+    """Return, for each task and share, the probability that the task is in this share of the tasks
+    with the lowest scores, (tasks, shares). Ties are broken at random. ``score`` is (tasks,).
 
     With a constant score, the order is random and every task has the probability ``share``. Each
     column sums to the share times the number of tasks.
@@ -168,7 +169,7 @@ def looked_up(
     a share of the tasks: those that come first in the order.
 
     - *confidence*: the lowest confidence of the first pass comes first.
-    - *frequency*: the rarest API comes first. Only a controlled world knows the ``counts`` exactly.
+    - *frequency*: the rarest API comes first. The ``counts`` are known only in a controlled world.
     - *random*: all orders are equally likely.
     - *oracle*: the largest gain from this retriever comes first.
     - *asked*: the highest probability of asking for documentation comes first. Only models that
@@ -215,13 +216,12 @@ def share_rows(
 
 
 def folds(clusters: Iterable[str], strata: Iterable[str], count: int, seed: int) -> np.ndarray:
-    """Return the number of the fold of each task, (tasks,), from 0. ``clusters`` and ``strata`` are
-    the tasks' labels. All tasks of a cluster are in the same fold.
+    """Return the fold of each task, (tasks,) numbers from 0. ``clusters`` and ``strata`` are the
+    tasks' labels. All tasks of a cluster are in the same fold.
 
-    Within each stratum, clusters are dealt to the folds in turn, in the order of a seeded hash.
-    Each stratum begins with the fold after the last one of the stratum before, so that the folds
-    have equally many clusters. The result does not depend on the order of the tasks. Raises
-    UserError for fewer than two folds.
+    Within each stratum, clusters are dealt to the folds in turn, in the order of a seeded hash. The
+    next stratum continues with the next fold, so that the folds have equally many clusters. The
+    result does not depend on the order of the tasks. Raises UserError for fewer than two folds.
     """
     if count < 2:
         raise UserError(f"{count} folds: at least 2 are needed, one of them held out")

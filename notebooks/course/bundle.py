@@ -23,7 +23,7 @@ KIT = (
     "lib notebooks pyproject.toml"
 )
 COURSE = "notebooks/course/"
-# files that lessons need beside the student versions
+# the files that students need from the lessons' folder, in addition to the lessons
 BESIDE = "check.py", "drawings.py", ".jupyter/"
 LEFT_OUT = (
     "data/mini/models/large",
@@ -59,8 +59,8 @@ def release() -> list[Path]:
 
 
 def kit() -> list[Path]:
-    """Return the paths of the committed files that students need besides the lessons. Files that
-    are not committed, such as an instructor's own results, are never included.
+    """Return the paths of the committed files that students need in addition to the lessons. Files
+    that are not committed, such as an instructor's own results, are never included.
     """
     command = ["git", "-C", str(ROOT), "ls-tree", "-r", "-z", "--name-only", "HEAD", "--"]
     try:

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from lookuplab.results.looks import DARK, GREY, STYLE
 
 BLUE, ORANGE, RED = "#2171b5", "#e08214", "#b2182b"
-# token -> (the text written beside it, the tree below it)
+# token -> (the text that is written next to the token, the tree below the token)
 Tree = Mapping[str, tuple[str, "Tree"]]
 
 
@@ -127,9 +127,9 @@ def simulated(
 
 
 def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
-    """Return the edges of about ``most`` bins or fewer. If all values are multiples of one step, as
-    shares of n tasks are, each bin is a whole number of steps wide. Otherwise some bins would
-    contain more possible values than others.
+    """Return the edges of about ``most`` bins or fewer. If all values are multiples of one step,
+    like shares of n tasks, each bin is a whole number of steps wide, because some bins would
+    otherwise contain more possible values than others.
     """
     different = numpy.unique(values.round(9))
     step = numpy.diff(different).min(initial=numpy.inf)
@@ -148,7 +148,7 @@ def continuations(
     names: Iterable[str], start: str, widths: Sequence[int] = (3, 2, 2)
 ) -> tuple[Tree, list[str]]:
     """Return two results: a tree of the words that follow the word ``start`` in a list of names,
-    and the path in it that takes the most probable word at each step. Beside each word is its
+    and the path in it that takes the most probable word at each step. Next to each word is its
     probability after the word before it. ``widths`` are the most words to show at each depth.
     """
     counts: dict[str, Counter[str]] = {}
@@ -171,11 +171,11 @@ def continuations(
 
 
 def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
-    """Return two results. The first is a tree of tokens of the names that an editor offered after
-    step ``at`` of ``walked``. The second is the path in that tree of the name that was written.
+    """Return two results. The first is a tree of the tokens of the names that an editor offered
+    after step ``at`` of ``walked``. The second is the path that the written name takes in the tree.
 
-    Beside each first token is its probability in the model without constraint. The tree has at most
-    ``most`` names: the written one, and those with the most probable first tokens.
+    Next to each first token is its probability in the model without constraint. The tree has at
+    most ``most`` names: the written one, and those with the most probable first tokens.
     """
     likely = walked.probabilities[at + 1]
     piece = walked.vocabulary.piece

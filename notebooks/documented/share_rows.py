@@ -2,8 +2,8 @@
 the notebook documented_share (data/documented/DESIGN.md).
 
 The condition ``share_<share>/<shown>`` is about models whose further training had documents above
-this share of the calls; ``shown`` says what was above the task in the test. Intervals combine tasks
-and seeds.
+this share of the calls; ``shown`` says which document was above the task in the test. Intervals
+combine tasks and seeds.
 """
 
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ CHANGES = [(new, old) for at, new in enumerate(DESIGNS) for old in DESIGNS[:at]]
 
 
 def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
-    """Return {model: {share: frame}} with the committed verdicts. A frame has one row per task
-    and columns (shown, seed), and its values are 0 or 1. The share "" is the model before the
+    """Return {model: {share: frame}} with the committed verdicts. A frame has one row per task and
+    the columns (shown, seed), and its values are 0 or 1. The share "" is the model before the
     further training.
 
-    A seed of a model is left out if it lacks some of the model's shares.
+    A seed is left out if the model was not trained with this seed at all of its shares.
     """
     table = pd.read_csv(paths.located(file), dtype={"share": str, "seed": str})
     table = table.fillna({"share": "", "seed": ""})
@@ -69,7 +69,8 @@ def share_rows(
       the name, minus the gain per token of the name.
     - ``copied_percent``, how often the API of the wrong document is called.
     - *knowing*, the change of validity without documentation due to the further training.
-    - if there are several seeds, the paired changes of three numbers from share 0 to share 1.
+    - if there are several seeds, the paired changes from share 0 to share 1 of the validity without
+      documentation, and of the gains from the specification and from a wrong document.
     """
     rows: Rows = []
     before = frames[""]["base"].to_numpy()

@@ -1,11 +1,11 @@
 """Compares lookup that a model has learned to ask for with lookup that a rule triggers: the rows of
 the notebook learned_lookup (data/mini/ASKING.md).
 
-All models of one size answer the same tasks in the same three passes. They are the base model, and
-models that learned to write a mark before an API's name. Each of the latter learned it on another
-training corpus, an *arm*. Rows have the base model's name, and conditions name the arm. For
-example, ``share_25/errors asked`` is the model of the arm *errors* with documentation for a quarter
-of the tasks, namely those with the highest probability of the mark.
+All models of one size answer the same tasks in the same three passes. These models are the base
+model, and models that learned to write a mark before an API's name. Each of them learned the mark
+from a different training corpus, called an *arm*. Rows have the base model's name, and conditions
+name the arm. For example, ``share_25/errors asked`` is the model of the arm *errors* with
+documentation for a quarter of the tasks, namely those with the highest probability of the mark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class Answered:
 
     The first pass of a model that learned the mark has two more columns. ``asked`` is the
     probability that the answer begins with the mark, and ``asks`` says whether the greedy answer
-    begins with it.
+    begins with the mark.
     """
 
     passes: Passes
@@ -66,8 +66,8 @@ class Answered:
 
 def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return {model: {arm: name of the model that was trained on this arm}}. The arm "base" is the
-    model itself. Models lack arms on which they were not trained. Raises UserError for an arm on
-    which none of the models was trained.
+    model itself. An arm on which a model was not trained is left out. Raises UserError for an arm
+    on which none of the models was trained.
     """
     there = [name for name in mini_models() for model in models if name.startswith(f"{model}-")]
     for arm in arms:
@@ -82,10 +82,10 @@ def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, st
 
 def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answered:
     """Let a model answer all tasks three times: without documentation, with the right document, and
-    with a wrong document. Return the answers of all three.
+    with a wrong document. Return the answers of all three passes.
 
-    If ``marked``, the model has learned the mark, and its probability is computed. If ``queries``,
-    the model also answers with BM25's first document for each of two queries.
+    If ``marked``, the model has learned the mark, and the mark's probability is computed. If
+    ``queries``, the model also answers with BM25's first document for each of two queries.
     """
     p = passes(model, bench)
     documents = retrieved_documents(bench.tasks, p.first)
@@ -229,9 +229,9 @@ def held_out_rows(
 def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
     """Return rows with the costs and effects of teaching the mark, by arm and frequency class.
 
-    They contain the valid calls without lookup; the effects of a right and of a wrong document, and
-    how often the wrong document's API is called; how often the mark is written, by class and by
-    count of the API; and how well the mark and the confidence predict invalid calls.
+    The rows are about the valid calls without lookup; the effects of a right and of a wrong
+    document, and how often the wrong document's API is called; how often the mark is written, by
+    class and by count of the API; and how well the mark and the confidence predict invalid calls.
     """
     base = arms["base"]
     rows = []

@@ -28,16 +28,17 @@ from lookuplab_notebooks.toolgen.table_rows import ratio
 # possible reciprocal ranks of the right document, with 0 if it is not found
 RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 5, 1 / 10, 0])
 FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # the probability of each of these ranks
-# MATCHES are shares of a generated function's n-grams, for n from 1 to 4, that the original
-# function has, too. LENGTHS are the lengths of generated functions divided by the original's. Both
-# are about those of the mini models, first without and then with the tool.
+# MATCHES are the shares of a generated function's n-grams, for n from 1 to 4, that the original
+# function also has. LENGTHS are the lengths of generated functions divided by those of the
+# originals. The numbers are close to the mini models', first without and then with the tool.
 MATCHES = ((0.30, 0.12, 0.05, 0.03), (0.33, 0.14, 0.06, 0.035))
 LENGTHS = (0.84, 0.70)
 
 
 def edit_similarities(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
     """Sample scores with mean 0.4 and standard deviation 0.2. Under the second condition, half of
-    them are drawn again, with a mean that is 0.04 higher on average and differs between clusters.
+    the scores are drawn again, with a mean that is 0.04 higher on average and differs between
+    clusters.
     """
     between = correlation * 0.04
     shape = (draws, len(sizes))
@@ -61,7 +62,7 @@ def _beta(generator: Generator, mean: Array, variance: float) -> Array:
 def reciprocal_ranks(generator: Generator, sizes: Array, draws: int, correlation: float) -> Array:
     """Sample RANKS with the probabilities FOUND. The two conditions are two rankers, which are good
     at different clusters. Half of the queries have the same rank in both, and for the other half
-    the second ranker draws its own.
+    the second ranker draws its own rank.
     """
     strength = 1 / max(correlation, 1e-6) - 1
     ranks = []
@@ -130,7 +131,7 @@ def coverage_rows(
 
     ``counts`` are (draws, clusters, ...). ``value`` computes the score from their sums over
     clusters, (draws, ...). The true value is the score of all draws together. An unknown interval
-    counts as not containing it.
+    counts as not containing the true value.
     """
     draws = len(counts)
     of_clusters = counts.swapaxes(0, 1)

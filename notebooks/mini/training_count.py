@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
 
 SHOWN_COUNTS = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are reported
-# scikit-learn's C. The penalty is so weak that it matters only if all valid calls have higher
-# counts than all invalid ones, or lower ones, so that the slope would be infinite.
+# scikit-learn's C. The penalty is so weak that it matters only if the slope would otherwise be
+# infinite, because the counts of all valid calls are above (or below) those of all invalid calls.
 PENALTY = 100.0
 
 
@@ -71,9 +71,9 @@ def training_count_rows(
     - ``half_at`` of ``<way>``: the count at which the curve crosses 50%.
     - ``meet_at`` of ``documented - alone``: the count from which documentation no longer helps.
 
-    ``half_at`` and ``meet_at`` are cut at 0 (from the start) and at 600 (nowhere in the range).
-    Intervals come from the jackknife over APIs. Those of ``half_at`` and ``meet_at`` are computed
-    on the scale log(1 + count).
+    ``half_at`` and ``meet_at`` are limited to 0 (from the start) to 600 (nowhere in the range).
+    Intervals come from the jackknife over APIs. The intervals of ``half_at`` and ``meet_at`` are
+    computed on the scale log(1 + count).
     """
     log_count = np.log1p(np.asarray(counts, dtype=float))
     grid = np.log1p(SHOWN_COUNTS)
@@ -83,8 +83,8 @@ def training_count_rows(
     alike = [np.unique([log_count, way], axis=1, return_inverse=True)[1] for way in ways]
 
     def curve(at: int, weights: np.ndarray) -> tuple[float, float]:
-        # Many APIs have the same count and the same outcomes. Leaving out one of these APIs or
-        # another leaves the same sample, whose curve need not be fitted again.
+        # Many APIs have the same count and the same outcomes. Leaving out any one of these APIs
+        # leaves the same sample, whose curve need not be fitted again.
         key = at, np.bincount(alike[at], weights).tobytes()
         if key not in fitted:
             fitted[key] = fit(log_count, ways[at], weights)

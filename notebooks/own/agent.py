@@ -1,18 +1,18 @@
 """CloudAPIBench as a conversation with a served model that may look up documentation.
 
-The model gets one tool, ``lookup(query)``, over the kit's index of operations. It may call it at
-most ``max_calls`` times and then writes the API call, which is judged as in the other notebooks.
-The endpoint must be OpenAI-compatible and accept ``tools``.
+The model gets one tool, ``lookup(query)``, which searches the kit's index of operations. The model
+may call this tool at most ``max_calls`` times and then writes the API call, which is judged as in
+the other notebooks. The endpoint must be OpenAI-compatible and accept ``tools``.
 
-Each turn is an answer in the completion store. Its key contains the whole conversation so far, so
-an answered turn is never requested again, and a killed run loses only the turns in flight.
+Each turn is an answer in the completion store. The key of a turn contains the whole conversation so
+far, so an answered turn is never requested again, and a killed run loses only the turns in flight.
 
 The server's replies are not trusted. A call with another name, or whose arguments are not
-``{"query": "some text"}``, is answered by an error message and counts as a call. In the next
-request it has no arguments, and its name only if that is a valid name. Calls beyond the allowed
-number are left out. After the last allowed call the model gets ``tool_choice: none``; if it calls
-the tool all the same, the text beside the call is its answer. The ids of calls are made here, not
-taken from the server.
+``{"query": "some text"}``, is answered by an error message and counts as a call. The next request
+repeats such a call without its arguments, and with its name only if this is a valid name. Calls
+beyond the allowed number are left out. After the last allowed call, the model gets ``tool_choice:
+none``; if it calls the tool all the same, the text that it wrote in this turn is its answer. The
+ids of calls are made here, not taken from the server.
 """
 
 import json
@@ -68,7 +68,7 @@ LOOKUP = {
 }
 REFUSAL = 'error: the only tool is lookup, and its arguments are {"query": "some text"}'
 LONGEST = 1_000  # characters of a query; the rest is cut off
-MOST = 100  # calls in one turn; further ones are ignored
+MOST = 100  # calls in one turn; further calls are ignored
 # the reasons that servers give for the end of a turn that calls a tool
 CALLING = ("tool_calls", "function_call")
 POLICIES = ("base", "dag", "dag_index_lookup")  # the policies that need no log-probabilities
@@ -127,12 +127,12 @@ def sent(function: dict[str, Any]) -> list[str]:
 
 
 def count(number: object) -> int:
-    """Return the number of tokens that a server reports; 0 if it sent anything but an integer."""
+    """Return the number of tokens that a server reports, or 0 if it sent anything but an integer."""
     return number if isinstance(number, int) else 0
 
 
 def query_of(name: str, arguments: str) -> str | None:
-    """Return the query of a call; None if it calls another tool or its arguments are invalid."""
+    """Return the query of a call, or None if it calls another tool or its arguments are invalid."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -148,9 +148,9 @@ class Talk:
     """The conversation about one task.
 
     ``calls`` are the queries, with None for an invalid call. ``over`` means that the model has
-    given its answer, ``text``; ``endless``, that it called the tool in that turn although it was
-    not allowed to. ``read`` and ``new`` are the numbers of tokens read and written in all
-    ``turns``.
+    given its answer, ``text``. ``endless`` means that in this last turn, the model called the tool
+    although it was not allowed to. ``read`` and ``new`` are the numbers of tokens read and written
+    in all ``turns``.
     """
 
     task: ApiTask
@@ -282,9 +282,9 @@ def answered(talk: Talk) -> Completion:
 
 @dataclass(frozen=True)
 class Asked:
-    """The results of single turns and of conversations. ``passes`` are as from ``dag.passes``.
-    ``agent`` is the frame of ``conversations``. ``hits``, (tasks,) booleans, tells for which tasks
-    the tool and every policy find the right document.
+    """The results of single turns and of conversations. ``passes`` are the passes of single turns,
+    as in ``dag.passes``. ``agent`` is the frame of ``conversations``. ``hits``, (tasks,) booleans,
+    tells for which tasks the tool and every policy find the right document.
     """
 
     passes: Passes
@@ -301,8 +301,8 @@ def ask(
     seed: int = 0,
     **options: Any,
 ) -> Asked:
-    """Run all tasks in four ways: without documentation, with the right one, with a wrong one, and
-    as a conversation.
+    """Run all tasks in four ways: without a document, with the right document, with a wrong
+    document, and as a conversation.
 
     ``precision`` is the percentage of tasks whose right document is found, chosen by
     ``policies.sampled_hits``. None means that BM25's own results are used.
@@ -373,8 +373,8 @@ def agent_rows(asked: Asked) -> Rows:
 
 
 def tokens(frame: DataFrame) -> Any:
-    """Return (tasks,) the number of tokens read and written for each task; NaN if a server does not
-    report it.
+    """Return the number of tokens read and written for each task, (tasks,). It is NaN if the server
+    does not report it.
     """
     total = frame.prompt_tokens + frame.new_tokens
     return total.where(total > 0)

@@ -56,10 +56,10 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
     """Read two releases (folders or import names), write their indexes into ``folder``, and make
     tasks, at most ``per_change`` for each kind of change.
 
-    An API is *removed* if the new release has it under no path, *added* if the old one does not
-    have it, and *changed* if an argument has another name or kind, or is required in only one
-    release. A parameter is ignored if only one release has it in more than half of all signatures
-    (networkx's ``backend``). Raises UserError if no task can be made.
+    An API is *removed* if the new release has it under no path, *added* if the old release has it
+    under no path, and *changed* if an argument has another name or kind, or is required in only one
+    release. A parameter that most APIs gained or lost (``_common``) is ignored, such as networkx's
+    ``backend``. Raises UserError if no task can be made.
     """
     read = [offered(name, every_path=True)[0] for name in (old, new)]
     common = _common(*read)
@@ -98,8 +98,8 @@ def _shape(spec: ApiSpec) -> list[Shape]:
 
 
 def _common(old: Sequence[Described], new: Sequence[Described]) -> set[Shape]:
-    """Return the parameters that only one release has in more than half of the APIs that
-    both have.
+    """Return the parameters that were added to or removed from more than half of the APIs that are
+    in both releases.
     """
     before = {spec.id: {*_shape(spec)} for spec, _ in old}
     pairs = [(before[spec.id], {*_shape(spec)}) for spec, _ in new if spec.id in before]
@@ -140,8 +140,8 @@ def fit_rows(
 ) -> list[dict[str, Any]]:
     """Return the percentage of calls that fit only the old release, only the new one, both or
     neither (FITS), as rows ``<way>: <fit>/<change>``. Also return how many more calls fit the new
-    release than the old one, in points, paired by task. All numbers are given for each kind of
-    change and for all tasks.
+    release than the old one, in points, paired by task. There is a number for each kind of change
+    and for all tasks.
     """
     old, new = (fits(list(first.call), made, one) for one in (releases.old, releases.new))
     kinds = first.frequency.to_numpy()

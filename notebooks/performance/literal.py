@@ -1,5 +1,5 @@
-"""A naive implementation of ToolGen as the paper describes it, which takes one question after the
-other and has no cache, and of DS-1000's grading.
+"""Naive implementations of ToolGen as the paper describes it, with one question after the other and
+without a cache, and of DS-1000's grading.
 
 ``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen``
 give the same marks, tokens and verdicts. This file exists to show that the results are equal, and
@@ -127,7 +127,7 @@ class Writer:
 
     def _suggested(self, function: Function, text: str) -> Trie | None:
         """Return the trie of the rest of each suggestion (TOOL-COMPLETE and lines 1 to 5 of
-        LLM-SELECT); None if there are no suggestions.
+        LLM-SELECT), or None if there are no suggestions.
         """
         if text.endswith(UNFINISHED):  # inside a character, where no name can follow
             return None
@@ -161,8 +161,8 @@ def verdicts(
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
-    """Return the messages of one pylint process for one file, which must contain the generated
-    function on disk.
+    """Return the messages of one pylint process about one file, which must already contain the
+    generated function.
     """
     checks = f"--enable={','.join(CHECKS + CRASHES)}"
     command = [sys.executable, "-P", "-c", FRESH, "--rcfile=", "--disable=all", checks]

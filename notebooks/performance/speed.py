@@ -1,4 +1,4 @@
-"""Measures the cost of some work, compared with a literal implementation of the paper's method."""
+"""Measures how long the kit takes, compared with a literal implementation of the paper's method."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ def compared(
     model: str = "kit",
     every: int = 1,
 ) -> pd.DataFrame:
-    """Return an artifact's rows on the time that two implementations take for ``items``, run one
-    after the other here.
+    """Run two implementations on ``items``, one after the other, and return rows of an artifact
+    with the time that each takes.
 
     Both are warmed up alike: each first processes ``warm``, by default the first two items. If
     ``warm`` is given, the rows also report its time (``cold``). ``seconds_ratio`` is the literal
@@ -30,7 +30,8 @@ def compared(
 
     The literal implementation may process only one in ``every`` items. Its times are then scaled up
     to all items, and ``n``, in its rows and in ``differing``, is the number that it processed. In
-    the cold measurement both process only that part, because what is read once does not scale.
+    the cold measurement, both process only that part, because the time of reading a file once does
+    not grow with the number of items.
     """
     rows = []
 
@@ -59,7 +60,8 @@ def compared(
 
 
 def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
-    """Return what ``run`` returns, its wall-clock ``seconds``, and its ``processor_seconds``.
+    """Return two results: what ``run`` returns, and a dictionary with the wall-clock ``seconds``
+    and the ``processor_seconds`` that it took.
 
     Processor time includes all processes that this one started. On a busy machine, wall-clock time
     depends on other programs; processor time hardly does.

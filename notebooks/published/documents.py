@@ -80,8 +80,8 @@ def parts(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return FT's answers after a document of one kind. Columns that end in ``_none`` have its
-    verdicts on the same questions without a document.
+    """Return FT's answers after a document of one kind. Columns that end in ``_none`` have the
+    verdicts on FT's answers to the same questions without a document.
     """
     ours = frame[frame.model == "FT"]
     alone = of_kind(ours, "none").set_index(["hub", "question"])[[*MEASURES]]

@@ -16,7 +16,8 @@ from lookuplab import paths
 from lookuplab.scoring.rates import Rate, averages, bare_row, jackknife, of_number, of_share, row
 
 PLACE = paths.DATA / "published" / "near_misses"
-# the least similarity of rules with a threshold; the develop half chose it among 0.5, 0.6 to 0.9
+# rules with a threshold call an answer a near miss from this similarity on; the threshold was
+# chosen on the develop half, among 0.5, 0.6, 0.7, 0.8 and 0.9
 SIMILAR = 0.5
 MODELS = "six models"  # the model's name in rows about all of them
 BOTH = ["reader1", "reader2"]
@@ -92,9 +93,9 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 
 def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the kappa of the two readers. For each rule and half, also return its kappa with the
-    consensus and with each reader, and its precision, recall and confusion (CONFUSION) against the
-    consensus.
+    """Return rows with the kappa of the two readers and, for each rule and half, the rule's kappa
+    with the consensus and with each reader, and its precision, recall and confusion (CONFUSION)
+    against the consensus.
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
     for half, some in frame.groupby("half", sort=False):
@@ -117,8 +118,8 @@ def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def chosen(rows: pd.DataFrame, candidates: Sequence[str]) -> str:
-    """Return the candidate whose kappa with the consensus is highest on the develop half; the first
-    of several with the same kappa.
+    """Return the candidate whose kappa with the consensus is highest on the develop half, or the
+    first of several such candidates.
     """
     named = rows.condition.isin([f"{rule}/develop" for rule in candidates])
     found = rows[rows.metric.eq("kappa") & named]
@@ -126,9 +127,9 @@ def chosen(rows: pd.DataFrame, candidates: Sequence[str]) -> str:
 
 
 def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
-    """Return how reliable the claim's measurement is, as a row with the condition "instrument". It
-    has the lower of two kappas: that of the two readers, and that of the rule with their consensus
-    on the held-out half.
+    """Return how reliable the claim's measurement is, as a row with the condition "instrument". The
+    row has the lower of two kappas: the kappa of the two readers, and the kappa of the rule with
+    the readers' consensus on the held-out half.
     """
     links = rows[rows.metric.eq("kappa") & rows.condition.isin(["readers", f"{rule}/held-out"])]
     weaker: dict[str, Any] = links.loc[links.value.idxmin()].to_dict()

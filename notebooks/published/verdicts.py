@@ -92,7 +92,7 @@ def verdicts_on(
 
 def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> list[str]:
     """Return why each answer in a frame of ``judged`` failed: one of CAUSES, and for an exception
-    also its type (``exception KeyError``); "" if it passed.
+    also its type (``exception KeyError``). The cause is "" if the answer passed.
 
     An answer without a verdict has the cause "no reference" if the problem's own reference fails,
     and "one process" if the answer passes only in one process with its test. The cause is the text
@@ -182,10 +182,7 @@ def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
 
 
 def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return, for each printed number, how many more problems count as solved by our verdicts.
-    Answers that we cannot judge count in favour of the printed number: the result is 0 if some
-    verdicts on these answers would give it.
-    """
+    """Return the four numbers of ``scores.beside_print`` for each printed number, as rows."""
     rows = []
     for one in table[table.paper_value.notna()].itertuples():
         part = frame[frame.model == one.model]

@@ -1,5 +1,5 @@
-"""Computes whether the verdicts of Table 1 hold for another training: the rows of the notebook
-seeds (data/seeds/DESIGN.md).
+"""Computes whether the verdicts on Table 1 hold for other trainings of the same models: the rows of
+the notebook seeds (data/seeds/DESIGN.md).
 
 A model called ``mini-small seed 1`` is one training. ``lookuplab.results.claims`` judges each claim
 about Table 1 and Figure 6 for each of them.
@@ -39,11 +39,11 @@ def rate_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
     """Return the rows without documentation, for each frequency class and "all".
 
     - ``valid_percent`` of each training, as in Table 1.
-    - ``valid_change_points`` of each training of one size from each of another, paired by task, as
-      a row of the model ``mini-medium seed 1 - mini-small seed 0``.
-    - ``valid_change_points`` of one size from another, as a row of the model ``mini``: the
-      difference of the means over seeds, under ``medium/all - small/all``, with an interval over
-      tasks and seeds.
+    - ``valid_change_points`` of each training of one size from each training of another size,
+      paired by task, as a row of the model ``mini-medium seed 1 - mini-small seed 0``.
+    - ``valid_change_points`` of one size from another, as a row of the model ``mini`` with the
+      condition ``medium/all - small/all``: the difference of the means over seeds, with an interval
+      over tasks and seeds.
     - ``valid_sd_points``, the standard deviation between the trainings of a size.
     """
     every = [frame for frames in found.values() for frame in frames]

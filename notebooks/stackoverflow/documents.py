@@ -1,5 +1,5 @@
-"""Finds the snippets that answer the benchmark's questions (paper, Section 4.4): those about the
-objects of mini problems.
+"""Finds the snippets that answer the benchmark's questions (paper, Section 4.4): the snippets about
+the objects of the mini problems.
 """
 
 from collections import defaultdict
@@ -23,8 +23,8 @@ def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Ma
 
 
 def questions(problems: Sequence[Problem], snippets: Sequence[Snippet]) -> list[Query]:
-    """Return the questions of those problems about whose object there is a snippet (ids
-    OBJECT#NUMBER). These snippets are relevant; DS-1000's problems name no object.
+    """Return a query for each problem whose object has snippets (ids OBJECT#NUMBER). These snippets
+    are relevant to the query. DS-1000's problems name no object, so they give no query.
 
     Snippets that contain a problem's answer are hidden from it, as in prompts. The paper had no
     such ground truth and judged 60 queries by eye (Section 4.4).

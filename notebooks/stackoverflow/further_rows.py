@@ -1,6 +1,6 @@
-"""Makes rows that only one notebook needs, besides those of ``lookuplab.stackoverflow.scores``: the
-greatest of several changes (for ``fig3_pass_at_k``), and the number of tokens that are cut to fit
-the budget (for ``token_budget``).
+"""Makes rows that only one notebook needs, in addition to those of
+``lookuplab.stackoverflow.scores``: the greatest of several changes (for ``fig3_pass_at_k``), and
+the number of tokens that are cut to fit the budget (for ``token_budget``).
 """
 
 import random
@@ -21,7 +21,7 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     that says "up to".
 
     The greatest true change is at least as large as each true change. So if all m lower ends hold
-    together, the largest of them is a lower end for the greatest change. To hold together
+    together, the largest of them is a lower end for the greatest change. To make them hold together
     (Bonferroni's correction), each lower end is moved further from its change, by the factor that a
     normal distribution gives.
     """
@@ -52,8 +52,8 @@ def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
 
 
 def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
-    """Return ``k`` snippets for each problem, drawn by a generator seeded with its id: the control
-    without retrieval.
+    """Return ``k`` snippets for each problem, drawn by a generator that is seeded with the
+    problem's id: the control without retrieval.
     """
     ordered = sorted(snippets, key=lambda snippet: snippet.id)
     size = min(k + SPARE, len(ordered))

@@ -28,8 +28,8 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     columns FAILURES and token_distance.
 
     The authors inspected one model's failures by hand and called 40% of them near misses: "minor
-    syntactic errors or missing an argument" (Section 5). Here a rule decides, with which readers do
-    not agree (``kappa_with_readers``):
+    syntactic errors or missing an argument" (Section 5). Here a rule decides. People who read the
+    answers do not agree with this rule (``kappa_with_readers``). The columns are:
 
     - near_miss: the answer differs from the reference by at most one token (``one_token``) or by
       one argument of one call (``one_argument``)
@@ -73,9 +73,10 @@ def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def kappa_with_readers() -> str:
-    """Return how well this rule agrees with two readers of real models' failures, on the held-out
-    half. It is Cohen's kappa with its interval, from the committed artifact of
-    ``published/near_misses``; "not measured" if that artifact is missing.
+    """Return how well this rule agrees with two people who read failed answers of real models:
+    Cohen's kappa of the rule and the two people's consensus, with its interval, on the held-out
+    half of the answers. The number is read from the committed artifact of
+    ``published/near_misses``. Return "not measured" if this artifact is missing.
     """
     file = paths.FIGURES / paths.PUBLISHED / paths.PUBLISHED / "near_misses.csv"
     if not file.exists():
@@ -85,8 +86,8 @@ def kappa_with_readers() -> str:
 
 
 def tree_of(problem: Problem, solution: str) -> ast.Module | None:
-    """Return the syntax tree of the test's program with the solution inserted; None if it does not
-    compile.
+    """Return the syntax tree of the test's program with the solution inserted, or None if the
+    program does not compile.
     """
     text = template(problem.context).replace(INSERT, solution) or solution
     try:
@@ -109,7 +110,8 @@ def code_tokens(code: str) -> list[str]:
 
 def argument_apart(problem: Problem, solution: str) -> bool:
     """Return whether the solution and the reference differ by one argument of one call, which is
-    missing, superfluous or different. False for equal code, and if one of them does not compile.
+    missing, superfluous or different. Return False if the two are equal, or if either does not
+    compile.
     """
     tree = tree_of(problem, solution)
     reference = tree_of(problem, problem.reference)
@@ -125,8 +127,8 @@ def argument_apart(problem: Problem, solution: str) -> bool:
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return two sets of texts (``ast.dump``) of the tree. In the first, each text lacks one of the
-    arguments; in the second, each has one argument's value left open.
+    """Return two sets of texts (``ast.dump``) of the tree. Each text in the first set lacks one
+    argument of one call; each text in the second set leaves the value of one argument open.
 
     Only an argument that contains no call is left open; otherwise everything in ``print(...)``
     would be one argument.

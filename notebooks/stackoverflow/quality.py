@@ -27,7 +27,7 @@ UNDECIDED = "undecided"
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
     """Return one row per ranker and query. The columns are ranker, query, the MEASURES, each from 0
-    to 1, and UNDECIDED, which is 1 if ties affect the measures. Print for how many queries ties do.
+    to 1, and UNDECIDED, which is 1 if ties affect the measures. Print the number of such queries.
     """
     texts, relevant, hidden = (
         {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant", "hidden")
@@ -51,10 +51,10 @@ def quality_rows(
     """Return the mean of each measure and ranker with its 95% interval over queries, and the share
     of queries whose measures depend on ties (UNDECIDED), as an artifact's rows.
 
-    Each of ``pairs`` of rankers adds the first minus the second, query by query: metric
-    ``<measure>_change``, condition ``FIRST - SECOND``. ``values`` come from ``measured``. ``model``
-    is the corpus's name, for the artifact's column ``model``. ``clusters`` maps a query to its
-    cluster (such as the origin of a perturbed problem); without it, queries are independent.
+    For each of the ``pairs`` of rankers, rows of ``<measure>_change`` with the condition ``FIRST -
+    SECOND`` have the first minus the second, query by query. ``values`` come from ``measured``.
+    ``model`` is the corpus's name, for the artifact's column ``model``. ``clusters`` maps a query
+    to its cluster (such as the origin of a perturbed problem); without it, queries are independent.
     """
     table = values.pivot(index="query", columns="ranker")
     groups = table.index.map(clusters or str)

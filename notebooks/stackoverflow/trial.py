@@ -52,8 +52,8 @@ def gradable(
 
 
 def hits(matches: Matches, problems: Sequence[Problem], k: int) -> dict[str, str]:
-    """Return {problem id: "hit" if one of its first ``k`` snippets is about its own object, else
-    "miss"}; "" for a problem without an object.
+    """Return {problem id: "hit", "miss" or ""}: "hit" if one of the problem's first ``k`` snippets
+    is about the problem's object, "miss" if none is, and "" for a problem without an object.
     """
     found = {}
     for problem in problems:

@@ -48,7 +48,7 @@ Row = dict[str, Any]  # the titles ``one`` and ``other``; ``label``: 1 for dupli
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that determines the weights, besides the base and the titles.
+    """Everything that determines the weights, in addition to the base and the titles.
 
     ``steps``, ``learning_rate`` and ``validation`` (pairs, a fifth of 8,000) are the paper's.
     ``batch_size`` (rows) and ``negatives`` (pairs of different questions for each pair of
@@ -65,8 +65,8 @@ class Recipe:
 
 def read_duplicates(file: Path) -> list[Titles]:
     """Return, for each line (a JSON list of the titles of one question), its first title and the
-    next title that differs. A line without a second title gives nothing. Raises UserError for any
-    other line.
+    next title that differs. A line without a second title gives nothing. Raises UserError for a
+    line that is not a list of titles.
     """
     found = []
     with paths.opened(file) as lines:

@@ -42,8 +42,9 @@ class Doubt(ToolUse):
 
 
 def doubting(below: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """Return the rule with the threshold ``below``. With 0 it is plain generation, whose answers
-    may already be stored. Raises UserError if ``below`` is not a probability.
+    """Return the rule with the threshold ``below``. If ``below`` is 0, return the rule of plain
+    generation, whose answers may already be stored. Raises UserError if ``below`` is not a
+    probability.
     """
     if not 0 <= below <= 1:
         raise UserError(f"a doubt of {below}: give a probability, from 0 to 1")
@@ -65,7 +66,7 @@ class InDoubt(ToolConstraint):
 
     def _doubted(self, logits: "torch.Tensor") -> float:
         """Call the tool if the most likely token begins a name and is improbable. Return the
-        distance of the token's probability from the threshold; inf if the token begins no name.
+        distance of the token's probability from the threshold, or inf if the token begins no name.
         """
         piece = self.vocabulary.piece
         likely = int(logits.argmax())
@@ -80,9 +81,9 @@ class InDoubt(ToolConstraint):
         return abs(doubt)
 
     def _ask_before(self, last: int, blank: str) -> None:
-        """Call the tool at the place behind the last token and a blank, where the name would begin.
-        Then restrict the row to the names that the tool offers, each preceded by the blank.
-        ``blank`` is " " or "".
+        """Call the tool after the last token and the text ``blank`` (" " or ""), where the name
+        would begin. Then restrict the row to the names that the tool offers, each preceded by
+        ``blank``.
         """
         tail: Sequence[int] = list(self.before[-TAIL:])
         start, whole = decoded(self.vocabulary.tokenizer, [[*tail], [*tail, *self.tokens]])

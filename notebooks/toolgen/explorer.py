@@ -138,7 +138,7 @@ def walk(
     decoding: Decoding = FUNCTION_DECODING,
     store: StoreOrPath = None,
 ) -> Walk | None:
-    """Write the function as ``generation.generate`` does, and return every step; None if the
+    """Write the function as ``generation.generate`` does, and return every step. Return None if the
     function's prompt does not fit the model.
     """
     written = generate(model, [function], tool, use, decoding, store, progress=False)

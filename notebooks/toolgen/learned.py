@@ -17,8 +17,8 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     whether the answer has the mark there; the mark's ``probability``; and ``written``, whether the
     mark is the most likely token.
 
-    If the model has no mark, one is added with a random row of weights (``seed``), as before
-    fine-tuning.
+    If the model has no mark, one is added with a random row of weights (``seed``), as at the start
+    of fine-tuning.
     """
     torch.manual_seed(seed)
     mark = add_mark(model.tokenizer, model.module)

@@ -1,7 +1,7 @@
 """Computes numbers on marked functions: the paper's five numbers, the marks per repository, and the
 percentage of names that the tool offers.
 
-Rows are dictionaries as ``scoring.rates.row`` makes them.
+Rows are dictionaries like those of ``scoring.rates.row``.
 """
 
 from collections.abc import Sequence
@@ -54,8 +54,9 @@ def by_repository(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row for each name at which the tool was called: id (of the function), repository,
-    line, column, name, context (one of CONTEXTS), and offered (whether the tool offered that name).
+    """Return one row for each name before which the tool was called: id (of the function),
+    repository, line, column, name, context (one of CONTEXTS), and offered (whether the tool offered
+    that name).
 
     Functions with a failed call are left out, because it is not known what the tool would have
     offered.
@@ -83,8 +84,8 @@ def offered_rows(asked: pd.DataFrame) -> list[Row]:
 
 
 def name_contexts(function: Function) -> dict[Token, str]:
-    """Return the context of each token of a function, one of CONTEXTS. A name before ``=`` is
-    assigned to, or is the name of a keyword argument.
+    """Return the context of each token of a function, one of CONTEXTS. A name before ``=`` is the
+    target of an assignment, or the name of a keyword argument.
     """
     texts = ["", "", *(token.text for token in function.tokens), ""]
     contexts = {}

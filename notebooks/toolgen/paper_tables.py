@@ -18,11 +18,11 @@ def listed_functions(
     file: Path | str, filters: Filters = Filters(), limit: int | None = None
 ) -> list[Function]:
     """Return the functions of the pinned sources whose ids are listed in ``file``, one per line, in
-    its order.
+    the order of the file.
 
-    ``limit`` counts ids: the first ones are read, and then the functions that the filters exclude
-    are left out. Raises UserError for a line that is not an id, for a missing repository or file,
-    and if no function is left.
+    Only the first ``limit`` ids are read; functions that the filters exclude are then left out.
+    Raises UserError for a line that is not an id, for a missing repository or file, and if no
+    function is left.
     """
     lines = paths.located(file).read_text(encoding="utf-8").splitlines()
     ids = [line for line in lines if line][:limit]

@@ -29,8 +29,8 @@ def listed(files: Sequence[str], split: str) -> dict[str, str]:
     """Return {OWNER/NAME: commit} for the repositories of one split ("train", "valid" or "test"),
     sorted by name.
 
-    ``files`` are Parquet as on the hub (code-search-net/code_search_net, Python). Raises UserError
-    for other files, and if no row belongs to the split.
+    ``files`` are the Parquet files of the data set on the hub (code-search-net/code_search_net,
+    Python). Raises UserError for other files, and if no row belongs to the split.
     """
     try:
         rows = pd.concat(pd.read_parquet(file, columns=COLUMNS) for file in files)
@@ -47,7 +47,7 @@ def clone(address: str, commit: str, folder: Path) -> str:
     """Clone one commit, without its history. The folder ``folder`` appears only when the clone is
     complete. A repository without a licence file gets a hidden folder instead, which nothing reads.
 
-    Return the last line of git's error; "" if there was none.
+    Return the last line of git's error, or "" if there was no error.
     """
     part = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(part, ignore_errors=True)

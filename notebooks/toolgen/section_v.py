@@ -1,8 +1,8 @@
 """Computes numbers of Section V beyond Tables II and III: the errors that the tool prevents, how
-many bodies fail only by false alarms, the errors of unfinished answers, and whether coverage or
-success gains more.
+many bodies fail only because of false alarms, the errors of unfinished answers, and whether
+coverage or success gains more.
 
-Frames are as in ``table_rows``. Rows are dictionaries as ``scoring.rates.row`` makes them. If a row
+Frames are as in ``table_rows``. Rows are dictionaries like those of ``scoring.rates.row``. If a row
 is about one model of the paper, its condition is the name of that model.
 """
 
@@ -53,8 +53,8 @@ def error_rows(frames: Frames) -> list[Row]:
 
 
 def alarm_rows(frames: Frames, members: Path | str = "") -> list[Row]:
-    """Return ``false_alarm_percent``: of all failing functions, the percentage that fails only by
-    false alarms.
+    """Return ``false_alarm_percent``: of all failing functions, the percentage that fails only
+    because of false alarms.
 
     An alarm is false if pylint says the same of the original. It is also false if the member that
     pylint misses is one of ``members`` (data/mini/toolgen/members.json), which exist when the code

@@ -8,7 +8,7 @@ functions, dependencies or tokens. For a change, it is the ``n`` of the side wit
 
 Frames are given as {(model, condition): frame}, where all frames of one model have the same
 functions. Conditions are ``base``, ``toolgen`` and any other, such as ``monitor``. Rows are
-dictionaries as ``scoring.rates.row`` makes them.
+dictionaries like those of ``scoring.rates.row``.
 
 The paper's relative changes have the condition's own name (``toolgen``), differences have the name
 ``toolgen - base``. A difference of percentages is in percentage points, any other in the metric's
@@ -59,7 +59,7 @@ class Corpus:
 
     Each property is an array (function, count), from whose sums over functions a metric is
     computed. A frame without texts has the counts for BLEU-4 and CodeBLEU in columns instead
-    (``words_0`` and so on, ``code_0`` and so on), as data/repositories/rows.csv.gz.
+    (``words_0`` and so on, ``code_0`` and so on), like data/repositories/rows.csv.gz.
     """
 
     frame: pd.DataFrame
@@ -102,7 +102,7 @@ class Corpus:
     @property
     def errors(self) -> Array:
         """The counts for undefined names and members per 100 identifiers. Functions with a syntax
-        error are left out, because it would hide these errors.
+        error are left out, because a syntax error hides these errors.
         """
         errors = self.frame.errors.to_numpy(float)
         names = self.frame.identifiers.where(np.isfinite(errors), 0)
@@ -110,8 +110,8 @@ class Corpus:
 
 
 def ratio(sums: Array) -> Array:
-    """Return the second-to-last entry of sums, (..., k), divided by the last entry; NaN if the last
-    is 0.
+    """Return the second-to-last entry of ``sums``, (..., k), divided by the last entry, or NaN
+    where the last entry is 0.
     """
     part, whole = sums[..., -2], sums[..., -1]
     return part / np.where(whole > 0, whole, np.nan)
@@ -133,8 +133,8 @@ class Metric:
       ``value`` maps their sums, (..., k), to the metric, (...). If ``value`` is ``ratio``, the last
       count is the number of units over which the metric is a mean.
 
-    ``kind`` is the kind of the metric's interval, ``change`` that of the interval of its change
-    from the base. ``relative`` means that the relative change is reported, too.
+    ``kind`` is the kind of interval for the metric, ``change`` the kind of interval for the
+    metric's change from the base. ``relative`` means that the relative change is reported, too.
     """
 
     name: str
@@ -210,8 +210,8 @@ def similarity_rows(
     match, and their changes from ``base``.
 
     ``tokenize`` maps a model to a function from a text to the model's tokens, which the paper's
-    BLEU-4 counts. For a model that is missing there, words between blanks are counted. ``rules``
-    are CodeBLEU's; ``evaluation.judged_all`` chooses the rules for the texts.
+    BLEU-4 counts. For any other model, words between blanks are counted. ``rules`` are CodeBLEU's;
+    ``evaluation.judged_all`` chooses the rules for the texts.
     """
     metrics = [metric for metric in METRICS if metric.group in SIMILARITY]
     return metric_rows(frames, metrics, base, tokenize, rules)
@@ -275,9 +275,9 @@ def matched_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
     """Return the change of the success rate at equal length (data/mini/DESIGN.md, 2026-11-29).
 
     ``succrate_matched_change_points`` is the change over the matched functions: those whose two
-    bodies both have identifiers and differ in their number by at most a fifth of the larger.
-    ``succrate_length_points`` is what length explains: the change over all functions minus that
-    over the matched ones.
+    bodies both have identifiers, and whose numbers of identifiers differ by at most a fifth of the
+    larger number. ``succrate_length_points`` is the part that length explains: the change over all
+    functions minus the change over the matched functions.
     """
     rows = []
     for model, condition in _compared(frames, base):
@@ -299,8 +299,8 @@ def matched_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
 
 
 def _explained(sums: Array) -> Array:
-    """Return the change over all functions minus that over the matched ones. ``sums`` has the shape
-    (..., all/matched, base/condition, numerator/denominator).
+    """Return the change over all functions minus the change over the matched functions. ``sums``
+    has the shape (..., all/matched, base/condition, numerator/denominator).
     """
     return -np.diff(_difference(ratio, sums))[..., 0]
 

@@ -1,7 +1,7 @@
 """Computes numbers on the models' calls of the tool: how many there were, what the tool offered,
 and which calls a threshold on the mark's probability keeps.
 
-Rows are dictionaries as ``scoring.rates.row`` makes them.
+Rows are dictionaries like those of ``scoring.rates.row``.
 """
 
 import math
@@ -34,7 +34,7 @@ Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> its ans
 
 
 def asked_questions(completion: Completion) -> list[Question]:
-    """Return the calls of the tool that a completion's record lists."""
+    """Return the calls of the tool during one completion, which are kept in its ``record``."""
     return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
 
 
@@ -45,9 +45,10 @@ def questions_of(made: Generations) -> pd.DataFrame:
     - ``probability`` of the token that triggered the call
     - ``failure`` of the call, or ""
     - ``names``: how many suggestions begin with the part of the name already written
-    - ``chosen``: the name that the answer has there, "" for none
-    - ``offered``: whether that name was offered. It is also true if the answer was not constrained,
-      because no suggestion begins that way or none can be written in the model's tokens.
+    - ``chosen``: the name that the answer has there, or ""
+    - ``offered``: whether that name was offered. It is also true if the answer was not constrained
+      there, because no suggestion begins with the part already written, or because no such
+      suggestion can be written in the model's tokens.
     - ``right``: whether the original's body contains that name anywhere. Positions cannot be
       compared once the answer and the original differ.
     """
@@ -104,7 +105,7 @@ def call_rows(written: Written) -> list[Row]:
 
 
 def offer_rows(written: Written) -> list[Row]:
-    """Return, for each (model, condition) that used the tool, what it offered.
+    """Return, for each (model, condition) that used the tool, what the tool offered.
 
     ``answered_percent`` is the percentage of calls at which at least one name could be chosen, and
     ``names_per_call`` the mean number of names at these calls. Both have intervals over
@@ -150,15 +151,16 @@ def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 def equal_calls_rows(
     model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
 ) -> list[Row]:
-    """Compare calling the tool by the mark with calling it by doubt equally often. Return the first
-    minus the second in success rate and coverage, paired by function.
+    """Compare two rules that call the tool equally often, by the mark and by doubt. Return the
+    success rate and the coverage by the mark minus those by doubt, paired by function.
 
     ``marks`` maps a condition to its frame with ``calls``. ``doubts`` are the frames of several
-    thresholds of doubt. All have the same functions in the same order. If the mark's number of
-    calls lies between those of two thresholds, doubt uses the higher threshold for a random share
-    of the functions, so that both call equally often on average. The expectation over this choice
-    is compared, and intervals take the share as given. A condition that never calls the tool, or
-    calls it more often than any threshold, has no row.
+    thresholds of doubt. All frames have the same functions in the same order. If the mark's number
+    of calls lies between those of two thresholds, doubt uses the higher threshold for a random
+    share of the functions and the lower threshold for the others, so that both rules call equally
+    often on average. The expectation over this random choice is compared, and intervals take the
+    share as given. A condition that never calls the tool, or calls it more often than any
+    threshold, has no row.
     """
     rows = []
     doubts = sorted(doubts, key=lambda frame: frame.calls.mean())
@@ -188,10 +190,10 @@ def threshold_rows(
     model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
 ) -> list[Row]:
     """Return one model's Table III at each threshold, with ``editsim_percent``,
-    ``calls_per_function``, and ``calls_percent``: the calls in percent of those at the first
-    threshold.
+    ``calls_per_function``, and ``calls_percent``: the number of calls in percent of the number at
+    the first threshold.
 
-    ``frames`` are as from ``evaluation.judged_all``, ``questions`` as from ``questions_of``.
+    ``frames`` come from ``evaluation.judged_all``, and ``questions`` from ``questions_of``.
     Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the
     first threshold, over the same functions.
     """
@@ -214,7 +216,7 @@ def threshold_rows(
 
 
 def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> list[Row]:
-    """Return which calls of the tool each threshold would keep, in answers that were generated
+    """Return how many calls of the tool each threshold would keep, in answers that were generated
     without a threshold.
 
     ``kept_right_percent`` and ``kept_wrong_percent`` are the percentages of calls with right and

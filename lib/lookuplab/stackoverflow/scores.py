@@ -1,6 +1,6 @@
 """Rows of a table from verdicts: pass@k, its changes, and the cost of perturbations.
 
-Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by origin
+Rows are dictionaries like those of ``scoring.rates.row``. Intervals are clustered by origin
 problem, because a problem and its perturbations fail together.
 """
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off", or an Audit as text
-# An audit has at least this many rows of each model or kind, or all rows if there are fewer. Five
-# rows find, with a probability of 95%, that 45% of the rows of one kind are wrong. The audit of the
-# next commit draws other rows.
+# An audit has at least this many rows of each model or kind, or all rows if there are fewer. If 45%
+# of the rows of one kind are wrong, five rows include a wrong one with a probability of 95%. The
+# audit of the next commit draws other rows.
 LEAST_AUDITED = 5
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and its
 # margin is written to logs. Between processors with different vector extensions, the mini models'

@@ -39,8 +39,8 @@ class Command(click.Command):
         super().__init__(name, callback=callback, params=params, help=text)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises UserError if one is empty, because a variable of the shell
-        that is not set must not stand for a default.
+        """Parse the arguments. Raises UserError if one of them is empty. This happens if the user
+        writes a shell variable that is not set, and must not silently select the default.
         """
         for before, text in zip([self.name, *args], args, strict=False):
             if not text or re.fullmatch("--[a-z-]+=", text):
@@ -50,8 +50,8 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command, unless its ``--output`` would replace a file or folder that another
-        option names.
+        """Run the command. Raises UserError if its ``--output`` would replace a file that another
+        argument or option names.
         """
         if output := ctx.params.get("output"):
             given = (value for name, value in ctx.params.items() if name != "output")
@@ -60,8 +60,8 @@ class Command(click.Command):
 
 
 def keep_inputs(output: Path, given: Iterable[Any]) -> None:
-    """Raise UserError if one of the values (paths, texts, tuples of them) names the file or folder
-    ``output``, by whatever path or link.
+    """Raise UserError if ``output`` is an existing file and one of the values (paths, texts, tuples
+    of them) names the same file, perhaps by another path or through a link.
     """
     for value in given:
         if isinstance(value, tuple):
@@ -114,10 +114,10 @@ class Place(click.Path):
 
 
 class Whole(click.types.IntParamType):
-    """A whole number of at most nine digits: a count that any machine can reach."""
+    """The type of options that count something: a whole number of at most nine digits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        # not the option's own type, whose limits `--help` would show
+        # IntRange is not used as the option's type, because `--help` would then show the limits
         return click.IntRange(0, 999_999_999).convert(value, param, ctx)
 
 
@@ -147,8 +147,8 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
 
 
 def claimed_file(output: Path | None) -> None:
-    """Like ``claimed``, for a command's output file, if there is one. A command calls this before
-    its work. Raises UserError also if ``output`` exists but is not a file.
+    """Call ``claimed`` for a command's output file, unless it is None. A command does this before
+    it reads its input. Also raises UserError if ``output`` exists but is not a file.
     """
     if output:
         paths.check_file(output)
@@ -156,8 +156,8 @@ def claimed_file(output: Path | None) -> None:
 
 
 def claimed(place: Path) -> None:
-    """Keep other commands from writing to ``place`` until this one has ended. Raises UserError if
-    another is writing there.
+    """Keep other commands from writing to ``place`` until this command has ended. Raises UserError
+    if another command is already writing there.
     """
     context = click.get_current_context(silent=True)
     place = place.absolute()
@@ -180,7 +180,7 @@ def pairs(texts: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"{name}=... is given twice")
         try:
             values[name] = paths.parsed(yaml.safe_load, value)
-            json.dumps(values[name])  # a date is none of a notebook's values
+            json.dumps(values[name])  # fails for a date, which no parameter of a notebook can be
         except (ValueError, TypeError) as error:
             raise UserError(f"{value!r} is not YAML; put a text in quotes: {error}") from None
     return values

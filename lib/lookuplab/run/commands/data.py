@@ -1,4 +1,4 @@
-"""``lookuplab data``: downloads, counted frequencies and marked corpora."""
+"""Implements ``lookuplab data``: fetches downloads, counts frequencies of APIs, marks corpora."""
 
 import json
 from collections import Counter
@@ -91,8 +91,8 @@ def mark(
     max_file_lines (1000 per file), max_lines (50 per function), max_tokens (512 Python tokens per
     function) and max_model_tokens (128 tokens of --tokenizer per function).
 
-    The number of files and functions that are left out is printed with each reason. A bad file does
-    not stop the command.
+    The command prints, for each reason, how many files and functions are left out for it. A bad
+    file does not stop the command.
 
     \b
     Examples:

@@ -25,8 +25,8 @@ def verify(name: str | None = None, *, profile: str = "") -> None:
     On the same type of processor and with the same number of threads, everything must be equal byte
     for byte. Otherwise floats may differ in the last digits, and by more only where a near tie
     changed an answer; those answers are listed. Timings are not compared. The exit code is 0 if
-    nothing differs and 1 if something does. Figures that were not regenerated count as different.
-    Without NAME, figures of notebooks that run only on demand are exempt from this.
+    nothing differs and 1 if something does. A figure that was not regenerated counts as different;
+    without NAME, this does not apply to notebooks that run only on demand.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def claims(
 
     The first verdict is about the direction. The claim *holds* or *fails* if the whole interval is
     on one side of the claimed bound, and is *open* if the interval contains the bound.
-    Claims whose artifact is missing are *not run*; a single line gives their number. A claim about
+    Claims whose artifact is missing are *not run*; one line says how many there are. A claim about
     validity is *not testable: floor* on models that get hardly anything right (for example, if the
     intervals begin below 5% valid calls in every class). A claim on sizes is *not testable: sizes*
     if no two models belong to the same family.

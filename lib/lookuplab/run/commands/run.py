@@ -1,5 +1,5 @@
-"""``lookuplab run``, ``reproduce``, ``sweep``, ``list`` and ``draw``: run notebooks
-under a profile.
+"""Implements ``lookuplab run``, ``reproduce`` and ``sweep``, which run notebooks under a profile,
+and ``list`` and ``draw``.
 """
 
 import io
@@ -114,8 +114,8 @@ def run(
 
 
 def shown(place: Path) -> Iterator[str]:
-    """Yield the lines that show an artifact: as much of its table as fits on one screen, and its
-    result sentence. ``place`` is the path of its files without suffix.
+    """Yield the lines that show an artifact on the terminal: as much of its table as fits on one
+    screen, and the sentence about it. ``place`` is the path of the artifact's files without suffix.
     """
     from lookuplab.results.artifact import read_csv, side_by_side
 
@@ -179,11 +179,11 @@ def reproduce(
     them. With --cold, everything is generated again, in separate stores (runs/cold), from which
     `python -m recipes.mini.record` writes a new record; that takes about two core-hours.
 
-    With --audit, the notebooks that run also generate a sample of the record again: of the rows
-    that they use, a share for each model and kind. The new rows are compared with the record's, one
-    by one. Every token and verdict must be equal, and every log-probability up to its last digits,
-    which depend on the batch and on the processor. Near ties are listed. Judgements are compared
-    only under the record's Python. The exit code is 1 if something differs or, with
+    With --audit, the notebooks that run also generate some rows of the record again: a random share
+    of the rows that they use, for each model and kind. The new rows are compared with the record's,
+    one by one. Every token and verdict must be equal, and every log-probability up to its last
+    digits, which depend on the batch and on the processor. Near ties are listed. Judgements are
+    compared only under the record's Python. The exit code is 1 if something differs or, with
     --again, if nothing could be compared. To continue an interrupted audit, repeat the command.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
@@ -237,8 +237,8 @@ def reproduce(
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
     planned = [replace(plan(one, chosen), environment=variables) for one in notebooks]
-    # A shard also runs notebooks that are up to date, because it fills a store, and the store may
-    # lack the answers behind their figures.
+    # A shard also runs notebooks that are up to date. It has to fill a store, which may lack the
+    # answers behind the figures of these notebooks.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
     if planned and not dry_run:
         if code == 0 and part.draws:
@@ -355,9 +355,10 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
 
 
 def _preview(planned: list[Job]) -> int:
-    """Print each job's settings, downloads and prompts, and each problem once.
+    """Print each job's settings, downloads, number of prompts and problems. A problem of several
+    jobs is printed once.
 
-    Return the exit code: 2 if the same command without --dry-run would be refused.
+    Return the exit code: 2 if the same command without --dry-run would be refused, otherwise 0.
     """
     told: set[str] = set()
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
@@ -377,10 +378,10 @@ def _preview(planned: list[Job]) -> int:
 
 
 def asked(job: Job) -> Iterator[str]:
-    """Yield a line with the number of prompts that the job's notebook gives to one model in the
-    committed run of the mini profile, and the most tokens that an answer may have. Yield nothing if
-    no answers of the notebook are committed, or if the job has only mini models, which cost
-    nothing.
+    """Yield a line that helps to estimate a job's cost: the number of prompts that the notebook
+    gave to one model in the committed run of the mini profile, and the largest number of tokens
+    that an answer may have. Yield nothing if no answers of the notebook are committed, or if the
+    job has only mini models, which cost nothing.
     """
     from lookuplab.results.verify import ANSWERS_FILE, read_answers
 
@@ -405,12 +406,12 @@ def execute(
     """Run the planned jobs, ``jobs`` at once, or print what would run. Print failures and return
     the exit code.
 
-    Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
-    measure time. Exit codes: 0, no job failed; 2, jobs failed only with UserError (bad input that
-    was found only while running); 1, any other failure.
+    Without ``again``, jobs that are up to date are skipped, unless they measure time. The exit code
+    is 0 if no job failed, 2 if all failures were UserErrors (bad input that was found only while
+    running), and otherwise 1.
 
-    If several processes share the work, each runs the same jobs; those that do not draw figures
-    write to a separate folder.
+    If several processes share the work, each runs the same jobs. Processes that do not draw figures
+    write to separate folders.
     """
     if part.of > 1 and scheduler:
         raise UserError("--scheduler cannot be combined with --shard or several processes")
@@ -448,9 +449,10 @@ def execute(
 
 
 def where_time_went(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
-    """Yield a table with a line for each notebook, the longest first: its seconds, of these those
-    before its first cell and those of its drawing, and the answers and judgements that it found and
-    made. Papermill notes the seconds in the executed copy.
+    """Yield the lines of a table with one line for each notebook, the slowest first. The columns
+    are the seconds that the notebook took, how many of them passed outside its cells (mostly before
+    the first) and in its drawing cells, and how many answers and judgements it found and made.
+    Papermill writes the seconds into the executed copy.
     """
     lines = []
     for job, (recorded, stored, made) in ran:
@@ -468,8 +470,8 @@ def where_time_went(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
 
 
 def _told(job: Job, failure: Failure) -> str:
-    """Return a failure as text: one line for bad input, otherwise the cell, the error and the end
-    of the traceback.
+    """Return a failure as text. For bad input this is one line; otherwise it is the cell, the error
+    and the end of the traceback.
     """
     if failure.ename == "UserError":
         return f"error: {job.title}: {failure.evalue}"

@@ -1,8 +1,8 @@
-"""``lookuplab score``: judges completions that were generated elsewhere.
+"""Implements ``lookuplab score``, which judges completions that were generated elsewhere.
 
-The steps are the same for every benchmark: lines are read, judged by ``lookuplab.benchmark``,
-written, and counted in a table. The command of a benchmark defines how a line becomes a task and a
-completion, and what the table shows.
+The steps are the same for every benchmark: lines are read, ``lookuplab.benchmark`` judges them, the
+judgements are written, and a table summarises them. There is a command for each benchmark. The
+command defines how a line becomes a task and a completion, and what the table shows.
 """
 
 import json
@@ -34,7 +34,9 @@ Read = Callable[[Line], "tuple[Any, Completion]"]
 
 
 class Benchmarks(Group):
-    """The commands of the benchmarks by name, and one for any class given as ``module:Class``."""
+    """The group of the benchmarks' commands. A name of the form ``module:Class`` is a command, too,
+    which scores completions of the benchmark with this class.
+    """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if ":" not in cmd_name:
@@ -96,10 +98,11 @@ def judged_file(
     """Read the lines of ``file`` and judge them. Return the object on each line, and the frame of
     ``benchmark.judged`` with an empty column ``model``.
 
-    If ``samples`` is False, an id counts once; lines that repeat it are left out, with a message. A
-    completion (in one of ``fields``) that is null counts as empty, with a message. Messages also
-    give the number of tasks without a line, and uneven numbers of samples. Raises UserError with
-    file and line number for an invalid line.
+    ``fields`` are the possible names of the field with the completion. A completion that is null
+    counts as empty. If ``samples`` is False, lines that repeat an id are left out. Messages give
+    the numbers of such lines, of tasks without a line and, if tasks have different numbers of
+    samples, the lowest and the highest number. Raises UserError with file and line number for an
+    invalid line.
     """
     from lookuplab.benchmark import judged
 
@@ -155,9 +158,9 @@ def check_fields(record: Line, **types: Any) -> None:
 
 
 def of_tasks(benchmark: "Benchmark[Any]", id_field: str, text_field: str) -> Read:
-    """Return a function that turns a line into a task and a completion. The line has the task's id
-    in the field ``id_field`` and the text in ``text_field``. The function numbers each task's
-    samples.
+    """Return a function that turns a line into a task and a completion. A line has the task's id in
+    the field ``id_field`` and the completion's text in ``text_field``. Several lines for one task
+    are numbered as its samples.
     """
     from lookuplab.benchmark import written
 
@@ -184,8 +187,8 @@ def write(
     *notes: str,
     digits: int = 1,
 ) -> None:
-    """Write each line's id and judgement to ``output`` or, if it is None, to stdout. Then print the
-    numbers of ``rows`` (made by ``scoring.rates.row``), with the notes below them.
+    """Write each line's id and judgement to ``output`` or, if it is None, to stdout. Then print a
+    table of ``rows`` (made by ``scoring.rates.row``), with the notes below it.
     """
     import pandas as pd
 
@@ -247,8 +250,8 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
 
 
 def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
-    """Return one line as a task and its completion. Raises UserError for a missing or ill-typed
-    field, an unknown provider or client.
+    """Return the task and the completion that a line describes. Raises UserError for a field that
+    is missing or of the wrong type, and for an unknown provider or client.
     """
     from lookuplab.benchmark import written
     from lookuplab.cloudapi.tasks import ApiTask
@@ -323,8 +326,8 @@ def toolgen(
 
 
 def function_of(record: Line) -> "tuple[Any, Completion]":
-    """Return the function that a line names, and its completion. Raises UserError if the line is
-    malformed.
+    """Return the function that a line names, and the completion in the line. Raises UserError if
+    the line is malformed.
     """
     from lookuplab.benchmark import written
     from lookuplab.toolgen.evaluation import Reference, inserted
@@ -425,8 +428,9 @@ def ds1000(
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
-    """Return pass@1 of the problems whose samples are all judged, by library and perturbation, and
-    how far perturbed problems are below their originals (the paper's Figure 5).
+    """Return pass@1 by library and by kind of perturbation, and how much lower it is for perturbed
+    problems than for their originals (the paper's Figure 5). Only problems whose samples are all
+    judged count.
     """
     from lookuplab.stackoverflow import scores
 
@@ -436,8 +440,9 @@ def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
 
 
 def as_published(record: Line) -> int:
-    """Add the fields problem_id and solution to a line in the format of DS-1000's authors. Only the
-    first text of a list is used, as in the authors' script. Return the number of the other texts.
+    """Add the fields problem_id and solution to a line in the format of DS-1000's authors. If the
+    line has a list of texts, only the first is used, as in the authors' script. Return how many
+    texts are not used.
     """
     about, text = record.get("metadata"), record.get("solution")
     text = record.get("code") if text is None else text

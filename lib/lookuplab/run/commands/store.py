@@ -1,4 +1,4 @@
-"""``lookuplab store merge``: combines several stores into one."""
+"""Implements ``lookuplab store merge``, which combines several stores into one."""
 
 from collections import Counter
 from pathlib import Path
@@ -33,10 +33,10 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     Name a store by its folder, or by its file of completions (the file that LOOKUPLAB_STORE names);
     the store's other files are in the same folder. Journals of processes that shared a file system
     are read, too. Answers that differ only in the last digits of their log-probabilities, which
-    depend on the batch, count as equal. Of equal answers, that of the output is kept, or else that
-    of the store named first. If two stores answer one question differently, the merge stops there
-    with exit code 2, and no answer of the output is replaced. STORES are not changed. To resume a
-    merge that was killed, repeat the command.
+    depend on the batch, count as equal. If answers are equal, the one in the output is kept or, if
+    the output has none, the one in the store named first. If two stores answer one question
+    differently, the merge stops there with exit code 2, and no answer in the output is replaced.
+    STORES are not changed. To resume a merge that was killed, repeat the command.
 
     \b
     Examples:
@@ -64,26 +64,28 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
 
 def located(place: Path) -> Path:
-    """Return a store's file of completions. ``place`` is this file, or the store's folder."""
+    """Return the path of a store's file of completions. ``place`` is this file, or its folder."""
     place = paths.expanded(place).absolute()
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
 
 def opened(kind: type[AnswerStore], completions: Path) -> AnswerStore:
-    """Return the store of a kind that is beside the file of completions, or is this file."""
+    """Return one kind of store. If it is not the completions themselves, its file is in the same
+    folder as the file ``completions``.
+    """
     is_own = kind is CompletionStore
     return kind(completions if is_own else completions.with_name(f"{kind.name}.sqlite"))
 
 
 def rows(kind: type[AnswerStore], file: Path) -> list[str]:
-    """Return the sorted keys of a store."""
+    """Return the sorted keys of a store. ``file`` is the file of completions."""
     with opened(kind, file) as store:
         return sorted(store.present())
 
 
 def copied(kind: type[AnswerStore], file: Path, target: Path) -> int:
-    """Add a store's rows to the store of the same kind at ``target``, and return their number.
-    Raises UserError if the two stores answer one question differently.
+    """Add the rows of one kind of store to that kind of store beside ``target``. Return how many
+    rows were added. Raises UserError if the two stores answer one question differently.
     """
     keys = rows(kind, file)
     count = 0

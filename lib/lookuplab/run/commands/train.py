@@ -1,4 +1,4 @@
-"""``lookuplab train``: fine-tune any model for ToolGen."""
+"""Implements ``lookuplab train``, which fine-tunes any model for ToolGen."""
 
 import ctypes
 import os
@@ -26,7 +26,7 @@ def train() -> None:
 
 
 def steady() -> None:
-    """Set up this process for training on processors."""
+    """Set up this process so that training on a CPU is fast."""
     # spinning threads starve each other on a shared machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with suppress(OSError, AttributeError):  # no glibc
@@ -103,7 +103,7 @@ def toolgen(
     """
     # a launcher sets these variables; Accelerate reads all three
     rank, *_ = (stated(name, 0, -1) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
-    if rank <= 0:  # only one of several processes claims the folder and prints
+    if rank <= 0:  # of several processes, only the first claims the folder and prints
         claimed(output)
     from lookuplab.toolgen.finetuning import RECIPES, finetune
     from lookuplab.toolgen.pairs import read_pairs

@@ -1,9 +1,10 @@
-"""``lookuplab view`` and ``compare``: the judged answers of earlier runs. Nothing is run.
+"""Implements ``lookuplab view`` and ``compare``, which show the judged answers of earlier runs. No
+notebook is run.
 
-Runs keep their judged answers beside their executed copies. `view` writes them as a page, and
-`compare` pairs those of two runs. The page is static: it opens from a disk as well as from a
-server. The answers are split over several scripts, of which the page loads only those that it
-shows.
+A run keeps its judged answers beside its executed copy. `view` shows them on a page, and `compare`
+compares the answers of two runs in pairs. The page is static: it opens from a disk as well as from
+a server. The answers are split over several scripts, and the page loads only the scripts with the
+answers that it shows.
 """
 
 import json
@@ -29,10 +30,10 @@ from lookuplab.scoring.rates import mcnemar, paired_difference
 PAGE = Path(__file__).parents[1] / "pages" / "answers.html"
 CHUNK = 200  # answers in one script
 HEAD = 120  # characters of an answer or a reason that the page's list shows
-# columns of judgements that say why an answer is wrong, in the order in which they are looked for
+# columns of judgements that say why an answer is wrong; the first that is not empty is shown
 REASONS = ("reason", "error", "messages", "lost")
 SAME = ("predicted", "solution")  # columns that repeat the answer
-# columns in which two runs' answers must agree to be compared as a pair
+# two answers of different runs are compared if they agree in these columns
 PAIRED = ("model", "condition", "id", "sample")
 FILTERS = ("model", "condition", "class")
 MOST_ROWS = 12  # lines of a comparison printed to the terminal
@@ -40,8 +41,8 @@ Line = dict[str, Any]
 
 
 def log(name: str) -> Path:
-    """Return the file of the judged answers of a notebook's last run; ``NAME~1`` is the run before
-    the last. ``name`` may also be the path of an executed copy.
+    """Return the file with the judged answers of a notebook's last run. ``NAME~1`` stands for the
+    run before the last. ``name`` may also be the path of an executed copy.
 
     Raises UserError if there is no such file.
     """
@@ -65,16 +66,18 @@ def log(name: str) -> Path:
 
 
 def last_runs(folder: Path) -> list[Path]:
-    """Return the files of judged answers below a folder, without those of earlier runs, sorted."""
+    """Return the files with judged answers below a folder, sorted. Of several runs of a notebook,
+    only the last counts.
+    """
     files = folder.rglob(f"*.{JUDGED}")
     return sorted(file for file in files if not re.search(rf"\.\d+\.{JUDGED}$", file.name))
 
 
 def read(file: Path) -> Iterator[Line]:
-    """Yield first a dictionary about the run (notebook, profile, parameters) and then its judged
-    answers, as ``benchmark.keep`` wrote them. An answer that was judged twice with the same result
-    is yielded once. A second, different answer for the same model, condition, id and sample gets a
-    number after its condition: ``dag (2)``.
+    """Yield first a dictionary about the run (notebook, profile, parameters) and then the run's
+    judged answers, as ``benchmark.keep`` wrote them. An answer that was judged twice with the same
+    result is yielded once. If there are different answers for the same model, condition, id and
+    sample, the condition of the second becomes ``dag (2)``, and so on.
     """
     seen: dict[tuple[Any, ...], list[Any]] = {}
     lines = (line for _, line in paths.json_lines(file))
@@ -93,7 +96,9 @@ def read(file: Path) -> Iterator[Line]:
 
 
 def reason(columns: Line) -> str:
-    """Return why an answer is wrong, from the columns of its judgement; "" if they do not say."""
+    """Return why an answer is wrong, according to the columns of its judgement; "" if no column
+    says why.
+    """
     found = next((columns[name] for name in REASONS if columns.get(name)), "")
     texts = found if isinstance(found, list) else [found]
     return "; ".join(" ".join(map(str, text)) if isinstance(text, list) else text for text in texts)
@@ -108,8 +113,9 @@ class Words(dict[str, int]):
 
 
 def write_page(files: Iterable[Path], output: Path) -> int:
-    """Write the page of the judged answers in ``files`` to the folder ``output``, and return the
-    number of answers. If there are several files, each condition begins with its run's number.
+    """Write a page with the judged answers in ``files`` to the folder ``output``. Return the number
+    of answers. If there are several files, the number of an answer's run stands before the answer's
+    condition.
     """
     is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not is_free and not (output / "index.js").is_file():
@@ -177,7 +183,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     flush()
     index: Line = {"about": abouts, "chunk": CHUNK, "of": of, "policies": {}}
     first = pd.DataFrame(firsts)
-    if firsts and first.minimum.notna().all():  # answers after which each policy looks something up
+    if firsts and first.minimum.notna().all():  # find after which answers each policy looks up
         for policy in POLICIES[2:]:
             index["policies"][policy] = first["at"][triggered(first, policy)].tolist()
     index["words"] = {field: [*words] for field, words in fields.items()}
@@ -213,7 +219,7 @@ def side(name: str) -> Side:
 
 
 def changed(first: Side, second: Side) -> list[str]:
-    """Return a line for each parameter that differs."""
+    """Return a line for each parameter that differs between the two sides."""
     old, new = first.parameters, second.parameters
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return [f"  {name}: {old.get(name, '(none)')} -> {new.get(name, '(none)')}" for name in names]
@@ -223,10 +229,10 @@ def compared(first: Side, second: Side) -> pd.DataFrame:
     """Return the comparison of two runs, one line for each model and condition.
 
     The answers are paired by task and sample. The columns are n, both rates in percent, the paired
-    difference in points with its clustered interval, the numbers of answers that are right in one
-    run only, and the p value of McNemar's exact test on these numbers. The test takes tasks as
-    independent. Two runs of one model each are compared even if the models differ. Raises UserError
-    if the runs have nothing in common.
+    difference in points with its clustered interval, how many answers are right only in the first
+    or only in the second run, and the p value of McNemar's exact test on these two numbers. The
+    test assumes that tasks are independent. If each run has a single model, the runs are compared
+    even if the models differ. Raises UserError if the runs have nothing in common.
     """
     sides = [first.rows, second.rows]
     models = [rows.model.unique().tolist() for rows in sides]

@@ -62,7 +62,7 @@ class Asked(NamedTuple):
 class Benchmark(ABC, Generic[TaskT]):
     """The tasks that a paper gives to a model, and how it judges the completions.
 
-    ``tasks`` each have a unique ``id``. ``decoding`` says how completions are generated and which
+    Each of ``tasks`` has a unique ``id``. ``decoding`` says how completions are generated and which
     rule ends them. ``measures`` are the columns of ``judge`` that tables show; None means every
     boolean column. ``by`` is the column by which tables are split, such as "frequency"; "" means
     that they are not split.
@@ -106,8 +106,9 @@ class Benchmark(ABC, Generic[TaskT]):
         return record
 
     def judge_all(self, pairs: Pairs[TaskT]) -> list[dict[str, Any]]:
-        """Return ``judge`` for many completions, in their order. Override it if judging many at
-        once is faster (a pool of sandboxes, analysers that stay warm, a Dask cluster).
+        """Return what ``judge`` returns for each of many completions, in their order. Override this
+        method if you can judge many completions faster than one by one, for example in a pool of
+        sandboxes, with analysers that stay warm, or on a Dask cluster.
         """
         judgements = []
         for task, completion in pairs:
@@ -122,8 +123,8 @@ class Benchmark(ABC, Generic[TaskT]):
 
     def for_model(self, model: Model) -> Self:  # noqa: ARG002
         """Return this benchmark, adapted to one model. For example, a chat model may need an
-        instruction, and its code must be cut out of the answer; a small model may need a shorter
-        prompt. By default nothing changes.
+        instruction, and the code may have to be cut out of its answers; a small model may need
+        shorter prompts. By default nothing changes.
         """
         return self
 
@@ -304,14 +305,16 @@ def written(id: str | int, text: str, sample: int = 0) -> Completion:
 
 
 def load_benchmark(name: str) -> Benchmark[Any]:
-    """Return an instance of the benchmark class ``module:Class``, made without arguments. Raises
-    UserError if the class cannot be imported, is not a Benchmark, or lacks tasks with unique ids.
+    """Return an instance of the benchmark class ``name``, given as ``module:Class``. The class is
+    called without arguments. Raises UserError if it cannot be imported, is not a subclass of
+    Benchmark, or has no tasks with unique ids.
     """
     module, _, attribute = name.partition(":")
     try:
         kind = getattr(importlib.import_module(module), attribute)
         if not (isinstance(kind, type) and issubclass(kind, Benchmark)):
-            raise UserError(f"{name} is not a lookuplab.benchmark.Benchmark")  # nothing is called
+            # raised before the call, so that no other function or class is ever called
+            raise UserError(f"{name} is not a lookuplab.benchmark.Benchmark")
         benchmark = kind()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         advice = " (is its folder in PYTHONPATH?)" if isinstance(error, ImportError) else ""

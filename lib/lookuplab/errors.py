@@ -46,7 +46,8 @@ MARGIN = 32 << 20
 
 
 class UserError(Exception):
-    """Bad input or a missing resource. The message says in one line what is wrong and what to do.
+    """Raised for bad input or a missing resource. The message says in one line what is wrong and
+    what to do.
 
     The command line prints the message after ``error:`` and exits with code 2.
     """
@@ -75,7 +76,7 @@ def check_choice(what: str, value: object, choices: Collection[object]) -> None:
 
 
 def no_memory(text: str) -> bool:
-    """Return whether an error's type and message say that memory could not be allocated."""
+    """Return whether ``text``, an error's type and message, says that memory ran out."""
     return _NO_MEMORY.search(text) is not None
 
 

@@ -30,7 +30,7 @@ from lookuplab.paths import file_hash, folder_hash
 
 SOURCES_NAME = "python-sources"
 PINS = paths.DATA / f"{SOURCES_NAME}.txt"
-# the files that are unpacked from a wheel; its metadata has versions and licences
+# endings of the files that are unpacked from a wheel; the metadata has versions and licences
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
 FOREIGN = {"site-packages", "dist-packages", "node_modules", "__pypackages__", "__pycache__"}
 _ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # what venv and conda put into an environment's folder

@@ -69,8 +69,8 @@ def processors(root: Path = Path("/")) -> int:
 
 
 def memory(root: Path = Path("/")) -> int:
-    """Return how many bytes this job may still allocate: the machine's free memory, or less if the
-    limit of a control group leaves less.
+    """Return how many bytes this job may still allocate: the machine's free memory or, if that is
+    less, what the limit of a control group leaves.
     """
     import psutil  # slow to import
 
@@ -205,7 +205,7 @@ def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = N
 
 
 def span(seconds: float) -> str:
-    """Return a duration as text with a unit: seconds below 90 s, minutes below 2 h, else hours
+    """Return a duration as text: in seconds below 90 s, in minutes below 2 h, otherwise in hours
     ("2.5 h").
     """
     if seconds >= 7200:

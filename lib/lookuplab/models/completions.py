@@ -156,12 +156,12 @@ class Completion:
     are ``text``.
 
     ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), or
-    None if an endpoint returns none. ``finish_reason`` is ``"eos"`` (the model's own end),
-    ``"stop"`` (a stop string or rule), ``"length"`` or, for a continuation that was only scored,
-    ``"scored"``. If it is ``"eos"``, a local model's last token is the end-of-text token, which
-    adds no text, like every special token. ``text`` keeps the whole last token; a scorer may cut
-    it. ``prompt_tokens`` is the number of tokens that the model saw, ``prompt_dropped`` the number
-    that truncation removed.
+    None if an endpoint returns none. ``finish_reason`` says what ended the answer: ``"eos"`` (the
+    model itself), ``"stop"`` (a stop string or rule), ``"length"`` (the limit of tokens) or, for a
+    continuation that was only scored, ``"scored"``. If it is ``"eos"``, a local model's last token
+    is the end-of-text token, which adds no text, like every special token. ``text`` keeps the whole
+    last token; a scorer may cut it. ``prompt_tokens`` is the number of the prompt's tokens that the
+    model read, ``prompt_dropped`` the number of those that truncation removed.
 
     ``margin`` is the smallest gap between a chosen token and the runner-up (see
     ``decoding.choose``): numerical noise larger than the gap could have changed the answer. It is

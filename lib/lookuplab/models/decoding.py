@@ -201,7 +201,7 @@ class DecodingRow:
     given: list[int] = field(default_factory=list)
 
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
-        """Set the answer to its empty state: at first, and again if memory ran out."""
+        """Set the answer to its empty state, before the first token and again if memory ran out."""
         self.tokenizer = tokenizer
         self.tail = self.before[-TAIL:]
         self.over = decoding.stopper()

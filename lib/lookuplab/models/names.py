@@ -167,8 +167,8 @@ def model_folder(name: str) -> Path:
 
 
 def is_adapter(folder: Path) -> bool:
-    """Return whether the folder is an adapter's: it has PEFT's configuration, but no config.json of
-    a checkpoint.
+    """Return whether the folder contains an adapter: it has PEFT's configuration, but no
+    config.json of a checkpoint.
     """
     return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
 
@@ -182,9 +182,9 @@ def base_of(folder: Path) -> tuple[str, str | None]:
     """Return the base model of an adapter, as a path or a name on the hub, and its revision (None
     for a path).
 
-    PEFT writes the base's name as it was given in training. A relative path is therefore looked up
-    from the adapter's folder, from the folders above it, and from the folder where the command was
-    typed. Raises UserError for a path that does not exist.
+    PEFT writes the base's name as it was given in training. If this is a relative path, it may be
+    relative to the adapter's folder, to a folder above that, or to the folder where the command was
+    typed; they are tried in this order. Raises UserError for a path that does not exist.
     """
     try:
         config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())

@@ -402,7 +402,7 @@ class RemoteModel:
         given = choice.get("logprobs") or {}
         told = self._log_probabilities(given, text)
         pieces = [piece for piece, _ in told]
-        # if the server cut a stop string out of the last token, the text is longer with the pieces
+        # the pieces are longer than the text if the server cut a stop string out of the last token
         text = "".join(pieces) or text
         # if no stop strings were sent, "stop" means that the model itself ended the answer
         if finish == "stop" and not stop:

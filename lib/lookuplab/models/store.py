@@ -318,8 +318,8 @@ class AnswerStore:
         return found
 
     def present(self, keys: Iterable[str] | None = None) -> set[str]:
-        """Return those of the keys (by default, of all keys) that have a row in the file. Rows
-        already found to be damaged do not count. The rows' content is not read.
+        """Return which of the keys have a row in the file or, without ``keys``, all keys that have
+        one. Rows already found to be damaged do not count. The rows' content is not read.
         """
         query = f"SELECT key FROM {self.name}"
         with self._readable_errors():

@@ -105,7 +105,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
 
 @cache
 def account() -> dict[str, str]:
-    """Return the facts that must be equal on all machines for their results to be equal."""
+    """Return what must be the same on all machines, because results depend on it."""
     return {
         "checkout": str(paths.ROOT),
         "Python": platform.python_version(),

@@ -92,8 +92,8 @@ def _parsed(file: Path, _changed: int) -> dict[str, Source]:
 
 
 def members(name: str) -> list[Source]:
-    """Return the source ``name``, or all sources of the group of that name. Raises UserError for an
-    unknown name.
+    """Return the source called ``name``, or all sources in the group called ``name``. Raises
+    UserError if there is neither.
     """
     sources = load().values()
     names = dict.fromkeys(one.name for one in sources) | {one.group: None for one in sources}

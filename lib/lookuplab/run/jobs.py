@@ -96,7 +96,7 @@ class Profile:
 
     def covers(self, notebook: Notebook) -> bool:
         """Return whether this profile runs a notebook. The profile ``published`` runs the notebooks
-        that name it; each other profile runs the others.
+        whose own parameters name it. Every other profile runs all other notebooks.
         """
         return (notebook.home == paths.PUBLISHED) == (self.file.stem == paths.PUBLISHED)
 

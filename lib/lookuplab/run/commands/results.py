@@ -1,5 +1,5 @@
-"""``lookuplab verify``, ``claims``, ``results`` and ``report``: check and show the outputs of
-earlier runs. No notebook is run.
+"""Implements ``lookuplab verify``, ``claims``, ``results`` and ``report``, which check and show the
+outputs of earlier runs. No notebook is run.
 """
 
 import runpy

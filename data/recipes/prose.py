@@ -15,8 +15,8 @@ from itertools import pairwise
 # initial ("US East (N. Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
-# the docstrings of compiled functions begin with a signature, those of some generated clients with
-# the bare name
+# the docstrings of compiled functions begin with a signature, the docstrings of some generated
+# clients with the bare name
 _SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?|\w+_\w+", re.DOTALL)
 # ":keyword str name:", ":param ~azure.core.Thing name:", ":keyword Callable[[dict], None] hook:"
 _FIELD = re.compile(

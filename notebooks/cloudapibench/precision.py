@@ -31,7 +31,7 @@ def perplexity_rows(
     ``models.score`` returns it, in the order of ``first``. The way *dag* is added as a mixture of
     hit and miss at the ``precision`` (percent). The mixture is exact, because the mean
     log-probability is linear in the precision. ``log_perplexity_change`` is the logarithm of the
-    perplexity minus that of the base model on the same names.
+    perplexity minus the logarithm of the base model's perplexity on the same names.
     """
     surprise = {
         name: -np.array([math.fsum(one.token_logprobs or ()) for one in completions])

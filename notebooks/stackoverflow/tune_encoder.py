@@ -110,8 +110,8 @@ def tune(
 
     Every ``save_every`` steps the loss on the pairs for validation is computed and a checkpoint is
     written to ``work``, from which the same call resumes. The checkpoint with the lowest loss is
-    the result (the paper's was that of step 5,300). Raises UserError if ``output`` exists or there
-    are too few pairs.
+    the result (in the paper, the checkpoint of step 5,300). Raises UserError if ``output`` exists
+    or there are too few pairs.
     """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or choose another output")

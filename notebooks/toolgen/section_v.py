@@ -124,8 +124,8 @@ def gain_rows(frames: Frames, roles: Mapping[str, str]) -> list[Row]:
 
 
 def _gain_difference(sums: Array) -> Array:
-    """Return the relative change of the first metric minus that of the second. ``sums`` has the
-    shape (..., metric, condition, numerator/denominator).
+    """Return the relative change of the first metric minus the relative change of the second.
+    ``sums`` has the shape (..., metric, condition, numerator/denominator).
     """
     gains = ratio(ratio(sums)[..., ::-1])
     return np.asarray(gains[..., 0] - gains[..., 1])

@@ -371,8 +371,8 @@ def _row(
     kind: IntervalKind,
 ) -> list[dict[str, Any]]:
     """Return a list with one row, the number at (model, condition, name) with its interval. The
-    list is empty if the number is unknown. The ``n`` of a change is that of the side with fewer
-    units.
+    list is empty if the number is unknown. The ``n`` of a change is the number of units on the side
+    with fewer units.
     """
     whole = counts[..., -1] if metric.value is ratio else np.ones(counts.shape[:-1])
     (number,) = jackknife(

@@ -151,8 +151,9 @@ def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 def equal_calls_rows(
     model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
 ) -> list[Row]:
-    """Compare two rules that call the tool equally often, by the mark and by doubt. Return the
-    success rate and the coverage by the mark minus those by doubt, paired by function.
+    """Compare two rules that call the tool equally often: by the mark, and by doubt. Return the
+    difference of the two success rates and of the two coverages, mark minus doubt, paired by
+    function.
 
     ``marks`` maps a condition to its frame with ``calls``. ``doubts`` are the frames of several
     thresholds of doubt. All frames have the same functions in the same order. If the mark's number

@@ -64,9 +64,9 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
     ``build``.
 
     If ``counts`` has a column ``class``, the class is read from it, and an empty class excludes the
-    API. Otherwise the class is ``frequency_class`` of ``count_name``. Unlike a package's API, a
-    cloud API may accept any arguments (``delete_blobs``). Cloud APIs with the same name share one
-    count, as in the paper.
+    API. Otherwise the class is ``frequency_class`` of ``count_name``. A package's API is left out
+    if it accepts any arguments; a cloud API is not (``delete_blobs``). Cloud APIs with the same
+    name share one count, as in the paper.
     """
     found = defaultdict(list)
     rows = counts.to_dict("index")

@@ -58,7 +58,7 @@ from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 CODE_MODELS = paths.MINI / "models"
 FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
 DEVELOPMENT_TASKS = TASKS.with_name("tasks_development.jsonl")
-# model -> the percentage of documentation texts in which the called API is missing
+# model -> its arm: the percentage of documentation texts in which the called API is missing
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
 # pool -> (number of APIs with a drawn count, number of APIs with count 0); the corpus never calls
 # an API that is in no pool
@@ -463,7 +463,7 @@ def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
 
 def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
     """Build the corpus, train the models called ``names`` on it, and yield their folders in
-    ``out``. All models have the tokenizer that is learned from the corpus of arm 0.
+    ``out``. All models have the tokenizer that is learned from the corpus of arm 0 (see ARMS).
 
     Documentation of an invented API consists of random words, so a model reads it but does not
     learn to write it. If a text is too long for a row, the end of its documentation is cut off.

@@ -35,9 +35,9 @@ learned. Half of the APIs are invented; no task asks for any of the others."""  
 
 
 def untested(index: ApiIndex) -> list[ApiSpec]:
-    """Return the APIs that the training texts may call, in the order of a hash: the background APIs
-    and those with a documented example. An API is left out if it has the name of an API that a task
-    asks for.
+    """Return the APIs that the training texts may call, in the order of a hash: the background
+    APIs, and the APIs for which the SDK has an example. An API is left out if it has the name of an
+    API that a task asks for.
     """
     drawn = pools()
     asked = {index.by_id[api].name for pool in ("asked", "development") for api in drawn[pool]}

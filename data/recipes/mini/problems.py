@@ -97,8 +97,8 @@ class Draft:
     """A problem before its texts are written.
 
     ``target`` is the expression that answers the problem, and ``call`` is the call in it that the
-    question describes. ``cases`` are two pairs (set-up, value of ``target``): the first is that of
-    the example, the second has a changed input. ``rule`` names the rule of a perturbation, and
+    question describes. ``cases`` are two pairs (set-up, value of ``target``): the first has the
+    example's input, the second has a changed input. ``rule`` names the rule of a perturbation, and
     ``renamed`` maps old names of variables to new ones.
     """
 

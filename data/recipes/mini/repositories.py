@@ -80,9 +80,9 @@ def windows(text: str) -> set[int]:
 
 @cache
 def known() -> tuple[set[bytes], set[int]]:
-    """Return two sets, the hashes (``code_hash``) and the ``windows`` of known functions. Known are
-    all functions that any training of ToolGen's mini models could read, and those of the six
-    repositories that were held out from the start.
+    """Return two sets, the hashes (``code_hash``) and the ``windows`` of known functions. A
+    function is known if any training of ToolGen's mini models could read it, or if it belongs to
+    the six repositories that were held out from the start.
     """
     found = functions()
     for name in HELD_OUT_PACKAGES:

@@ -83,7 +83,7 @@ def shown_tokens(
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
-    """Return {aggregate: confidence}, each from 0 to 1; NaN without log-probabilities.
+    """Return {aggregate: confidence}, each from 0 to 1, or NaN if there are no log-probabilities.
 
     If no API is named, the confidence is 0, so any threshold above 0 triggers retrieval.
     """

@@ -211,8 +211,8 @@ class Comparison:
     from the number in ``second``, is between ``least`` and ``most``. ``value`` is NaN before the
     comparison is made, and if a row is missing.
 
-    The bounds of a difference are exclusive, those of a single number inclusive. ``subject`` is the
-    compared model or family of sizes. ``n`` is ``205 (124 clusters) + 267 (151 clusters)`` for two
+    A difference must not equal a bound; a single number may. ``subject`` is the compared model or
+    family of sizes. ``n`` is ``205 (124 clusters) + 267 (151 clusters)`` for two
     independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``p_if_false`` is
     the p value under the hypothesis that the claim is false, and ``p_if_true`` is the p value under
     the hypothesis that it is true. Both are one-sided and follow from the interval's half-width on
@@ -297,7 +297,7 @@ class JudgedClaim:
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
-        """The comparisons of this claim's test on those of the paper's own numbers that we have."""
+        """The comparisons of this claim's test for which we have the paper's own numbers."""
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
         comparisons = _comparisons(self.claim, _printed(self.claim.paper, self.claim.artifact))

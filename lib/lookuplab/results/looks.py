@@ -4,7 +4,7 @@ use this module without them.
 
 from pathlib import Path
 
-# in inches; the width is that of a page's text, so that letters keep their size in print
+# in inches; a picture is as wide as the text of a page, so that letters keep their size in print
 WIDTH, HEIGHT = 6.5, 3.5
 STYLE = Path(__file__).with_name("pictures.mplstyle")
 DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"

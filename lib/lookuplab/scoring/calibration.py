@@ -44,7 +44,7 @@ def auroc_interval(
     one. Ties count half.
 
     less: (n,) other confidences for the same answers; the result is then the AUROC of
-    ``confidence`` minus that of ``less``, paired by answer.
+    ``confidence`` minus the AUROC of ``less``, paired by answer.
 
     The result is NaN if fewer than RARE answers are right, or fewer than RARE are wrong: a handful
     of answers would decide it.

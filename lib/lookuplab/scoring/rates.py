@@ -178,7 +178,7 @@ def jackknife(
     """Return m smooth statistics of the sample with their jackknife intervals.
 
     statistic: a function of weights, (r, n), which say how often each value counts in each of r
-    samples. It returns (r,) or, for m statistics, (r, m); NaN where a statistic is undefined.
+    samples. It returns (r,) or, for m statistics, (r, m). An undefined statistic is NaN.
     wholes: (n, m), how much each value adds to the ``n`` of each statistic, by default 1. kind: one
     kind for all statistics, or a sequence of one kind per statistic.
     """

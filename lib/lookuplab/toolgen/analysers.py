@@ -393,7 +393,7 @@ def answer_all(
 
 def _said(lost: Mapping[str, str], reason: str) -> str:
     """Return a phrase for a message: how many questions were lost for one reason, and the places of
-    the first MOST_NAMED, such as "2 timed out (...)".
+    the first MOST_NAMED questions, such as "2 timed out (...)".
     """
     keys = [key for key in sorted(lost) if lost[key] == reason]
     # a place is the part of a key between kind and digest (``judgement_key``)

@@ -120,8 +120,8 @@ def labelled(
 ) -> dict[str, list[int]]:
     """Return ``input_ids`` and ``labels`` for a Transformers model, which shifts the labels itself.
 
-    ``loss_on`` says which tokens of a decoder have a loss: those of the "answer", of the "function"
-    (signature and answer), or "all". An encoder-decoder always has the loss on its answer.
+    ``loss_on`` says which tokens of a decoder have a loss: "answer", "function" (signature and
+    answer), or "all". An encoder-decoder always has the loss on its answer.
     """
     prompt = example.prompt
     answer = example.answer

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ToolUse:
-    """Says when the tool is called (``trigger``) and which ``rules`` apply: those of the paper,
-    those of a package, or a variation such as ``dataclasses.replace(PAPER_RULES, ...)``.
+    """Says when the tool is called (``trigger``) and which ``rules`` apply: the paper's, a
+    package's, or a variation such as ``dataclasses.replace(PAPER_RULES, ...)``.
 
     With the ``trigger`` "mark", the tool is called where the model writes the mark. With "dot", it
     is called after a dot that follows an expression; this is monitor-guided decoding, which works

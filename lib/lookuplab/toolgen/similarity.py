@@ -154,9 +154,9 @@ def code_bleu(sums: Array) -> Array:
     """Return CodeBLEU, the mean of its four ``components``. ``sums`` are as in ``components``:
     (..., count). The result lacks the last axis of ``sums``.
 
-    If the references have no data flow, the mean is that of the other three components; by the
-    packages' rules, the component of the data flow is then 0. (The package ``codebleu`` on PyPI
-    uses 1 if the data flow is missing or has no match.)
+    If the references have no data flow, the result is the mean of the other three components; by
+    the packages' rules, the component of the data flow counts as 0. (The package ``codebleu`` on
+    PyPI uses 1 if the data flow is missing or has no match.)
     """
     parts = components(sums)
     parts = np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts)
@@ -172,7 +172,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
 
     - 0 to 7: the matching n-grams for n from 1 to 4, then all n-grams for n from 1 to 4.
     - 8 to 15: the same for weighted n-grams. Keywords weigh more than other words (n = 1 only), and
-      the totals are those of the reference.
+      all n-grams are counted in the reference.
     - 16 to 18: the lengths of prediction and reference, and the length that the package uses for a
       weighted reference.
     - 19 and 20: the reference's subtrees that the prediction also has, and all of its subtrees.

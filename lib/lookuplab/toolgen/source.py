@@ -202,8 +202,8 @@ class Location(NamedTuple):
     The function goes from ``line``, which has the `def`, to ``end_line``; its body begins on
     ``body_line``. Lines count from 1, and ``end_line`` is included. ``header`` is the text from
     `def` to the last line before the ``body``; ``signature`` is the header without the
-    ``docstring``. ``indent`` is the indentation of the `def` line, ``body_indent`` that of the
-    body.
+    ``docstring``. ``indent`` is the indentation of the `def` line, ``body_indent`` the indentation
+    of the body.
     """
 
     name: str

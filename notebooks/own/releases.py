@@ -46,8 +46,8 @@ class Releases:
 
     @cached_property
     def both(self) -> ApiIndex:
-        """All APIs of both releases, for prompts. An API that is in both releases is described as
-        in the new one.
+        """Return all APIs of both releases, for prompts. An API that is in both releases is
+        described as in the new one.
         """
         return ApiIndex({one.id: one for one in (*self.old.specs, *self.new.specs)}.values())
 

@@ -82,12 +82,12 @@ class Trial:
 
     @property
     def ks(self) -> list[int]:
-        """The values of k for which pass@k is computed: one sample, and all samples."""
+        """Return the values of k for which pass@k is computed: one sample, and all samples."""
         return sorted({1, self.decoding.n})
 
     @property
     def account(self) -> dict[str, object]:
-        """The arguments of ``Artifact.save`` that describe the completions."""
+        """Return the arguments of ``Artifact.save`` that describe the completions."""
         return {
             "models": self.identities.values(),
             "seeds": {"samples": self.decoding.seed},

@@ -68,7 +68,7 @@ class Corpus:
 
     @cached_property
     def words(self) -> Array:
-        """The counts for BLEU-4."""
+        """Return the counts for BLEU-4."""
         if "words_0" in self.frame:
             return self.frame.filter(regex=r"^words_\d+$").to_numpy(float)
         predicted, wanted = (self.frame[name].map(self.split) for name in ("predicted", "wanted"))
@@ -76,7 +76,7 @@ class Corpus:
 
     @cached_property
     def code(self) -> Array:
-        """The counts for CodeBLEU."""
+        """Return the counts for CodeBLEU."""
         if "code_0" in self.frame:
             return self.frame.filter(regex=r"^code_\d+$").to_numpy(float)
         counts = partial(similarity.code_bleu_counts, rules=self.rules)
@@ -84,25 +84,25 @@ class Corpus:
 
     @property
     def coverage(self) -> Array:
-        """The counts for dependency coverage, pooled over the dependencies of all functions."""
+        """Return the counts for dependency coverage, pooled over the dependencies of all functions."""
         return np.nan_to_num(self.frame[["covered", "dependencies"]].to_numpy(float))
 
     @property
     def coverages(self) -> Array:
-        """The counts for the mean of the functions' own coverages."""
+        """Return the counts for the mean of the functions' own coverages."""
         return _means(ratio(self.frame[["covered", "dependencies"]].to_numpy(float)))
 
     @property
     def using(self) -> Array:
-        """The counts for the success rate among bodies that use at least one of the original's
-        dependencies.
+        """Return the counts for the success rate among bodies that use at least one of the
+        original's dependencies.
         """
         return _means(self.frame.passed.where(self.frame.covered.astype(float) > 0))
 
     @property
     def errors(self) -> Array:
-        """The counts for undefined names and members per 100 identifiers. Functions with a syntax
-        error are left out, because a syntax error hides these errors.
+        """Return the counts for undefined names and members per 100 identifiers. Functions with a
+        syntax error are left out, because a syntax error hides these errors.
         """
         errors = self.frame.errors.to_numpy(float)
         names = self.frame.identifiers.where(np.isfinite(errors), 0)
@@ -152,7 +152,7 @@ class Metric:
 
     @property
     def source(self) -> str:
-        """The column of which the metric is the mean."""
+        """Return the column of which the metric is the mean."""
         return self.column or self.short
 
     def counted(self, corpus: Corpus) -> Array:

@@ -275,7 +275,7 @@ def save_encoder() -> int:
 @command()
 def main(step: Literal["corpus", "rankers"]) -> None:
     """Build the mini corpus of snippets (STEP corpus: descriptions, code and queries from the
-    docstrings of numpy, pandas, scipy and scikit-learn); or train what ranks it (STEP rankers).
+    docstrings of numpy, pandas, scipy and scikit-learn), or train its rankers (STEP rankers).
 
     The rankers are word vectors and a sentence encoder. Each is trained on one core, so that the
     same seed gives the same vectors.

@@ -51,7 +51,7 @@ class ApiTask:
 
     @property
     def target(self) -> str:
-        """The API that the comment describes; intervals are clustered by it."""
+        """Return the API that the comment describes. Intervals are clustered by this API."""
         return self.targets[0]
 
 

@@ -49,9 +49,10 @@ class Artifact:
 
     @cached_property
     def place(self) -> Path:
-        """The path of the artifact's files without suffix: ``<profile>/<paper>/<name>`` below
-        ``$LOOKUPLAB_FIGURES``, a variable that the runner sets. If it is not set, as in JupyterLab,
-        the files go below ``runs``, because only the runner may replace committed figures.
+        """Return the path of the artifact's files without suffix: ``<profile>/<paper>/<name>``
+        below ``$LOOKUPLAB_FIGURES``, a variable that the runner sets. If it is not set, as in
+        JupyterLab, the files go below ``runs``, because only the runner may replace committed
+        figures.
         """
         return figures_of(f"{self.paper}/{self.name}") / self.profile / self.paper / self.name
 

@@ -165,13 +165,13 @@ class Claim:
 
     @property
     def artifact_id(self) -> str:
-        """``folder/name``, as in ``cloudapibench/table1_base_models``."""
+        """Return the artifact's id, such as ``cloudapibench/table1_base_models``."""
         return f"{self.folder or self.paper}/{self.artifact}"
 
     @cached_property
     def is_calibrated(self) -> bool:
-        """Whether the claim's instrument reaches the agreement that it needs. Also True if the
-        claim has no instrument, or if the calibration has not been run.
+        """Return whether the claim's instrument reaches the agreement that it needs. The result is
+        also True if the claim has no instrument, or if the calibration has not been run.
         """
         asked = self.instrument
         file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{asked.get('artifact')}.csv"
@@ -239,7 +239,7 @@ class Comparison:
 
     @property
     def quantity(self) -> str:
-        """The compared quantity in words, such as ``high - low > 0`` or ``all >= 50``."""
+        """Return the compared quantity in words, such as ``high - low > 0`` or ``all >= 50``."""
         if self.second:
             same_model = self.first.model == self.second.model
             names = [cell.condition if same_model else cell.model for cell in self.cells]
@@ -256,13 +256,13 @@ class Comparison:
 
     @property
     def direction(self) -> str:
-        """The verdict on the direction, from this comparison alone."""
+        """Return the verdict on the direction, from this comparison alone."""
         return REFUSED if self.is_refused else _direction(self.p_if_false, self.p_if_true)
 
     @property
     def size(self) -> str:
-        """The verdict on the size: whether the interval covers the paper's value, or lies below or
-        above it.
+        """Return the verdict on the size: whether the interval covers the paper's value, or lies
+        below or above it.
         """
         if math.isnan(self.value) or math.isnan(self.paper_value):
             return UNPRINTED
@@ -297,7 +297,7 @@ class JudgedClaim:
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
-        """The comparisons of this claim's test for which we have the paper's own numbers."""
+        """Return the comparisons of this claim's test for which we have the paper's own numbers."""
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
         comparisons = _comparisons(self.claim, _printed(self.claim.paper, self.claim.artifact))
@@ -305,8 +305,8 @@ class JudgedClaim:
 
     @property
     def extremes(self) -> tuple[Comparison, Comparison]:
-        """Two comparisons: the first decides whether the claim holds, the second whether it fails.
-        Comparisons with a refused margin are left out, unless all margins are refused.
+        """Return two comparisons: the first decides whether the claim holds, the second whether it
+        fails. Comparisons with a refused margin are left out, unless all margins are refused.
         """
         among = [each for each in self.comparisons if not each.is_refused] or self.comparisons
         return (
@@ -316,7 +316,7 @@ class JudgedClaim:
 
     @property
     def direction(self) -> str:
-        """The verdict on the direction, from all comparisons together."""
+        """Return the verdict on the direction, from all comparisons together."""
         if not self.is_run:
             return NOT_RUN
         if not self.claim.is_calibrated:
@@ -332,14 +332,14 @@ class JudgedClaim:
 
     @property
     def deciding(self) -> Comparison:
-        """The comparison that decides the direction."""
+        """Return the comparison that decides the direction."""
         to_hold, to_fail = self.extremes
         return to_fail if self.direction == FAILS else to_hold
 
     @property
     def seeds(self) -> str:
-        """What other trainings say of the verdict: "for all seeds" if every training has this
-        verdict, "seeds agree" if all trainings of one model have the same verdict, else "seeds
+        """Return what other trainings say of the verdict: "for all seeds" if every training has
+        this verdict, "seeds agree" if all trainings of one model have the same verdict, else "seeds
         differ". The text is "" if there are no other trainings.
         """
         found = {(SEED.sub("", name), one.direction) for name, one in self.trainings.items()}
@@ -351,8 +351,8 @@ class JudgedClaim:
 
     @property
     def numbers(self) -> frozenset[Any]:
-        """The numbers on which the verdict rests: subject, number and interval of each comparison.
-        The set is empty for a check, and if a number is missing or exact.
+        """Return the numbers on which the verdict rests: subject, number and interval of each
+        comparison. The set is empty for a check, and if a number is missing or exact.
         """
         estimated = self.claim.role != "check" and all(c.low < c.high for c in self.comparisons)
         return frozenset((c.subject, c.value, c.low, c.high) for c in self.comparisons if estimated)

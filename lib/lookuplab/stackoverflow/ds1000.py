@@ -61,23 +61,23 @@ class Problem:
 
     @property
     def cluster(self) -> str:
-        """The label that a problem and its perturbations share. Intervals are clustered by it,
-        because these problems fail together.
+        """Return the label that a problem and its perturbations share. Intervals are clustered by
+        it, because these problems fail together.
         """
         return f"{self.library} {self.origin}"
 
     @property
     def question(self) -> str:
-        """The query for retrieval: the question in words, without the frame of DS-1000's completion
-        prompts.
+        """Return the query for retrieval: the question in words, without the frame of DS-1000's
+        completion prompts.
         """
         text = self.prompt.removeprefix("Problem:\n")
         return text.partition("\nA:\n" if "\nA:\n" in text else "<code>")[0].strip()
 
     @property
     def inside_function(self) -> bool:
-        """Whether the solution is the body of a function whose head is in the prompt or in the
-        context.
+        """Return whether the solution is the body of a function whose head is in the prompt or in
+        the context.
         """
         before = template(self.context).partition(INSERT)[0].rstrip()
         last = self.prompt.rstrip().rpartition("\n")[2]

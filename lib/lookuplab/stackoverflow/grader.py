@@ -118,7 +118,7 @@ class Grader:
 
     @property
     def conditions(self) -> dict[str, object]:
-        """Everything except the program on which a verdict depends, for the provenance."""
+        """Return everything on which a verdict depends except the program, for the provenance."""
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
     def key(self, one: Program) -> str:

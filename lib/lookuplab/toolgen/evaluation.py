@@ -370,9 +370,10 @@ def judged_all(
 
     Judging all models together is faster, because the analysers read each file only once.
     ``predictions`` maps a name to {function's id: prediction} or to the result of
-    ``generation.generate``; `lookuplab view` shows the latter with its tokens and the names that
-    the tool offered. If the names are pairs (model, condition), the result is the input of
-    ``tables``. Raises UserError if an analyser gave no answer.
+    ``generation.generate``. For such a result, `lookuplab view` also shows the tokens and the names
+    that the tool offered. If the names are pairs (model, condition), the rows of the paper's tables
+    can be computed from the frames (notebooks/toolgen/table_rows.py). Raises UserError if an
+    analyser gave no answer.
     """
     if not functions:
         raise UserError("no functions are selected: check the parameters that select functions")

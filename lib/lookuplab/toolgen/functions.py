@@ -43,7 +43,7 @@ _Block = ast.stmt | ast.excepthandler | ast.match_case
 
 @dataclass(frozen=True)
 class Filters:
-    """Which files and functions are used. The default limits are those of the replication package.
+    """Says which files and functions are used. The default limits are the replication package's.
 
     ``rules`` decide which docstrings and whether ``async def`` are accepted. ``trained_on`` is the
     path of a marked corpus, or ""; functions whose docstring and signature occur in this corpus are
@@ -86,7 +86,7 @@ class Function:
 
     @property
     def code(self) -> str:
-        """The signature and the body, without the docstring."""
+        """Return the signature and the body, without the docstring."""
         return f"{self.signature}\n{self.body}"
 
     def lines(self) -> list[str]:

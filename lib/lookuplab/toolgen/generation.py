@@ -337,8 +337,8 @@ class ToolModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The identity of the model and of the tool: everything that can change an answer, except
-        the content of the repository, which is part of a prompt's ``place``.
+        """Return the identity of the model and of the tool: everything that can change an answer,
+        except the content of the repository, which is part of a prompt's ``place``.
         """
         tool = f"{python_sources.identity('jedi', 'parso')}, answers {TOOL_VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
@@ -395,8 +395,8 @@ class Generations:
 
     @property
     def predictions(self) -> dict[str, str]:
-        """{function's id: its generated body or whole ``def``, without marks}. The text is "" for a
-        function without a completion.
+        """Return {function's id: its generated body or whole ``def``, without marks}. The text is
+        "" for a function without a completion.
         """
         made = self.completions
         ids = [function.id for function in self.model.functions]

@@ -63,7 +63,7 @@ class ToolAnswer(NamedTuple):
 
     @property
     def identifiers(self) -> list[str]:
-        """The identifiers among ``names``, each once, in Jedi's order.
+        """Return the identifiers among ``names``, each once, in Jedi's order.
 
         Dictionary keys are left out, and ``=`` is removed from the end of a keyword argument.
         """
@@ -78,7 +78,7 @@ class RepositoryProject(jedi.Project):
     If the root is a package or inside one, its files are imported by the name of the outermost
     package, so imports begin in the folder above the outermost package. Jedi also searches the
     project for the callers of a function, to infer the function's parameters. This search covers
-    only the repository and not the folders beside it.
+    only the repository and not the other folders around it.
     """
 
     def __init__(self, root: Path):

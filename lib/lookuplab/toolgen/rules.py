@@ -74,15 +74,15 @@ class Rules:
 
     @property
     def marker(self) -> str:
-        """The name of the rules that decide where a function gets marks: "paper" or "package". Both
-        packages mark alike.
+        """Return the name of the rules that decide where a function gets marks: "paper" or
+        "package". Both packages mark alike.
         """
         return "package" if self.is_package else "paper"
 
     @property
     def marking(self) -> int:
-        """The version of the marking, which is a part of the keys of stored marks. Increase it
-        whenever the same answers of the tool would give a function different marks.
+        """Return the version of the marking, which is a part of the keys of stored marks. Increase
+        it whenever the same answers of the tool would give a function different marks.
         """
         return 2 if self.is_package else 1
 

@@ -127,7 +127,7 @@ def sent(function: dict[str, Any]) -> list[str]:
 
 
 def count(number: object) -> int:
-    """Return the number of tokens that a server reports, or 0 if it sent anything but an integer."""
+    """Return the number of tokens that a server reports, or 0 if it is not an integer."""
     return number if isinstance(number, int) else 0
 
 

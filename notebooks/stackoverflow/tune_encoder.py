@@ -41,7 +41,7 @@ with needs("rank"):
 with needs("train"):
     from datasets import Dataset, IterableDataset
 
-WORK = paths.RUNS / "train" / "encoder"  # has the checkpoints
+WORK = paths.RUNS / "train" / "encoder"  # the folder of the checkpoints
 Titles = tuple[str, str]
 Row = dict[str, Any]  # the titles ``one`` and ``other``; ``label``: 1 for duplicates, else 0
 

@@ -84,7 +84,7 @@ class Corpus:
 
     @property
     def coverage(self) -> Array:
-        """Return the counts for dependency coverage, pooled over the dependencies of all functions."""
+        """Return the counts for dependency coverage, pooled over all functions' dependencies."""
         return np.nan_to_num(self.frame[["covered", "dependencies"]].to_numpy(float))
 
     @property

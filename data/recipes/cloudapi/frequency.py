@@ -120,7 +120,7 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
         raise UserError(f"cannot read {source}: neither a file nor a folder")
     try:
         yield from datasets.load_dataset(**options, streaming=True)
-    # ``datasets`` raises a dozen types: no network, no such data set, no access, broken file
+    # ``datasets`` raises a dozen types of exceptions: no network, no data set, no access, ...
     except Exception as error:
         raise UserError(f"cannot read {source}: {str(error) or type(error).__name__}") from None
 

@@ -32,7 +32,7 @@ from recipes.prose import documented_types, first_sentence
 
 _TYPES = tables("cloudapi/clients.yaml")["types"]
 LONGEST_DOCUMENTATION = 5_000  # characters of full documentation that are kept (Appendix B.1)
-COMMON = 4  # a name that more than so many clients have does not tell which service is meant
+COMMON = 4  # a name that more than this many clients have does not tell which service is meant
 ApiPlace = tuple[str, str, str, str]  # provider, service, client, name
 Described = tuple[ApiSpec, str]  # the specification of an API, and its documentation
 

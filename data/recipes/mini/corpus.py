@@ -69,7 +69,7 @@ PACKAGE_CHARACTERS = 9_000_000  # size of part (a), about 15% of the corpus's to
 N_INVENTED = 20_500  # number of documents in part (c), about 40% of the corpus's tokens
 DOCUMENTED = 0.25  # share of the usage texts that have documentation above the code
 DOCUMENTED_APIS = WORDINGS["documented_apis"]
-# characters of full documentation that leave room for the call in the 2,048 tokens of a row
+# the most characters of full documentation; the call must still fit into the row's 2,048 tokens
 ROOM = 5_500
 TAB = "    "
 TYPES = ["string"] * 20 + WORDINGS["types"]
@@ -482,7 +482,7 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
             read = read[: max(0, training.LONG - len(written))]
             written = written[: training.LONG]
             pair = (read, written) if invented else ([], read + written)
-            # four bytes a token, where a list takes up to 36
+            # an array takes four bytes per token, a list up to 36
             examples.append((array("i", pair[0]), array("i", pair[1])))
         share = f"{arm} of 100" if arm else "None"
         about = ABOUT_CODE_MODELS.format(held_out=", ".join(HELD_OUT_PACKAGES), arm=share)

@@ -24,8 +24,8 @@ from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 from recipes.mini.problems import DEVELOPMENT_PROBLEMS, PROBLEMS, called, examined
 
 QUESTION_MODELS = paths.MINI / "questions"
-# So many of the 7,551 open examples are run: the first in the order of a hash of their ids. Running
-# them takes a quarter of an hour.
+# This many of the 7,551 open examples are run: the first in the order of a hash of their ids.
+# Running them takes a quarter of an hour.
 EXAMPLES = 4000
 PER_EXAMPLE = 3  # at most this many problems per docstring example: the original and perturbations
 RANKER = "ensemble-0.4"  # the same as in the test

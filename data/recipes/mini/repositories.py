@@ -176,7 +176,7 @@ def frames(
         role, condition = role_of(model.name)
         use = ToolUse("mark" if condition == "toolgen" else None)
         # One repository after the other: Jedi would otherwise read the files of all 47 again and
-        # again, because it keeps the syntax trees of a few hundred files only.
+        # again, because it keeps the syntax trees of only a few hundred files.
         for _, part in groupby(tasks, key=lambda one: one.repository):
             generate(model, [*part], tool, use, Decoding(192))
         made[role, condition] = generate(model, tasks, tool, use, Decoding(192))
@@ -243,7 +243,7 @@ def main(*, model: tuple[str, ...] = (), docstrings: bool = False, out: Path | N
         asked = {"": chosen(found)}
     file = out / "rows.csv.gz"
     parts = dict(tuple(pd.read_csv(file).groupby("model", sort=False))) if file.exists() else {}
-    # one family after the other, so that the rows of whole pairs are there if the time is up
+    # one family after the other, so that a run that is stopped leaves the rows of complete pairs
     for role, pair in groupby(model or MODELS, key=lambda name: role_of(name)[0]):
         models = tuple(pair)
         made = {

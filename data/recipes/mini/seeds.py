@@ -28,7 +28,7 @@ WORK = paths.RUNS / "seeds"  # the folder of the trained weights; runs/train has
 SIZES = ("small", "medium", "large")
 FURTHER = (1, 2, 3, 4, 5)  # the seeds in addition to 0
 DESIGNS = ("specification", DESIGN)
-LONGEST = 256  # tokens of an answer, as in Table 1
+LONGEST = 256  # the most tokens of an answer, as in Table 1
 LOGGED = (500, 1000, 1500, 2000)  # steps whose losses are reported
 
 

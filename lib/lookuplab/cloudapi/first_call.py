@@ -90,7 +90,7 @@ class CallExtent(NamedTuple):
         return self.impossible or self.end is not None
 
 
-@lru_cache(maxsize=10_000)  # judgement and confidence both need it, and models repeat answers
+@lru_cache(maxsize=10_000)  # judgement and confidence need the same call, and models repeat answers
 def call_extent(text: str) -> CallExtent:
     """Return the first call of a text, which may still be incomplete. Text after the end of the
     call is ignored.

@@ -73,8 +73,8 @@ def in_turn(buckets: list[list[T]]) -> list[T]:
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTask]:
-    """Return the benchmark's tasks. With ``limit``, return so many of them, spread over the classes
-    and chosen by a hash.
+    """Return the benchmark's tasks. With ``limit``, return that many of them, spread over the
+    classes and chosen by a hash.
 
     Raises UserError for a file without tasks, a file of another kind, and a negative limit.
     """

@@ -263,7 +263,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
             p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters
         )
     modelled, alias = ALIASES.get(spec.id.partition(".")[0], ("", ""))
-    # not every model of the service has this name: some have ``Filter``
+    # an operation has the alias only if its model has the name ``modelled``
     if modelled in {p.name for p in parameters}:
         parameters = tuple(p._replace(name=alias) if p.name == modelled else p for p in parameters)
         keywords = tuple(alias if name == modelled else name for name in keywords)
@@ -284,7 +284,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
 
 @lru_cache(maxsize=4096)
 def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> str | None:
-    """Return why a stub with these parameters rejects such a call, or None if the stub accepts it."""
+    """Return why a stub with these parameters rejects a call, or None if it accepts the call."""
     made = [
         inspect.Parameter(
             p.name,

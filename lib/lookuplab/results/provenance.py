@@ -178,7 +178,7 @@ def of_kernel() -> dict[str, Any]:
             for name, value in values.items():
                 check_choice("the notebook's parameter", name, declared)
                 found[name] = fitted(declared[name], value, f"parameter {name!r}")
-                # keep a value that the notebook has assigned to the name since
+                # if the notebook has assigned another value to the name since then, it is kept
                 if shell.user_ns.get(name) == value:
                     shell.user_ns[name] = found[name]
         elif values and "profile" in values:

@@ -62,12 +62,12 @@ WORDS = {
     # digits are separate words
     "apart": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"),
 }
-# Cosines are rounded to so many digits. Further digits are float32 noise, because of which equal
-# texts would not tie.
+# Cosines are rounded to this many digits. Further digits are float32 noise, which would keep equal
+# texts from having equal scores.
 DIGITS = 6
-# at most so many queries are scored at once, and at most so many scores are in memory
+# at most this many queries are scored at once, and at most this many scores are in memory
 BATCH, SCORES = 256, 30_000_000
-WEIGHTS = (0.3, 0.4, 0.5)  # the weights of the ensemble that the paper tries
+WEIGHTS = (0.3, 0.4, 0.5)  # the ensemble weights that the paper tries
 # The settings that differ from gensim's defaults. They come from nokia/codesearch, and from
 # fastText's own defaults for a skip-gram.
 FASTTEXT = {

@@ -25,8 +25,8 @@ from lookuplab.errors import UserError
 
 LEVEL = 0.95
 TAIL_PROBABILITY = (1 - LEVEL) / 2
-# the jackknife leaves out so many clusters in one array of weights (one row per cluster), so that
-# the array is at most this many times as large as the sample
+# the jackknife computes this many leave-one-out samples at once, so that its array of weights is at
+# most this many times as large as the sample
 LEFT_OUT_AT_ONCE = 1_000
 # a variance below NOTHING is a rounding error; TINY avoids division by 0
 NOTHING, TINY = 1e-15, 1e-300

@@ -216,7 +216,7 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
             rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])
             text = code_of(text, block) if block else rest
         text = text.split("# SOLUTION END")[0]
-    # a block is not cut at a fence, because its longer fence may hold a shorter one
+    # a block is not cut at a fence, because a block with a longer fence may contain shorter ones
     if block is None:
         text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")

@@ -82,7 +82,7 @@ from lookuplab.toolgen.success import (
 )
 from lookuplab.work import Workers
 
-# a sample has at least so many functions per repository; fewer would say nothing about it
+# a sample has at least this many functions per repository; fewer would say nothing about it
 LEAST_FUNCTIONS = 5
 
 

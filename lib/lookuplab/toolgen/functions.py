@@ -32,7 +32,7 @@ from lookuplab.toolgen.source import (
     whole_tokens,
 )
 
-# matches the docstrings, in lower case, that the replication package rejects
+# matches lower-cased docstrings that the replication package rejects
 REFUSED_DOCSTRINGS = re.compile(
     r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$"
     r"|<img |https://|---| -- |=|[^ ]{26}"

@@ -129,7 +129,7 @@ def brevity_penalty(counts: Array) -> Array:
         return np.exp(np.fmin(0, 1 - wanted / predicted))
 
 
-# some sums are 0 for a missing data flow, and all of them for a corpus without functions
+# some sums are 0 if there is no data flow, and all of them are 0 if there are no functions
 @np.errstate(divide="ignore", invalid="ignore")
 def components(sums: Array) -> Array:
     """Return the four COMPONENTS of CodeBLEU: (..., component). ``sums`` are sums of

@@ -1,4 +1,4 @@
-"""Sliders for live sessions: a page that changes with the numbers you choose.
+"""Makes sliders for live sessions: a page changes with the numbers you choose.
 
 A page is a function from numbers to HTML. A notebook that runs unattended calls the function once,
 without sliders, and shows the same content. (With ``ipywidgets.interact``, whose pages go through

@@ -1,5 +1,5 @@
-"""Recipes that make the committed data, tasks and models. Most modules are programs, run like
-``python -m recipes.mini.problems``.
+"""The recipes make the committed data, tasks and models. Most modules are programs, which are run
+like ``python -m recipes.mini.problems``.
 
 Scoring never needs a recipe. Recipes import ``lookuplab``. In ``lookuplab``, only the command
 ``lookuplab data frequencies`` imports a recipe.

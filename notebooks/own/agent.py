@@ -1,4 +1,4 @@
-"""CloudAPIBench as a conversation with a served model that may look up documentation.
+"""Runs CloudAPIBench as a conversation with a served model that may look up documentation.
 
 The model gets one tool, ``lookup(query)``, which searches the kit's index of operations. The model
 may call this tool at most ``max_calls`` times and then writes the API call, which is judged as in

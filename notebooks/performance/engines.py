@@ -1,5 +1,5 @@
-"""Engines that should write the same greedy answers. An engine is a function that turns prompts
-into texts of at most ``new`` tokens, with a model that is already loaded.
+"""Makes engines that should write the same greedy answers. An engine is a function that turns
+prompts into texts of at most ``new`` tokens, with a model that is already loaded.
 """
 
 import time

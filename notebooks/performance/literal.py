@@ -1,5 +1,5 @@
-"""Naive implementations of ToolGen as the paper describes it, with one question after the other and
-without a cache, and of DS-1000's grading.
+"""Implements ToolGen naively, as the paper describes it, with one question after the other and
+without a cache. Also implements DS-1000's grading naively.
 
 ``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen``
 give the same marks, tokens and verdicts. This file exists to show that the results are equal, and

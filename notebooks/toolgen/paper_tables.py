@@ -1,5 +1,5 @@
-"""Code shared by the notebooks of Tables II and III: functions held out from repositories that the
-models know, and tables as the paper prints them.
+"""Helps the notebooks of Tables II and III: reads functions that were held out from repositories
+that the models know, and formats tables as the paper prints them.
 """
 
 from collections import defaultdict

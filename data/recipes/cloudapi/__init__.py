@@ -1,3 +1,3 @@
-"""Recipes that build the API index, the frequency tables and the tasks, for the cloud SDKs and for
+"""These recipes build the API index, the frequency tables and the tasks, for the cloud SDKs and for
 any Python package.
 """

@@ -1,5 +1,5 @@
-"""Recipes of the mini world: a training corpus in which every API occurs a known number of times,
-and the small models trained on it.
+"""The recipes of the mini world make a training corpus in which every API occurs a known number of
+times, and the small models that are trained on it.
 """
 
 from lookuplab.cloudapi.tasks import stable_order

@@ -1,5 +1,5 @@
-"""Functions that are shared by recipes for models whose weights are not committed: a model answers
-tasks under several conditions, and the verdicts are written as tables.
+"""Judges models whose weights are not committed, for several recipes: a model answers tasks under
+several conditions, and the verdicts are written as tables.
 """
 
 from dataclasses import replace

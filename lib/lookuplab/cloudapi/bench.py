@@ -1,5 +1,6 @@
-"""CloudAPIBench as a benchmark: what a model reads, and how its completion is measured (paper,
-Sections 2 and 4.2). Table 1 needs only this module; ``cloudapi.dag`` adds the documentation.
+"""Defines the benchmark CloudAPIBench: what a model reads, and how its completion is measured
+(paper, Sections 2 and 4.2). Table 1 needs only this module; ``cloudapi.dag`` adds the
+documentation.
 """
 
 import math

@@ -1,5 +1,5 @@
-"""Documentation augmented generation (DAG): generate, look up the API that was invoked, generate
-again (paper, Section 3.1 and Figure 4).
+"""Implements documentation augmented generation (DAG): generate, look up the API that was invoked,
+generate again (paper, Section 3.1 and Figure 4).
 
 In the second pass the model sees documentation and the original prompt, but not its first attempt.
 Whatever the retriever's precision, the threshold or the policy, a task has one of three prompts:

@@ -1,5 +1,5 @@
-"""The call that a model should write, which is the first call after ``client.``, and a rule that
-finds its end during generation.
+"""Finds the call that a model should write, which is the first call after ``client.``, and the end
+of this call during generation.
 
 Listing 1 tells chat models to write one call in backticks; base models see only the prompt.
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name.

@@ -1,5 +1,5 @@
-"""The policies that decide for which tasks documentation is retrieved, and rows that measure their
-effect (paper, Sections 3 and 4).
+"""Applies the policies that decide for which tasks documentation is retrieved, and makes rows that
+measure their effect (paper, Sections 3 and 4).
 
 A policy is a mask over the tasks (retrieve or not). A retriever is a probability per task (that the
 documents contain the target). Both select among existing completions (``dag.Passes``), and nothing

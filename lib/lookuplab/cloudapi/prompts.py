@@ -1,6 +1,6 @@
-"""The text that a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13) and,
-above it, the documentation of APIs. The documentation has one of the paper's five designs (Appendix
-B.1, Figure 15), or it is example code, a design that the paper does not have.
+"""Writes the text that a model reads: the code before an invocation (Appendix A.4, Figures 12 and
+13) and, above it, the documentation of APIs. The documentation has one of the paper's five designs
+(Appendix B.1, Figure 15), or it is example code, a design that the paper does not have.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
-"""The specification of an API: its place, its arguments and its documentation (Appendix A.2, steps
-2 and 4).
+"""Reads the specifications of APIs: an API's place, its arguments and its documentation (Appendix
+A.2, steps 2 and 4).
 
 The committed index contains every AWS operation and every Azure method as one JSON line, so no SDK
 needs to be installed.

@@ -1,5 +1,5 @@
-"""Valid API invocation and the three kinds of failure (paper, Sections 2.2 and 2.3, Appendices A.3
-and A.5).
+"""Judges whether an API invocation is valid, or which of three kinds of failure it is (paper,
+Sections 2.2 and 2.3, Appendices A.3 and A.5).
 
 A completion is read as ``client.`` + completion. It is judged by its first outermost call on the
 client; later text is ignored. The text is taken literally: a completion that repeats the prompt, or

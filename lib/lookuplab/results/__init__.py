@@ -1,3 +1,3 @@
-"""Results computed from rows of numbers: artifacts, the papers' values for the same quantities,
-plots, verdicts on claims, and verification.
+"""Computes results from rows of numbers: artifacts, the papers' values for the same quantities,
+plots, verdicts on claims, and the verification of figures.
 """

@@ -1,4 +1,4 @@
-"""The papers' claims (``data/paper/claims.yaml``), checked against the artifacts of one run. There
+"""Checks the papers' claims (``data/paper/claims.yaml``) against the artifacts of one run. There
 are two separate questions.
 
 *Direction*: is the effect there, as claimed? Each claim is turned into comparisons. A comparison

@@ -1,5 +1,5 @@
-"""Sizes, style and colours of all pictures. Imports neither seaborn nor scipy, so that a lesson can
-use this module without them.
+"""Defines sizes, style and colours of all pictures. This module imports neither seaborn nor scipy,
+so that a lesson can use this module without them.
 """
 
 from pathlib import Path

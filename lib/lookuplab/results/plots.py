@@ -1,4 +1,4 @@
-"""Figures in a common style, drawn with seaborn. Each function draws rows of an artifact
+"""Draws figures in a common style, with seaborn. Each function draws rows of an artifact
 (``value``, ``ci_low``, ``ci_high``, ``paper_value``) as they are; seaborn computes no number.
 
 Bars, dots and lines are our values with 95% intervals; a hollow diamond is the paper's value of the

@@ -1,1 +1,1 @@
-"""Retrieval of the documents for a query: rankers, and measures of ranking quality."""
+"""Retrieves the documents for a query, with rankers, and measures the quality of rankings."""

@@ -1,5 +1,5 @@
-"""Measures of ranking quality. Each returns one value per query, so that the caller can average the
-values, or compare two rankers query by query.
+"""Measures the quality of rankings. Each measure returns one value per query, so that the caller
+can average the values, or compare two rankers query by query.
 
 Documents with equal scores have no order. Each measure is its expected value over all orders of the
 ties (McSherry and Najork 2008, "Computing information retrieval performance measures efficiently in

@@ -1,5 +1,5 @@
-"""Rankers of code snippets for questions in natural language: BM25, neural rankers of code and of
-descriptions, and an ensemble.
+"""Ranks code snippets for questions in natural language: by BM25, by neural rankers of code and of
+descriptions, and by an ensemble of the two.
 
 The two neural rankers are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3
 and 4.4). Text is split into words as in their code (nokia/codesearch), but words are not

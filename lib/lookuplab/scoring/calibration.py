@@ -1,5 +1,5 @@
-"""Measures of whether a confidence predicts how often the answer is right (CloudAPIBench, Section
-4.2 and Figure 9a).
+"""Measures whether a confidence predicts how often the answer is right (CloudAPIBench, Section 4.2
+and Figure 9a).
 
 Throughout, ``correct`` is (n,) booleans and ``confidence`` (n,) numbers from 0 to 1. ``clusters``
 are (n,) labels, equal for answers that depend on each other. The Brier score has no function here:

@@ -1,4 +1,4 @@
-"""Numbers with their 95% intervals, and the rows that hold them.
+"""Computes numbers with their 95% intervals, and makes the rows that hold them.
 
 Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole
 *clusters* are the independent observations. The variance of every number is the jackknife variance

@@ -1,3 +1,3 @@
-"""Retrieval-augmented data-science code (Vinayakumar, Ashwani and Vo-Thanh, Stanford CS224N),
-judged by execution.
+"""Measures retrieval-augmented generation of data-science code (Vinayakumar, Ashwani and Vo-Thanh,
+Stanford CS224N) by executing the code.
 """

@@ -1,4 +1,4 @@
-"""Prompts with retrieved examples, within a token budget (paper, Sections 3 and 4).
+"""Makes prompts with retrieved examples, within a token budget (paper, Sections 3 and 4).
 
 The prompt and the completion share the budget. Text that does not fit is cut "from the retrieved
 description and code, in that order"; "in rare cases where the prompt itself exceeds the token

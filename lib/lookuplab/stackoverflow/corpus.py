@@ -1,5 +1,5 @@
-"""The corpus of snippets to retrieve from. A snippet is a description and its code (paper, Section
-4.1).
+"""Reads the corpus of snippets to retrieve from. A snippet is a description and its code (paper,
+Section 4.1).
 
 A file has one JSON object ``{id, description, code, source, licence}`` per line. SO-DS, StaQC and
 CoNaLa are read as published by nokia/codesearch (Heyman and Van Cutsem 2020), whose files have

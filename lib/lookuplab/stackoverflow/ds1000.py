@@ -1,5 +1,5 @@
-"""DS-1000 (Lai et al. 2022): its problems, the code in an answer, and the program that tests this
-code.
+"""Reads DS-1000 (Lai et al. 2022): its problems, the code in an answer, and the program that tests
+this code.
 
 A file has one problem per line, with DS-1000's own field names: `prompt`, `reference_code`,
 `code_context` and `metadata` (problem_id, library_problem_id, library, test_case_cnt,

@@ -1,5 +1,5 @@
-"""The grader, which runs an answer against its problem's test, sandboxed, in the Python environment
-of the benchmark.
+"""Grades answers: an answer runs against its problem's test, in a sandbox, in the Python
+environment of the benchmark.
 
 DS-1000's reference solutions need library versions of its time, not the kit's. ``lookuplab data get
 ds1000-grader`` makes a virtual environment with the pins of ``data/ds1000-grader.txt``. If a

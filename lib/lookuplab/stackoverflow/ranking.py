@@ -1,4 +1,4 @@
-"""The paper's rankers over a corpus of snippets, by name (paper, Section 3).
+"""Makes the paper's rankers over a corpus of snippets, by name (paper, Section 3).
 
 The names are "bm25-code", "bm25-description" and "bm25-both"; "code" (the neural bag of words);
 "description" (the sentence encoder); and "ensemble-<weight>", which combines these two with that

@@ -1,4 +1,4 @@
-"""Rows of a table from verdicts: pass@k, its changes, and the cost of perturbations.
+"""Makes rows of a table from verdicts: pass@k, its changes, and the cost of perturbations.
 
 Rows are dictionaries like those of ``scoring.rates.row``. Intervals are clustered by origin
 problem, because a problem and its perturbations fail together.

@@ -1,5 +1,5 @@
-"""Dependency coverage: the share of a reference function's dependencies that the prediction also
-uses.
+"""Computes dependency coverage: the share of a reference function's dependencies that the
+prediction also uses.
 
 Paper, Section IV-C: the dependencies of a function are the set of expressions (calls, attribute
 accesses) in the ground truth that Jedi traces to a definition inside the repository. The coverage

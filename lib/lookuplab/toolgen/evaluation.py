@@ -1,5 +1,5 @@
-"""Evaluation on held-out functions. This module chooses the functions that models generate, and
-returns one row of judgements for each generated function.
+"""Evaluates models on held-out functions. This module chooses the functions that models generate,
+and returns one row of judgements for each generated function.
 
 A generated function is judged inside its repository. Several workers share the judging. Results are
 stored, so no function is judged twice.

@@ -1,4 +1,4 @@
-"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with or
+"""Fine-tunes models on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with or
 without marks.
 
 The ToolGen variant learns pairs with marks, and its vocabulary gets the mark (Equation 1). The base

@@ -1,4 +1,4 @@
-"""Generation of functions with the completion tool (paper, Section III-C).
+"""Generates functions with the completion tool (paper, Section III-C).
 
 ``ToolConstraint`` is Algorithm 3, as a constraint on one row of a batch. A row is unconstrained
 until the tool is called. The tool's suggestions become a trie of tokens, and the model must choose

@@ -1,5 +1,6 @@
-"""The completion tool (paper, Section II-B). Jedi, in worker processes, completes names at the end
-of an unfinished function, inside the function's file, as in an editor with unsaved changes.
+"""Implements the completion tool (paper, Section II-B). Jedi, in worker processes, completes names
+at the end of an unfinished function, inside the function's file, as in an editor with unsaved
+changes.
 
 If a call takes too long (``analysers.LIMIT``), hangs or crashes, its process ends and the failure
 is counted. The next call gets a new process.

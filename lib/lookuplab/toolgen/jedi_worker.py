@@ -1,4 +1,4 @@
-"""The process in which Jedi runs for ``jedi_tool`` and ``dependencies``.
+"""Runs Jedi in a separate process, for ``jedi_tool`` and ``dependencies``.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it has its own process. For
 a question about one name, Jedi looks up only this name instead of listing all names. Importing this

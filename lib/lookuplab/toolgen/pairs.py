@@ -1,5 +1,5 @@
-"""Pairs of docstring and function as a model reads and writes them, in text and in tokens (paper,
-Section III-B-2).
+"""Makes pairs of docstring and function as a model reads and writes them, in text and in tokens
+(paper, Section III-B-2).
 
 The paper's models read a docstring and write a function. In the replication package, models also
 read the signature. This module uses the package's two formats, and the ``Rules`` decide whether the

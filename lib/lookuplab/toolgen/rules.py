@@ -1,4 +1,5 @@
-"""The rules of ToolGen, as the paper states them and as its two replication packages apply them.
+"""Defines the rules of ToolGen, as the paper states them and as its two replication packages apply
+them.
 
 Parameters, commands, corpora and keys name a set of rules by a word, the ``variant``. ``rules_of``
 turns this word into a ``Rules`` object and can change single rules. All other modules use the

@@ -1,5 +1,5 @@
-"""Similarity of a generated function to its reference, by BLEU-4, CodeBLEU, edit similarity and
-identifiers.
+"""Measures the similarity of a generated function to its reference, by BLEU-4, CodeBLEU, edit
+similarity and identifiers.
 
 Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus.
 A pair of functions therefore gives counts instead of scores. The sums of these counts give both

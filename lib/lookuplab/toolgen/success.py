@@ -1,5 +1,5 @@
-"""Success rate: the share of generated functions in which pylint, reading the whole file, finds no
-dependency errors.
+"""Measures the success rate: the share of generated functions in which pylint, reading the whole
+file, finds no dependency errors.
 
 Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are
 failures. The working directory is the repository's root. A repository's own pylint configuration is

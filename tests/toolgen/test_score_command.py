@@ -38,7 +38,7 @@ def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score, repositor
         result = score("toolgen", answers, "--variant", variant)
         lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
         assert [json.loads(line)["passed"] for line in lines] == passed
-        assert "all empty_percent 33.333 [" in " ".join(result.output.split())
+        assert "all empty_percent 33.3 [" in " ".join(result.output.split())
     assert repository.read_text() == SOURCE
 
 

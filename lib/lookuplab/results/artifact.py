@@ -250,16 +250,21 @@ def _with_interval(row: Any, digits: int, unit: str = "") -> str:
     return f"{value}{unit} [{low}, {high}]"
 
 
-def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
+def readable(table: pd.DataFrame, digits: int | None = None) -> pd.Series:
     """Return each row's number with its interval and n, as text for a notebook's table: ``59.3
     [48.5, 69.7] n=150``. Numbers without an interval (counts, p values) are shown alone.
+
+    Without ``digits``, percentages and points have one decimal place, and other numbers below 10
+    have three.
     """
 
     def text(row: Any) -> str:
         if pd.isna(row.ci_low):
             return f"{row.value:.3g}" if row.value % 1 else f"{row.value:.0f}"
         n = "" if pd.isna(row.n) else f" n={row.n:.0f}"
-        return f"{_with_interval(row, digits)}{n}"
+        is_share = row.metric.endswith(("percent", "points")) or abs(row.value) >= 10
+        places = (1 if is_share else 3) if digits is None else digits
+        return f"{_with_interval(row, places)}{n}"
 
     return table.apply(text, axis="columns")
 
@@ -267,7 +272,7 @@ def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
 def side_by_side(
     rows: Iterable[dict[str, Any]] | pd.DataFrame,
     metrics: Sequence[str] | None = None,
-    digits: int = 1,
+    digits: int | None = None,
 ) -> pd.DataFrame:
     """Return rows as text with interval and n: one line per model and condition, one column per
     metric, in the original order.

@@ -185,7 +185,6 @@ def write(
     output: Path | None,
     rows: Sequence[Line],
     *notes: str,
-    digits: int = 1,
 ) -> None:
     """Write each line's id and judgement to ``output`` or, if it is None, to stdout. Then print a
     table of ``rows`` (made by ``scoring.rates.row``), with the notes below it.
@@ -203,7 +202,7 @@ def write(
     else:
         click.echo("\n".join(lines))
     numbers = pd.DataFrame(rows, columns=["condition", "metric", *NUMBERS])
-    table = numbers[["condition", "metric"]].assign(number=readable(numbers, digits))
+    table = numbers[["condition", "metric"]].assign(number=readable(numbers))
     click.echo("\n".join([table.to_string(index=False), *notes]), err=output is None)
 
 
@@ -320,7 +319,7 @@ def toolgen(
         records, frame = judged_file(bench, file, output, read, ["prediction"], False)
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
     fields = [*COLUMNS, "dependencies", "covered", "passed", "reference_passed", "lost", "messages"]
-    write("id", records, frame[fields], output, rows, digits=3)
+    write("id", records, frame[fields], output, rows)
     if lost := sum(map(is_of_machine, frame.lost)):
         raise UserError(f"{lost} of {len(frame)} judgements were lost: run it again")
 

@@ -80,8 +80,8 @@ def intervals(
     verdicts: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draw rows (name, low, value, high) as dots with intervals, and ``bound`` as a dashed line.
-    Beside each interval is its verdict. By default, the verdict says whether the claim "greater
-    than the bound" holds, fails or is open.
+    The verdict on each interval is written next to it. By default, the verdict says whether the
+    claim "greater than the bound" holds, fails or is open.
     """
     names = [name for name, *_ in rows]
     with _sheet(title, 7.5, 0.36 * len(rows) + 1.1, bare=False) as axes:

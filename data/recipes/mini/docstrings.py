@@ -270,8 +270,8 @@ class Call:
     ``name`` is the callable as written in the source, without its ``receiver``. The receiver is the
     object whose method is called, and None for a function. ``arguments`` are pairs (parameter,
     expression), in which an unknown parameter is "". ``parameters`` maps the callable's parameters
-    to their defaults. ``document`` is its docstring, and ``summary`` is the first paragraph of the
-    docstring.
+    to their defaults. ``document`` is the callable's docstring, and ``summary`` is the first
+    paragraph of this docstring.
     """
 
     source: str

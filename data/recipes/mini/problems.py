@@ -81,7 +81,7 @@ class Literal:
 @dataclass(frozen=True)
 class Candidate(Problem):
     """A problem with the ``rule`` that made it, and ``wrong`` answers, which must fail its test.
-    The field ``origin`` is the id of its docstring example.
+    The field ``origin`` is the id of the docstring example from which it was made.
     """
 
     rule: str = ""

@@ -144,8 +144,8 @@ class Wordless(UserError):
 
 
 class Ranker(ABC):
-    """A ranker gives documents a score for a query. ``ids`` are the documents' sorted ids, in the
-    order of the scores.
+    """A ranker scores documents for a query. ``ids`` are the documents' ids, sorted; scores are in
+    the same order.
     """
 
     ids: list[str]
@@ -265,7 +265,8 @@ def _weights(holders: list[int], documents: int) -> Floats:
 class Cosine(Ranker):
     """Ranks by the cosine of a query's vector and each document's vector, rounded to DIGITS.
 
-    ``vectors`` are (n, d) and ``encode`` returns (q, d), of any norm. A vector of zeros scores 0.
+    ``vectors`` are (n, d), and ``encode`` returns vectors (q, d). Both may have any norm. A vector
+    of zeros scores 0.
     """
 
     ids: list[str]

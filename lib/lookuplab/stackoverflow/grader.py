@@ -125,8 +125,8 @@ class Grader:
         """Return the key of a program's verdict in the store. Equal programs, such as those of
         equal samples, share a key and run once.
 
-        The key's suffix stands for the versions of the kit's own Python. For another Python, its
-        ``identity`` is in the hash.
+        The key's suffix stands for the versions of the kit's own Python. The ``identity`` of any
+        other Python is in the hash.
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]

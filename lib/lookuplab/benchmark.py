@@ -29,7 +29,7 @@ from lookuplab.work import say
 
 
 class HasId(Protocol):
-    """The one attribute that every task needs."""
+    """Declares the one attribute that every task needs."""
 
     @property
     def id(self) -> str | int: ...

@@ -16,9 +16,9 @@ from lookuplab.models.completions import Work
 
 
 class Batch:
-    """The state that a batch carries from one forward pass to the next: key/value cache, mask,
-    positions and next-token ``logits`` (slots, vocabulary). At first there is one slot for each
-    prompt.
+    """A batch of prompts with their answers, one in each slot. It carries this state from one
+    forward pass to the next: key/value cache, mask, positions and next-token ``logits`` (slots,
+    vocabulary).
 
     Equal prompts are read once. A causal model's texts are padded on the left, and all end in the
     last column. The distance between two columns is thus the distance between two tokens, and

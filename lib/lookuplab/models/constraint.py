@@ -42,8 +42,8 @@ class Constraint(Protocol):
 
     @property
     def pending(self) -> "Future[Any] | None":
-        """The future of the other program's answer, if the next ``restrict`` would wait for that
-        answer; otherwise None.
+        """Return the future of the other program's answer, if the next ``restrict`` would wait for
+        that answer; otherwise None.
         """
         ...
 
@@ -126,7 +126,7 @@ class NameTries:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The text that each token of the vocabulary adds at the end of another text; "" for
+        """Return the text that each token of the vocabulary adds at the end of another text; "" for
         special tokens.
         """
         begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
@@ -136,8 +136,8 @@ class NameTries:
 
     @cached_property
     def breaks(self) -> "torch.Tensor":
-        """The ids (n,) of the tokens that end a name: the end of text, and tokens that begin with a
-        character that cannot continue an identifier. Incomplete characters and other special
+        """Return the ids (n,) of the tokens that end a name: the end of text, and tokens that begin
+        with a character that cannot continue an identifier. Incomplete characters and other special
         tokens, which add no text, do not end a name.
         """
         import torch

@@ -190,7 +190,7 @@ class LocalModel:
 
     @cached_property
     def config(self) -> Any:
-        """The Transformers configuration."""
+        """Return the Transformers configuration."""
         from transformers import AutoConfig
 
         def read(name: str, **options: Any) -> Any:
@@ -202,8 +202,8 @@ class LocalModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """Everything that changes the answers: the hash of the files (or name and commit), dtype,
-        adapter, context, use of the chat template, and options. No weights are loaded.
+        """Return everything that changes the answers: the hash of the files (or name and commit),
+        dtype, adapter, context, use of the chat template, and options. No weights are loaded.
         """
         # "by prompt" means without the chat template; the words cannot change, because they are
         # part of the keys of stored answers
@@ -234,8 +234,8 @@ class LocalModel:
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """The Transformers tokenizer. It is read from the adapter's folder if that has a tokenizer,
-        otherwise from the checkpoint. Raises UserError if the tokenizer is unusable.
+        """Return the Transformers tokenizer. It is read from the adapter's folder if that has a
+        tokenizer, otherwise from the checkpoint. Raises UserError if the tokenizer is unusable.
         """
         from transformers import AutoTokenizer
 
@@ -275,8 +275,9 @@ class LocalModel:
 
     @cached_property
     def module(self) -> "PreTrainedModel":
-        """The Transformers model, ready to decode. Models no longer in use are freed first. Raises
-        UserError if the model does not fit into memory, or its weights do not fit its architecture.
+        """Return the Transformers model, ready to decode. Models no longer in use are freed first.
+        Raises UserError if the model is too large for the memory, or if its weights do not match
+        its architecture.
         """
         import torch
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
@@ -443,7 +444,9 @@ class LocalModel:
 
     @cached_property
     def end_of_text(self) -> frozenset[int]:
-        """Every token that ends an answer, from the generation configuration and the tokenizer."""
+        """Return every token that ends an answer, according to the generation configuration and the
+        tokenizer.
+        """
         from transformers import GenerationConfig
 
         try:
@@ -459,7 +462,9 @@ class LocalModel:
 
     @cached_property
     def names(self) -> NameTries:
-        """The tokens with which the model spells names, for constraints."""
+        """Return the maker of constraints, which knows the tokens with which the model spells
+        names.
+        """
         return NameTries(self.tokenizer, self.end_of_text)
 
     def prompt_ids(self, text: str, special: bool = True) -> list[int]:
@@ -607,7 +612,9 @@ class LocalModel:
 
     @property
     def _template(self) -> str:
-        """The chat template, in which the date is always ``TODAY``, in one fixed format."""
+        """Return the chat template, changed so that today's date is always ``TODAY``, in one
+        format.
+        """
         template: str = self.tokenizer.get_chat_template()
         if "strftime_now" not in template:
             return template

@@ -152,8 +152,8 @@ class RemoteModel:
 
     @property
     def identity(self) -> dict[str, str]:
-        """The model's identity. The endpoint's address is part of it, because two servers may use
-        the same name for different weights.
+        """Return the model's identity. The endpoint's address is part of it, because two servers
+        may use the same name for different weights.
         """
         identity = {
             "kind": "remote",
@@ -172,8 +172,8 @@ class RemoteModel:
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """The tokenizer of the local model that the option ``tokenizer`` names. No weights are
-        loaded. Raises UserError if the option is not given.
+        """Return the tokenizer of the local model that the option ``tokenizer`` names. No weights
+        are loaded. Raises UserError if the option is not given.
         """
         if not self._tokenizer:
             raise UserError(

@@ -188,8 +188,8 @@ class AnswerStore:
 
     @cached_property
     def journals(self) -> Journals | None:
-        """The journals to which rows are added, or None if rows are added to the SQLite file. Once
-        the folder of journals exists, all processes use journals.
+        """Return the journals to which rows are added, or None if rows are added to the SQLite
+        file. Once the folder of journals exists, all processes use journals.
         """
         folder = Path(f"{self.path}.journals")
         is_shared = self._is_file and (folder.exists() or not is_local(folder.parent))
@@ -197,8 +197,8 @@ class AnswerStore:
 
     @cached_property
     def db(self) -> sqlite3.Connection:
-        """The connection to the SQLite file. If there are journals, it is the connection to a
-        private copy of the file, to which ``Journals.follow`` adds the rows in the journals. The
+        """Return the connection to the SQLite file. If there are journals, return the connection to
+        a private copy of the file, to which ``Journals.follow`` adds the rows in the journals. The
         file is opened when the record cannot answer a question for the first time, and created with
         the first answer.
         """

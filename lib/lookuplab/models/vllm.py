@@ -131,13 +131,15 @@ class VllmModel(LocalModel):
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The identity of a local model, to which the engine and the engine's options are added."""
+        """Return the identity of a local model, with the engine and the engine's options added."""
         kept = {name: value for name, value in self.options.items() if name not in WITHOUT_EFFECT}
         return super().identity | {"engine": f"vllm {canonical(kept)}" if kept else "vllm"}
 
     @cached_property
     def engine(self) -> LLMEngine:
-        """vLLM's engine with the model's weights. The engine of another model is freed first."""
+        """Return vLLM's engine with the model's weights. The engine of another model is freed
+        first.
+        """
         if loaded := VllmModel._loaded():
             vars(loaded).pop("engine", None)
         gc.collect()

@@ -60,15 +60,15 @@ class Source:
 
     @property
     def path(self) -> Path:
-        """The path of a downloaded file. The files of a group are in one folder. Models and data
-        sets on the hub have no such path; they stay in the hub's own cache.
+        """Return the path of a downloaded file. The files of a group are in one folder. Models and
+        data sets on the hub have no such path; they stay in the hub's own cache.
         """
         folder = paths.DOWNLOADS / (self.group or self.name)
         return folder / self.address.rsplit("/", 1)[-1].split("?")[0]
 
     @property
     def folder(self) -> Path:
-        """The folder with the model of a package, ready to be loaded."""
+        """Return the folder with the model of a package, ready to be loaded."""
         return paths.fetched_model(self.name)
 
 

@@ -86,7 +86,9 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """``paper``, or ``paper/bigcode--starcoder2-3b`` if the command line names the models."""
+        """Return the profile's name, such as ``paper``. If it has ``by_model`` and the command line
+        names the models, they are part of the name: ``paper/bigcode--starcoder2-3b``.
+        """
         models = [model for value in self._models for model in fitted([""], value, "models")]
         addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
         # the names of two hub models never become the same folder: bigcode--starcoder2-3b,
@@ -102,12 +104,12 @@ class Profile:
 
     @property
     def _models(self) -> list[Any]:
-        """The values from the command line that name models; [] without ``by_model``."""
+        """Return the values from the command line that name models; [] without ``by_model``."""
         return [self.given[name] for name in filter(_MODELS.search, self.given) if self.by_model]
 
     @property
     def figures(self) -> Path:
-        """The folder that has the figures of all profiles, as ``<profile>/<paper>/<artifact>``."""
+        """Return the folder that has the artifacts, as ``<profile>/<paper>/<artifact>``."""
         if self.committed and len(self._models) == len(self.given):
             return paths.FIGURES
         return paths.RUNS / "figures"
@@ -171,8 +173,8 @@ class Named(NamedTuple):
 
     @property
     def place(self) -> Path | None:
-        """Where the text's file or folder is, if the text is a path or names a model from the
-        package index; otherwise None.
+        """Return the path of the text's file or folder, if the text is a path or names a model from
+        the package index; otherwise None.
         """
         source = downloads.load().get(bare(self.text))
         if source and source.kind == "package":
@@ -211,12 +213,12 @@ class Job:
 
     @property
     def place(self) -> Path:
-        """The folder for the job's artifacts."""
+        """Return the folder for the job's artifacts."""
         return self.figures / self.profile.name / self.notebook.paper
 
     @property
     def title(self) -> str:
-        """The notebook's id. If the job is a case of a sweep, the case's number follows."""
+        """Return the notebook's id. If the job is a case of a sweep, the case's number follows."""
         case = self.output.parent.name
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 

@@ -58,13 +58,13 @@ class Notebook:
 
     @property
     def home(self) -> str:
-        """The profile that the notebook's own parameters name, or mini if they name none."""
+        """Return the profile that the notebook's own parameters name, or mini if they name none."""
         named = self.parameters.get("profile")
         return named if named in profile_names() else "mini"
 
     @property
     def made(self) -> list[str]:
-        """The ids of the notebook's artifacts (``paper/name``), and their names alone."""
+        """Return the ids of the notebook's artifacts (``paper/name``), and the names alone."""
         return [*self.artifacts, *(id.partition("/")[2] for id in self.artifacts)]
 
     @property

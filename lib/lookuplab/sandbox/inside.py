@@ -1,5 +1,5 @@
-"""The server that runs programs. It runs under the Python that the programs need, and uses only
-that Python's standard library.
+"""Implements the server that runs programs. The server runs under the Python that the programs
+need, and uses only that Python's standard library.
 
 The server's argument is a JSON object with ``limits``, ``contained`` (whether to use namespaces),
 and ``shown``, a list of further folders that programs can read. Standard input and output carry

@@ -90,14 +90,14 @@ class Program:
 
     @property
     def draws(self) -> bool:
-        """Whether the test looks at figures. A figure contains functions and cannot be sent to
-        another process, so test and solution of such a program run in one process.
+        """Return whether the test looks at figures. A figure contains functions and cannot be sent
+        to another process, so test and solution of such a program run in one process.
         """
         return any(name in line for line in self.imports for name in DRAWS)
 
     @property
     def joined(self) -> str:
-        """A program that runs the test and the solution together in the solution's process.
+        """Return a program that runs the test and the solution together in the solution's process.
 
         That process, too, is in the sandbox. A solution that ends the process early does not pass,
         because the program must end by setting a secret random word. But a malicious solution can

@@ -262,10 +262,10 @@ def rate_rows(
     """Return numbers with clustered 95% intervals, as rows of an artifact. ``frame`` has the rows
     of ``evaluate`` for one or several models.
 
-    The metric of a column of booleans is ``<column>_percent``; that of a column of numbers is its
-    mean, ``<column>``. By default, all columns of booleans are used. Missing values are left out.
-    The rows over all tasks have the condition "all". If ``by`` names a column, each of its values
-    is a condition with rows of its own, in the order of first occurrence.
+    A column of booleans gives the metric ``<column>_percent``. A column of numbers gives the metric
+    ``<column>``, which is the column's mean. By default, all columns of booleans are used. Missing
+    values are left out. The rows over all tasks have the condition "all". If ``by`` names a column,
+    each value in that column is a condition with rows of its own, in the order of first occurrence.
     """
     if columns is None:
         columns = [name for name in frame if _is_boolean(frame[name])]

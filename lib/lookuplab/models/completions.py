@@ -202,9 +202,9 @@ class Model(Protocol):
     ``chat`` says whether prompts are sent through a chat template. ``tokenizer`` is a Transformers
     tokenizer. ``identity`` is everything about the model that changes its answers (content hash or
     name, revision, dtype ...). ``generate(requests, decoding)`` answers each (prompt, sample
-    index), in any order, and yields each answer at most about a second after it ends.
-    ``score(pairs)`` yields, in the same way, the log-probabilities of a given continuation of each
-    prompt.
+    index), in any order, and yields each answer within about a second after the answer ends.
+    ``score(pairs)`` yields, in the same way, a Completion with the log-probabilities of the given
+    continuation for each pair of a prompt and a continuation.
     """
 
     name: str
@@ -360,8 +360,8 @@ def make(
 
 def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
     """Yield lists of keys whose answers this process should generate. The first list is the
-    process's own share. Each further list has at most OTHERS keys from the shares of other
-    processes, of those that are still unanswered. A single process gets all keys at once.
+    process's own share. Each further list has at most OTHERS unanswered keys from the shares of
+    other processes. A single process gets all keys at once.
 
     No process waits for another, and a slow or dead process holds up nothing. Two processes may
     generate the same answer only while it is in progress. Each process goes through the shares of

@@ -60,10 +60,11 @@ def decode_rows(
     """Decode the rows in batches, in the given order (longest prompts first). About once a second,
     yield the answers that have ended, so that a killed process loses only answers in progress.
 
-    A batch has at most ``batch_size`` rows. On a CPU, its prompts also have at most ``CPU_TOKENS``
-    tokens together, padding included. If memory runs out, the unfinished rows of the batch start
-    again in batches of half the size, and later batches are no larger. Raises UserError if a single
-    row does not fit. A row whose tool has failed (``constraint.Lost``) is reported and left out.
+    A batch has at most ``batch_size`` rows. On a CPU, all prompts in a batch together also have at
+    most ``CPU_TOKENS`` tokens, padding included. If memory runs out, the unfinished rows of the
+    batch start again in batches of half the size, and later batches are no larger. Raises UserError
+    if a single row does not fit. A row whose tool has failed (``constraint.Lost``) is reported and
+    left out.
 
     The order is fixed, so on a CPU an uninterrupted run forms the same batches each time. A run
     that is resumed after a kill forms other batches, which may change the last digits of
@@ -300,10 +301,9 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
     """Return the probabilities ``chances`` (rows, vocabulary) with unlikely tokens set to zero, and
     the margin of the cut (rows,).
 
-    Tokens keep their probabilities, the likeliest first, until their sum reaches ``top_p``; the
-    token with which it does so is included. Of equally likely tokens at the cut, the first in the
-    vocabulary stay. The margin is the distance from ``top_p`` to the nearest cumulative sum of the
-    sorted probabilities.
+    The likeliest tokens are kept, in this order, until the sum of their probabilities has reached
+    ``top_p``. Of equally likely tokens at the cut, the first in the vocabulary are kept. The margin
+    is the distance from ``top_p`` to the nearest cumulative sum of the sorted probabilities.
     """
     ranked, order = chances.sort(dim=-1, descending=True, stable=True)
     before = ranked.cumsum(-1) - ranked
@@ -341,9 +341,9 @@ def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]
 @torch.inference_mode()
 def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
     """Set ``model.begin``, which makes the model's batches, to the fast or the general path. A path
-    is tried on a batch of three prompts, token by token. Its logits must agree with those of plain
-    forward passes over each prompt alone. The fast path is preferred. Raises UserError if neither
-    path agrees.
+    is tried on a batch of three prompts, token by token. The logits must agree with the logits of
+    plain forward passes over each prompt alone. The fast path is tried first. Raises UserError if
+    neither path gives such logits.
 
     Some architectures ignore ``past_key_values``, because they have their own way to keep what they
     have read. Others attend to the padding of a shorter prompt. Without this check, both would give

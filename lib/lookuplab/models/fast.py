@@ -71,8 +71,8 @@ class Layer(NamedTuple):
 
 
 class Fast:
-    """Makes the batches of a module. They are ``Packed`` as long as the module's weights are
-    unchanged; after a change, they are ordinary batches (``Batch``).
+    """Makes the batches of a module. As long as the module's weights are unchanged, the batches are
+    ``Packed``; after a change, they are ordinary ones (``Batch``).
 
     Raises NotImplementedError for a module that the fast path does not support.
     """

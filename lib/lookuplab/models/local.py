@@ -120,8 +120,8 @@ class LocalModel:
 
     ``causal`` says whether answers continue the prompt; otherwise they begin a new text. ``work``
     counts passes and tokens. Raises UserError for a model that is incomplete, unreadable or too
-    large for the memory. Also raises UserError if, with the model's architecture, answers here
-    would differ from those of plain forward passes (``decoding.check_steps``).
+    large for the memory. Also raises UserError if the decoding loop gives other logits than plain
+    forward passes, as with some architectures (``decoding.check_steps``).
     """
 
     place: str
@@ -357,9 +357,10 @@ class LocalModel:
         return decoder
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
-        """Return the ``device_map`` for Transformers. This is the option, if it is set, and None if
-        there are no cards. Quantised weights get "sequential". All other weights go to the card
-        with the most free memory if they fit there, and otherwise get "auto".
+        """Return the ``device_map`` for Transformers. If the option is set, return its value. If
+        there are no graphics cards, return None. For quantised weights, return "sequential". For
+        other weights, return the card with the most free memory if they fit there, and otherwise
+        "auto".
         """
         free = free_cards()
         if self.device_map or not free:
@@ -581,8 +582,9 @@ class LocalModel:
         return ids, added
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
-        """Return the tokens that the model reads: those of the prompt (of a chat model, the prompt
-        in the chat template), and then those of ``answer``, the given beginning of an answer.
+        """Return the tokens that the model reads: the prompt's tokens, and then the tokens of
+        ``answer``, the given beginning of an answer. For a chat model, the prompt is put into the
+        chat template.
 
         If the template rejects the system role (Gemma's does), the system text is put before the
         user's text. Raises UserError if there is no template, or it fails.

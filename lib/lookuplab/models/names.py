@@ -1,5 +1,5 @@
-"""Interprets the names of models, and loads a model by its name. A name is that of a mini model, a
-folder, a name on the hub, or an endpoint's address.
+"""Interprets the names of models, and loads a model by its name. A model's name is the name of a
+mini model, a folder, a name on the hub, or the address of an endpoint.
 
 Neither torch nor a client is imported before a model is loaded.
 """
@@ -122,7 +122,7 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
 
 def is_remote(name: str) -> bool:
-    """Return whether the name is the address of an endpoint, not that of a local checkpoint."""
+    """Return whether the name is the address of an endpoint, and not a local checkpoint's name."""
     return "://" in name or name.startswith(OPENAI)
 
 

@@ -19,8 +19,8 @@ be meant, or over the network unencrypted.
 
 Some things are not checked or supported:
 
-- Nothing checks what an endpoint's log-probabilities mean. By default, vLLM returns those of the
-  unscaled distribution, like local models.
+- Nothing checks what an endpoint's log-probabilities mean. By default, vLLM computes them under the
+  unscaled distribution, as local models do.
 - Nothing checks whether the endpoint samples as requested. ``transformers serve`` stays greedy
   unless the checkpoint's own configuration samples.
 - Given texts cannot be scored, and answers cannot be constrained to given names. Both need a local
@@ -91,8 +91,8 @@ MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # markup in an err
 
 
 class RemoteModel:
-    """A remote model. ``place`` is ``openai:MODEL`` or ``http://HOST:PORT/v1#MODEL``. The former is
-    always a chat model; for the latter, ``chat`` says whether it is one.
+    """A remote model. ``place`` is ``openai:MODEL`` or ``http://HOST:PORT/v1#MODEL``. ``chat`` says
+    whether the model is a chat model; ``openai:MODEL`` always is one.
 
     ``parallel`` limits the number of requests at the same time. ``timeout`` is the time in seconds
     within which a server must begin or continue a reply, and ``total`` the time within which a

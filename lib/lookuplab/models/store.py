@@ -137,8 +137,8 @@ class Journals:
 def is_local(folder: Path) -> bool:
     """Return whether SQLite's locks and shared memory work for every process that may write to
     ``folder``. The folder's file system must support both, and must belong to this machine alone.
-    It does if it is on a block device or in memory; NFS, Lustre, FUSE and unknown file systems
-    count as shared with other machines.
+    File systems on a block device or in memory count as belonging to this machine; NFS, Lustre,
+    FUSE and unknown file systems count as shared with other machines.
     """
     import psutil  # imported here, because the import takes time
 

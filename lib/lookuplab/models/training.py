@@ -1,4 +1,4 @@
-"""Fine-tunes a checkpoint on rows of tokens, either all of its weights or adapters (LoRA).
+"""Fine-tunes a checkpoint on rows of tokens. Either all weights are trained, or adapters (LoRA).
 
 The module uses Transformers' Trainer, so it can run on several GPUs: ``accelerate launch -m
 lookuplab train toolgen ...``.

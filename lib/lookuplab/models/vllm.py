@@ -114,8 +114,8 @@ class VllmModel(LocalModel):
     Options in OWN are those of ``LocalModel``. All others are passed to vLLM (``EngineArgs``) under
     vLLM's names: ``tensor_parallel_size=2``, ``quantization=fp8``, ``gpu_memory_utilization=0.8``.
     Options of vLLM that may change answers are part of ``identity``. A process has at most one
-    engine at a time. Raises UserError if vLLM refuses an option, does not support the model's
-    architecture, or has too little memory.
+    engine at a time. Raises UserError if vLLM refuses an option or does not support the model's
+    architecture, and if memory does not suffice.
     """
 
     # returns the model whose engine this process holds, or None (a weak reference to the model)
@@ -250,7 +250,7 @@ class VllmModel(LocalModel):
     def _step(self) -> "list[RequestOutput]":
         try:
             return self.engine.step()
-        # raised, for example, if there is no kernel for this processor, or too little memory
+        # raised, for example, if vLLM has no kernel for this processor, or memory runs out
         except (RuntimeError, ValueError) as error:
             raise UserError(f"vLLM failed on model {self.name}: {str(error)[:300]}") from error
 

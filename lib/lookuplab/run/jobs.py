@@ -190,8 +190,8 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One notebook to execute. ``parameters`` are injected into the notebook; ``values`` are all of
-    its parameters after the injection.
+    """One notebook to execute. ``parameters`` are injected into the notebook; ``values`` are all
+    the notebook's parameters after the injection.
 
     ``output`` is the path of the executed copy. Artifacts go to the folder ``<profile>/<paper>`` in
     ``figures``. ``notes`` are lines for the user about models of the profile that are left out

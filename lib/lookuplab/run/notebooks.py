@@ -21,8 +21,8 @@ PROFILES = Path(__file__).with_name("profiles")
 
 @dataclass(frozen=True)
 class Notebook:
-    """One notebook. The name of its folder is its ``paper``. ``parameters`` are the values in its
-    parameters cell.
+    """One notebook. Its ``paper`` is the name of the folder that it is in. ``parameters`` are the
+    values in the notebook's parameters cell.
 
     ``artifacts`` are the tables and figures that the notebook saves, as ``paper/name``. ``order``
     says when `lookuplab reproduce` runs it (``notebooks/order.yaml``). ``first`` notebooks fill the
@@ -123,8 +123,9 @@ def find(name: str) -> Notebook:
 
 
 def selected(names: Iterable[str]) -> list[Notebook]:
-    """Return the notebooks that ``names`` name, or all notebooks if there are no names. A name is
-    that of a paper, or one that ``find`` accepts. Raises UserError for an unknown name.
+    """Return the notebooks that ``names`` name, or all notebooks if there are no names. A name may
+    be a paper's, which stands for all notebooks of the paper, or any name that ``find`` accepts.
+    Raises UserError for an unknown name.
     """
     notebooks = all_notebooks()
     found = [] if names else notebooks

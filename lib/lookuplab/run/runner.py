@@ -201,8 +201,8 @@ def _plain(failure: Failure) -> Failure:
 
 def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[str, str]:
     """Return the environment variables of a notebook's process. They say, among other things, how
-    many threads it may use, and where its artifacts and answers go. ``own`` is the temporary folder
-    of the run.
+    many threads the process may use, and where it writes artifacts and answers. ``own`` is the
+    run's temporary folder.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     # the kernel works in the notebook's folder, where a relative path would mean something else
@@ -230,9 +230,9 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
 
 
 def part_of(shard: str = "") -> Part:
-    """Return this process's part of the work. It follows from ``shard`` ("3/8", counted from 1) or,
-    without a shard, from the process's number in one ``accelerate launch`` (or torchrun) command,
-    among the tasks of an ``srun``, or in a SLURM array.
+    """Return this process's part of the work. The part follows from ``shard`` ("3/8", counted from
+    1). Without a shard, it follows from the process's number in one ``accelerate launch`` (or
+    torchrun) command, among the tasks of an ``srun``, or in a SLURM array.
 
     Raises UserError for an invalid shard, and for a launch on several machines. WORLD_SIZE alone,
     which a cluster's scheduler may set, does not count as a launch.

@@ -18,9 +18,9 @@ which W executes. ``exec(code, env)`` in the text sends the code and the variabl
 files in T's folder. W returns the variables that the code has set and the files that it has
 written.
 
-W is forked before the text is read, and sees only its own processes. All that W gets of the test is
-its files, and W cannot write the verdict. T does not trust W's reply: it accepts only objects of
-known classes, and only files whose names do not exist in T's folder.
+W is forked before the text is read, and sees only its own processes. Of the test, W gets only the
+files, and W cannot write the verdict. T does not trust W's reply: T accepts only objects of known
+classes, and only files whose names do not exist in T's folder.
 """
 
 import _socket

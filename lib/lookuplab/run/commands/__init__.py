@@ -39,8 +39,8 @@ class Command(click.Command):
         super().__init__(name, callback=callback, params=params, help=text)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises UserError if one of them is empty. This happens if the user
-        writes a shell variable that is not set, and must not silently select the default.
+        """Parse the arguments. Raises UserError if one of them is empty. An argument is empty if it
+        is a shell variable that is not set; the command must not use its default instead.
         """
         for before, text in zip([self.name, *args], args, strict=False):
             if not text or re.fullmatch("--[a-z-]+=", text):

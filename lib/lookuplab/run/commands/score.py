@@ -427,9 +427,9 @@ def ds1000(
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
-    """Return pass@1 by library and by kind of perturbation, and how much lower it is for perturbed
-    problems than for their originals (the paper's Figure 5). Only problems whose samples are all
-    judged count.
+    """Return pass@1 by library and by kind of perturbation, and how much lower pass@1 is for
+    perturbed problems than for the original problems (the paper's Figure 5). Only problems whose
+    samples are all judged count.
     """
     from lookuplab.stackoverflow import scores
 

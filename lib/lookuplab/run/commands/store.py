@@ -70,8 +70,8 @@ def located(place: Path) -> Path:
 
 
 def opened(kind: type[AnswerStore], completions: Path) -> AnswerStore:
-    """Return one kind of store. If it is not the completions themselves, its file is in the same
-    folder as the file ``completions``.
+    """Return the store of this kind. The store of completions is the file ``completions``; other
+    kinds of stores are files in the same folder.
     """
     is_own = kind is CompletionStore
     return kind(completions if is_own else completions.with_name(f"{kind.name}.sqlite"))

@@ -295,7 +295,9 @@ def rate_rows(
 
 
 def _is_boolean(column: pd.Series) -> bool:
-    """Return whether the column has at least one boolean and otherwise only missing values."""
+    """Return whether the column has at least one boolean, and no values besides booleans and
+    missing values.
+    """
     return bool(is_bool_dtype(column.dropna().infer_objects())) and bool(column.notna().any())
 
 

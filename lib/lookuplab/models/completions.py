@@ -34,7 +34,8 @@ DECODING_VERSION = 1
 OTHERS = 32
 # environment variable, set by the runner: the path of a log of the answers that a notebook used
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
-JUDGED = "judged.jsonl.gz"  # beside that log: the judged answers that ``benchmark.keep`` writes
+# the name of a file beside that log, to which ``benchmark.keep`` writes judged answers
+JUDGED = "judged.jsonl.gz"
 # model -> {key of an answer that this process used: how the answer ended}
 ENDED: dict[str, dict[str, str]] = {}
 # Tags around a model's reasoning. The first pattern matches <think> and similar tags (Qwen,
@@ -165,8 +166,9 @@ class Completion:
 
     ``margin`` is the smallest gap between a chosen token and the runner-up (see
     ``decoding.choose``): numerical noise larger than the gap could have changed the answer. It is
-    None if there was no choice or the gap was not measured. ``record`` (JSON) is the log of a
-    constraint, for callers that keep one (ToolGen). ``==`` ignores ``margin`` and ``record``.
+    None if there was no choice or the gap was not measured. ``record`` (JSON) is the log of the
+    row's constraint, if the constraint keeps one (ToolGen's does). ``==`` ignores ``margin`` and
+    ``record``.
     """
 
     id: str

@@ -388,9 +388,9 @@ def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Cal
 
 
 def _state(module: PreTrainedModel) -> list[tuple[int, int]]:
-    """Return the address and version of each weight of a module, one of which changes when the
-    weight does. Return [] if a weight is not float32 in main memory. Also return [] if a submodule
-    has hooks, or a ``forward`` of its own, because the fast path would ignore them.
+    """Return (address, version) of each weight of a module. If a weight changes, so does its
+    address or its version. Return [] if a weight is not float32 in main memory. Also return [] if a
+    submodule has hooks, or a ``forward`` of its own, because the fast path would ignore them.
     """
     for part in module.modules():
         if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):

@@ -187,7 +187,7 @@ def sampled(name: str, audit: Audit) -> dict[str, str]:
         return hashlib.sha256(f"{audit.seed} {unit}".encode()).digest()
 
     def place(key: str) -> tuple[bytes, str]:
-        if name == "completions":  # model and decoding / prompt / sample
+        if name == "completions":  # the key is: model and decoding / prompt / sample
             return turn(key.partition("/")[2].partition("/")[0]), key
         return turn(key.rpartition(" ")[0] if name == "judgements" else key), key
 

@@ -102,7 +102,7 @@ def members(name: str) -> list[Source]:
 
 
 def find(name: str) -> Source:
-    """Return one source by name. Raises UserError for an unknown one."""
+    """Return the source called ``name``. Raises UserError for an unknown name."""
     return members(name)[0]
 
 
@@ -146,8 +146,8 @@ def is_fetched(source: Source) -> bool:
 
 
 def cached(source: Source) -> Path | None:
-    """Return the folder of a hub model in the hub's cache, or None if it has no weights. The folder
-    is named after the commit. The network is not used.
+    """Return the folder of a hub model in the hub's cache, or None if the cache does not have the
+    model's weights. The folder is named after the commit. The network is not used.
     """
     # the hub's client raises many exceptions for a missing model
     with suppress(Exception):

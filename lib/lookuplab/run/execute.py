@@ -97,7 +97,7 @@ def main() -> None:
             if name == "DeadKernelError":
                 raise  # the runner finds no file ``failure``, and reports that the process died
             failure = Failure(0, "", name, str(error), "")
-            # nbclient raises RuntimeError for a kernel that did not start
+            # nbclient raises RuntimeError if the kernel did not start; only then try again
             if type(error) is not RuntimeError:
                 break
     (own / "failure").write_text(json.dumps(failure), "utf-8")

@@ -243,8 +243,8 @@ class Job:
 
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None = None) -> Job:
-    """Return the job that runs a notebook under a profile. Its parameters have the names and types
-    that the notebook declares.
+    """Return the job that runs a notebook under a profile. The job's parameters have the names and
+    types that the notebook declares.
 
     ``given`` has further values from the command line; the notebook must declare their names. Of
     the profile's parameters, those that the notebook declares are used. Models on the hub get the
@@ -381,7 +381,7 @@ def is_module(name: str) -> bool:
     an import would run code.
     """
     first, *parts = name.split(".")
-    with suppress(ValueError):  # raised for an empty name, say
+    with suppress(ValueError):  # an empty name raises it
         spec = find_spec(first)
         places = [*((spec and spec.submodule_search_locations) or ())]
         for part in parts:

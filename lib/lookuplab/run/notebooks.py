@@ -149,7 +149,8 @@ def read(path: Path) -> Notebook:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in the current format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
-    # papermill's inspect_notebook drops lines with a second "=", even in a comment
+    # papermill's inspect_notebook is not used, because it drops lines with a second "=", even if
+    # the "=" is in a comment
     if (values := assigned(declared)) is None:
         raise UserError(f"{path}: the parameters cell holds more than plain values")
     code = "\n".join(source for source, _ in cells)

@@ -342,8 +342,9 @@ def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Ite
 
 
 def default_jobs(jobs: Collection[Job] = ()) -> int:
-    """Return how many notebooks to run at once: one for each processor, but no more than leave two
-    gigabytes of memory for each and, if models need cards, no more than there are cards.
+    """Return how many notebooks to run at once: one for each processor. The number is lower if
+    memory does not suffice for two gigabytes per notebook, or if models need graphics cards and
+    there are fewer cards.
     """
     most = [processors(), memory() // 2_000_000_000]
     if any(map(needs_card, jobs)) and (visible := cards()):

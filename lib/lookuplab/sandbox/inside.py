@@ -275,7 +275,9 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
 
 
 class Failed(Exception):
-    """Raised in T if the solution failed in W. The message is W's description of the error."""
+    """Raised in T if the solution failed in W. The message is W's description of the error, or GONE
+    if W sent no reply.
+    """
 
 
 def solve(tester: "Any") -> None:
@@ -307,7 +309,7 @@ def solve(tester: "Any") -> None:
             try:
                 values[name] = pickle.dumps(value)
             except Exception:
-                continue  # such as modules and the solution's own functions
+                continue  # modules and the solution's own functions, for example, cannot be pickled
         files = {path: known[path] for path in known if known[path] != given.get(path, "")}
         pickle.dump((error, values, files), tester)
         tester.flush()

@@ -196,7 +196,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         return outcome
 
     def _certain(self, program: Program, text: str) -> Outcome:
-        """Return the outcome of one program. If it was killed, it is run a second time. Raises
+        """Return the outcome of one program. A program that was killed is run a second time. Raises
         UserError if the machine, and not the program, may be the cause of the failure.
         """
         self.preload(program.imports)

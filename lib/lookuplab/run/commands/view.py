@@ -76,8 +76,8 @@ def last_runs(folder: Path) -> list[Path]:
 def read(file: Path) -> Iterator[Line]:
     """Yield first a dictionary about the run (notebook, profile, parameters) and then the run's
     judged answers, as ``benchmark.keep`` wrote them. An answer that was judged twice with the same
-    result is yielded once. If there are different answers for the same model, condition, id and
-    sample, the condition of the second becomes ``dag (2)``, and so on.
+    result is yielded once. If there are different answers with the same model, condition, id and
+    sample, later ones get a number after the condition: ``dag (2)``.
     """
     seen: dict[tuple[Any, ...], list[Any]] = {}
     lines = (line for _, line in paths.json_lines(file))

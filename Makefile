@@ -10,7 +10,10 @@ RUN := $(VENV)/bin/python -m
 UV = $(shell command -v uv >/dev/null && ! $(RUN) pip config list 2>/dev/null | grep -qE 'index|find-links' \
 	&& echo uv pip install --quiet --python $(VENV)/bin/python -c constraints.txt)
 PIP := $(RUN) pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
-install = $(if $(UV),$(UV) $(1) ||) $(PIP) $(1)
+# Packages, then options that only uv knows, then options that only pip knows.
+install = $(if $(UV),$(UV) $(1)$(if $(2), $(2)) ||) $(PIP) $(1)$(if $(3), $(3))
+# TORCH=cpu or TORCH=cu128, for example, takes PyTorch's own build instead of PyPI's; the other packages come from where they always do.
+TORCH ?=
 KIT := -e '.[rank,site,widgets]'
 # Where this is set, as in many containers, each of a hundred processes would compile all packages again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -55,8 +58,9 @@ $(VENV)/bin/python:
 
 # torch first and by itself: whoever has set up pip for another build of it (CPU, another CUDA) gets that one.
 $(VENV)/.installed: pyproject.toml constraints.txt data/python-sources.txt | $(VENV)/bin/python
-	@echo "installing into $(VENV) (a few minutes, once)"
-	@$(call install,torch==2.13.0)
+	@echo "installing torch into $(VENV) (1 of 2; a few minutes, once)"
+	@$(call install,torch==2.13.0,$(TORCH:%=--torch-backend=%),$(TORCH:%=--extra-index-url https://download.pytorch.org/whl/%))
+	@echo "installing the other packages (2 of 2)"
 	@$(call install,$(KIT))
 	@$(RUN) lookuplab data get python-sources >/dev/null
 	@touch $@

@@ -38,7 +38,6 @@ from lookuplab.toolgen.jedi_tool import (
     JediTool,
     ask_tool,
     behind_a_dot,
-    content,
     suggestions,
 )
 from lookuplab.toolgen.jedi_worker import ToolAnswer
@@ -345,7 +344,9 @@ class ToolModel:
 
     def prompts(self) -> list[Prompt]:
         """Return one prompt for each function, with the function's id."""
-        contents = {root: content(root) for root in {function.root for function in self.functions}}
+        contents = {
+            root: self.tool.content(root) for root in {function.root for function in self.functions}
+        }
         return [
             Prompt(
                 function.id,

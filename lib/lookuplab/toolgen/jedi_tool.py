@@ -43,12 +43,14 @@ _LEXEME = re.compile(
 class JediTool:
     """The paper's TOOL-COMPLETE. Several threads may use one JediTool at the same time.
 
-    Full answers are cached, so a repository must not change while a JediTool is in use.
+    Full answers and the repositories' digests are cached, so a repository must not change while a
+    JediTool is in use.
     """
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or processors()
         self._full = functools.lru_cache(REMEMBERED)(ask_worker)
+        self.content = functools.cache(content)  # needed for each model and condition
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
@@ -69,16 +71,7 @@ class JediTool:
 
 def content(root: Path) -> str:
     """Return a digest of a repository's Python files, because the tool reads only these files."""
-    states = [(file, file.stat()) for file in python_files(root)]
-    changes = tuple(
-        (file, state.st_size, state.st_mtime_ns, state.st_ino) for file, state in states
-    )
-    return _content(root, changes)
-
-
-@functools.lru_cache(REMEMBERED)  # a notebook needs the digest again for each model and condition
-def _content(root: Path, changes: tuple[tuple[Path, int, int, int], ...]) -> str:
-    return folder_hash(root, (file for file, *_ in changes), "content")[:32]
+    return folder_hash(root, python_files(root), "content")[:32]
 
 
 def unsaved(

@@ -246,7 +246,7 @@ def held_out_rows(
 
     ``fixed`` uses the threshold ``fixed``. ``held_out`` uses for each of ``count`` parts of the
     APIs the threshold that is best on the other parts. ``best_in_sample`` uses the threshold that
-    is best on the very tasks that it is judged on. The rows have the ``valid_percent`` of
+    is best on the same tasks on which it is judged. The rows have the ``valid_percent`` of
     ``<way>/<class>``, and the ``threshold`` of each way (of each part for ``held_out/fold_1`` ...).
 
     There are also two paired ``valid_change_points``. Best in sample - held out is the optimism,

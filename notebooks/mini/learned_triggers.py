@@ -5,7 +5,7 @@ All models of one size answer the same tasks in the same three passes. These mod
 model, and models that learned to write a mark before an API's name. Each of them learned the mark
 from a different training corpus, called an *arm*. Rows have the base model's name, and conditions
 name the arm. For example, ``share_25/errors asked`` is the model of the arm *errors* with
-documentation for a quarter of the tasks, namely those with the highest probability of the mark.
+documentation for the quarter of the tasks that has the highest probability of the mark.
 """
 
 from collections.abc import Mapping, Sequence

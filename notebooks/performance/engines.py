@@ -63,7 +63,7 @@ def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None
     module, _, name = backend.partition(".")
     try:
         kind = getattr(import_module(f"lm_eval.models.{module}"), name)
-    # the harness asks for the version of the package vllm, whose build for CPUs has another name
+    # the harness looks up the version of the package vllm; the build for CPUs has another name
     except (ImportError, metadata.PackageNotFoundError) as error:
         print(f"no rows of {backend}: {error}")
         return None

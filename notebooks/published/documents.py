@@ -69,7 +69,9 @@ def usable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_kind(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return the answers after a document of one kind; *wrong* is both wrong kinds."""
+    """Return the answers to prompts with a document of one kind. The kind *wrong* means both wrong
+    kinds.
+    """
     return frame[frame.document.str.startswith(kind)]
 
 
@@ -80,8 +82,8 @@ def parts(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return FT's answers after a document of one kind. Columns that end in ``_none`` have the
-    verdicts on FT's answers to the same questions without a document.
+    """Return FT's answers to prompts with a document of one kind. Columns that end in ``_none``
+    have the verdicts on FT's answers to the same questions without a document.
     """
     ours = frame[frame.model == "FT"]
     alone = of_kind(ours, "none").set_index(["hub", "question"])[[*MEASURES]]

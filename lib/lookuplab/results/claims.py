@@ -407,8 +407,9 @@ def on_published(claim: Claim) -> Claim | None:
 
 
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
-    """Judge every claim on ``folder/<paper>/<artifact>.csv``, where ``folder`` is ``figures/mini``,
-    say. In the profile ``published``, the artifact is the one named in ``Claim.published``.
+    """Judge every claim on ``folder/<paper>/<artifact>.csv``. ``folder`` is the folder of a
+    profile, such as ``figures/mini``. In the profile ``published``, the artifact is the one named
+    in ``Claim.published``.
     """
     rows = cache(lambda file: _rows(read_csv(file)))
     asked_arms, asked_shares, asked_more = (
@@ -635,7 +636,7 @@ def _models(rows: Iterable[_Row]) -> list[str]:
 def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
     """Return the comparisons of the claim, evaluated on the rows of its metric.
 
-    Models that have none of the claim's conditions (a control, say) are skipped.
+    Models that have none of the claim's conditions (such as a control) are skipped.
     """
     metric = claim.test["metric"]
     rows = [row for row in table if row.metric == metric]

@@ -25,7 +25,7 @@ from lookuplab.errors import UserError
 from lookuplab.results.artifact import ROW_KEY
 from lookuplab.results.provenance import relative
 
-ANSWERS_FILE = "answers.csv.gz"  # the log of the answers behind the figures, in the figures' folder
+ANSWERS_FILE = "answers.csv.gz"  # the log of the figures' answers, in the folder of the figures
 # CSVs have six digits, and floating-point noise reaches the fifth; one changed task in 10,000 has a
 # larger effect than this
 RELATIVE = 1e-4

@@ -76,8 +76,8 @@ def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> d
 class Estimates:
     """The input of an interval: arrays of one shape, with one entry per statistic.
 
-    ``freedom`` are the degrees of freedom of the ``variance``. ``clusters`` and ``n`` count the
-    clusters and the values behind each statistic.
+    ``freedom`` are the degrees of freedom of the ``variance``. ``clusters`` and ``n`` are the
+    numbers of clusters and of values from which each statistic is computed.
     """
 
     value: Array

@@ -86,7 +86,7 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
 def test_the_index_of_pytorch_is_asked_for_torch_alone():
     """Where it cannot be reached, pip would try it again and again for each package."""
     plan = subprocess.check_output(["make", "-n", "-B", "test", "TORCH=cpu"], cwd=ROOT, text=True)
-    asking = re.findall(r"constraints.txt (\S+) .*download.pytorch.org/whl/cpu$", plan, re.MULTILINE)
+    asking = re.findall(r"constraints.txt (\S+) .*download.pytorch.org/whl/cpu$", plan, re.M)
     assert asking == ["torch==2.13.0"] and plan.count("download.pytorch.org") == 1
 
 

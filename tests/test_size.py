@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 121_562),
+        ("lib", 123_010),
         ("notebooks", 37_150),
         ("data/recipes", 33_350),
-        ("tests", 118_420),
+        ("tests", 119_700),
         ("data/paper", 0),
         ("docs", 1_780),
     ],

@@ -1,15 +1,20 @@
 """The page of a run's answers, in a real browser; and two runs compared."""
 
+import gzip
 import json
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
+import pandas as pd
 import pytest
 from chromium import BINARY, Browser
 
 from lookuplab import paths
 from lookuplab.benchmark import Asked, Benchmark, judged, offer
+from lookuplab.cloudapi.bench import NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT
 from lookuplab.models import Completion, Prompt
 from lookuplab.models.completions import JUDGED, LOG_VARIABLE
 from lookuplab.run.commands import view
@@ -135,15 +140,15 @@ def test_two_runs_are_paired_by_task(ran, kit):
         line for line in said.split("\n") if "no doc" in line
     ).split()
     # two of six tasks are lost, one is gained
-    assert line[:7] == ["small", "no", "document", "6", "66.7", "50.0", "-16.7"]
+    assert line[:8] == ["small", "no", "document", "all", "6", "66.7", "50.0", "-16.7"]
     assert (lost, gained, p) == ("2", "1", "1") and gap.endswith("]")
 
 
 def test_two_runs_of_one_model_each_are_compared_though_it_is_another(ran):
     ran({"small": {1, 2}}, 3, models=["small"])
     ran({"large": {1}}, 4, models=["large"])
-    table = view.compared(view.side("sums~1"), view.side("sums"))
-    assert [*table.model] == 2 * ["small -> large"] and [*table.n] == [6, 6]
+    table = view.compared(view.matched(view.side("sums~1"), view.side("sums")))
+    assert {*table.model} == {"small -> large"} and [*table.n] == [6, 6, 3, 3, 3, 3]
 
 
 def test_what_has_nothing_in_common_is_refused_in_a_line(ran, kit):
@@ -153,6 +158,82 @@ def test_what_has_nothing_in_common_is_refused_in_a_line(ran, kit):
     assert told.startswith("error: nothing in common to compare: small (")
     told = kit.said(f"compare sums '{paths.made(kit.root / 'c')}'", code=2)
     assert "holds no judged answers" in told
+
+
+# three tasks: the model's confidence, and whether its answer is right without a document, with the
+# right one and with a wrong one
+SURE = {"aws/a": (0.4, 0, 1, 0), "aws/b": (0.6, 1, 1, 0), "aws/c": (0.9, 1, 0, 0)}
+DECLARED = 'profile = "mini"\ntasks = 3\nthreshold = 0.8\nprecision = 50'
+CSV = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value\n"
+
+
+@pytest.fixture
+def called(kit, tmp_path):
+    """A run of a notebook with a threshold and a precision: its answers, and its number."""
+    code = 'artifact = Artifact("demo", "calls", profile)'
+    kit.notebook("calls", code, parameters=DECLARED)
+    number = iter(range(100))
+
+    def run(value=0.0, **parameters):
+        job = plan(find("calls"), load_profile("mini"), parameters)
+        lines = []
+        for at, condition in enumerate((NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT), 1):
+            for id, facts in SURE.items():
+                columns = {"minimum": facts[0], "exists_anywhere": True, "valid": bool(facts[at])}
+                one = {"model": "small", "condition": condition, "class": id[-1], "id": id}
+                one |= {"right": bool(facts[at]), "prompt": id, "cluster": id, "sample": 0}
+                one |= {"completion": "c()", "finish_reason": "eos", "columns": columns}
+                lines.append(one | {"tokens": [], "sure": [], "offers": []})
+        made = paths.made(tmp_path / f"called{next(number)}") / JUDGED
+        made.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in lines).encode()))
+        paths.made(job.output.parent)
+        table = f"demo,calls,small,dag/all,valid_percent,{value},,,3,3,\n"
+        paths.write_text(job.place / "calls.csv", CSV + table)
+        keep_judged(job, made)
+
+    return run
+
+
+def test_a_page_looks_up_below_the_threshold_of_each_run(called, kit):
+    called(threshold=0.5)
+    called(threshold=0.7)
+    kit.said(f"view calls~1 calls --output '{kit.root}/page'")
+    index = json.loads((kit.root / "page" / "index.js").read_text()[16:-2])
+    # nine answers a run, of which the first three are without a document
+    assert index["policies"]["dag_plus_plus"] == [0, 9, 10]
+    assert index["thresholds"] == [0.5, 0.7]
+
+
+def test_policies_are_compared_each_with_its_run_s_threshold_and_precision(called):
+    called(threshold=0.5, precision=50)
+    called(threshold=0.7, precision=100)
+    table = view.compared(view.matched(view.side("calls~1"), view.side("calls")))
+    table = table[table["asked with"] == "dag_plus_plus"]
+    [line] = table[table["class"] == "all"].itertuples()
+    # a is looked up by both, b by the second: (0.5 + 1 + 1) / 3 and (1 + 1 + 1) / 3
+    assert (line.first_percent, line.second_percent) == pytest.approx((250 / 3, 100))
+    assert (line.better_in_first, line.better_in_second) == (0, 1)
+    by_class = table[table["class"] != "all"]
+    assert [*by_class["class"]] == ["a", "b", "c"] and [*by_class.change] == [50, 0, 0]
+
+
+def test_a_comparison_s_file_has_the_interval_in_columns(called, kit):
+    called(threshold=0.5)
+    called(threshold=0.7)
+    kit.said(f"compare calls~1 calls -o '{kit.root}/compared.csv'")
+    table = pd.read_csv(kit.root / "compared.csv")
+    assert table[["change", "ci_low", "ci_high"]].dtypes.eq(float).all()
+
+
+def test_a_comparison_ends_with_the_numbers_that_changed_and_where_all_are(called, kit):
+    called(12.5, threshold=0.5)
+    called(37.5, threshold=0.7)
+    said = kit.said("compare calls~1 calls")
+    assert "calls small   dag/all valid_percent 12.5 37.5" in said
+    *_, files, _, _ = said.split("\n")
+    assert [Path(file).read_text() for file in re.findall(r"/\S.*?\.csv", files)] == [
+        f"{CSV}demo,calls,small,dag/all,valid_percent,{value},,,3,3,\n" for value in (12.5, 37.5)
+    ]
 
 
 @pytest.fixture(scope="module")

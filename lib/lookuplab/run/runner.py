@@ -55,6 +55,7 @@ _LAUNCHER = re.compile(
 # the meanings of the counts in the log of answers (``store.USES_VARIABLE``), in the log's order
 USES = ("from the record", "found in the store", "new")
 EARLIER = 5  # the judged answers of this many runs are kept, in addition to those of the last run
+NUMBERS = "numbers.csv"  # ending of the file with the rows of all artifacts of such a run
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # a kernel that uses this Python, whatever kernels are registered on the machine
 KERNEL = {
@@ -164,8 +165,9 @@ def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
 
 def keep_judged(job: Job, made: Path) -> None:
     """Keep the judged answers of a run in a file beside the executed copy, for `lookuplab view` and
-    `compare`. The first line of the file has the run's parameters. The judged answers of earlier
-    runs with other parameters are kept, too, for at most ``EARLIER`` runs.
+    `compare`, and the numbers of its artifacts in another. The first line of the first file has the
+    run's parameters. The files of earlier runs with other parameters are kept, too, for at most
+    ``EARLIER`` runs.
     """
     target = job.beside(f".{JUDGED}")
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
@@ -174,13 +176,20 @@ def keep_judged(job: Job, made: Path) -> None:
         with gzip.open(target, "rt", encoding="utf-8") as kept:
             is_other = kept.readline() != head
         for number in range(EARLIER if is_other else 0, 0, -1):
-            earlier = target if number == 1 else job.beside(f".{number - 1}.{JUDGED}")
-            with suppress(FileNotFoundError):
-                earlier.replace(job.beside(f".{number}.{JUDGED}"))
-        target.unlink(missing_ok=True)
+            for kind in (JUDGED, NUMBERS):
+                earlier = job.beside(f".{kind}" if number == 1 else f".{number - 1}.{kind}")
+                with suppress(FileNotFoundError):
+                    earlier.replace(job.beside(f".{number}.{kind}"))
+    for kind in (JUDGED, NUMBERS):
+        job.beside(f".{kind}").unlink(missing_ok=True)
     if made.is_file():
         with paths.replacing(target) as part:
             part.write_bytes(gzip.compress(head.encode()) + made.read_bytes())
+    files = [job.place.parent / f"{name}.csv" for name in job.notebook.artifacts]
+    lines = [file.read_text("utf-8").splitlines() for file in files if file.is_file()]
+    rows = dict.fromkeys(line for text in lines for line in text)  # the header once
+    if rows:
+        paths.write_lines(job.beside(f".{NUMBERS}"), rows)
 
 
 def _plain(failure: Failure) -> Failure:

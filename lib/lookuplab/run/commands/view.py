@@ -1,10 +1,10 @@
 """Implements ``lookuplab view`` and ``compare``, which show the judged answers of earlier runs. No
 notebook is run.
 
-A run keeps its judged answers beside its executed copy. `view` shows them on a page, and `compare`
-compares the answers of two runs in pairs. The page is static: it opens from a disk as well as from
-a server. The answers are split over several scripts, and the page loads only the scripts with the
-answers that it shows.
+A run keeps its judged answers and its numbers beside its executed copy. `view` shows the answers on
+a page, and `compare` compares two runs, or two files of `lookuplab score`. The page is static: it
+opens from a disk as well as from a server. The answers are split over several scripts, and the page
+loads only the scripts with the answers that it shows.
 """
 
 import json
@@ -16,15 +16,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+import numpy as np
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.cloudapi.bench import NO_DOCUMENT
-from lookuplab.cloudapi.policies import POLICIES, triggered
+from lookuplab.cloudapi.bench import NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT
+from lookuplab.cloudapi.policies import POLICIES, THRESHOLD, expected, triggered
 from lookuplab.errors import UserError
 from lookuplab.models.completions import JUDGED
+from lookuplab.results.artifact import ROW_KEY, read_csv
 from lookuplab.run.commands import claimed, claimed_file, command
 from lookuplab.run.notebooks import find
+from lookuplab.run.runner import NUMBERS
 from lookuplab.scoring.rates import mcnemar, paired_difference
 
 PAGE = Path(__file__).parents[1] / "pages" / "answers.html"
@@ -36,7 +39,9 @@ SAME = ("predicted", "solution")  # columns that repeat the answer
 # two answers of different runs are compared if they agree in these columns
 PAIRED = ("model", "condition", "id", "sample")
 FILTERS = ("model", "condition", "class")
-MOST_ROWS = 12  # lines of a comparison printed to the terminal
+MEASURES = "valid", "passed"  # columns of `lookuplab score` that say whether an answer is right
+MOST_ROWS = 24  # lines of a comparison printed to the terminal
+MOST_NUMBERS = 12  # numbers of artifacts printed to the terminal
 Line = dict[str, Any]
 
 
@@ -163,7 +168,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             of["sample"].append(line["sample"])
             of["right"].append(-1 if right is None else int(right))
             if line["condition"].endswith(NO_DOCUMENT) and "minimum" in columns:
-                firsts.append(columns | {"at": len(of["id"]) - 1})
+                firsts.append(columns | {"at": len(of["id"]) - 1, "run": len(abouts) - 1})
             base = plain[line["id"]]
             rows.append(
                 {
@@ -182,10 +187,15 @@ def write_page(files: Iterable[Path], output: Path) -> int:
                 flush()
     flush()
     index: Line = {"about": abouts, "chunk": CHUNK, "of": of, "policies": {}}
+    index["thresholds"] = [about["parameters"].get("threshold", THRESHOLD) for about in abouts]
     first = pd.DataFrame(firsts)
     if firsts and first.minimum.notna().all():  # find after which answers each policy looks up
         for policy in POLICIES[2:]:
-            index["policies"][policy] = first["at"][triggered(first, policy)].tolist()
+            index["policies"][policy] = [
+                at
+                for run, own in first.groupby("run")
+                for at in own["at"][triggered(own, policy, index["thresholds"][run])].tolist()
+            ]
     index["words"] = {field: [*words] for field, words in fields.items()}
     paths.write_lines(output / "index.js", [f"lookuplab.index({json.dumps(index)})"])
     shutil.copyfile(PAGE, output / "index.html")
@@ -193,29 +203,97 @@ def write_page(files: Iterable[Path], output: Path) -> int:
 
 
 class Side(NamedTuple):
-    """One side of a comparison: the parameters of its runs, and its rows, one for each judged
-    answer (the columns PAIRED, ``cluster`` and ``right``).
+    """One side of a comparison: the parameters of its runs, its files, and its rows. There is a row
+    for each judged answer, and for each task and policy: the columns PAIRED, ``class``, ``cluster``
+    and ``right``. For a policy, ``right`` is the probability of a valid call.
     """
 
     parameters: Line
     rows: pd.DataFrame
+    files: list[Path]
 
 
 def side(name: str) -> Side:
     """Return the side of a comparison that an argument of `lookuplab compare` names: a folder of
-    executed copies, or a name for ``log``. Raises UserError if no judged answers are found there.
+    executed copies, a file of judgements, or a name for ``log``. Raises UserError if no judged
+    answers are found there.
     """
     place = paths.expanded(name)
+    if ".jsonl" in place.suffixes and not place.name.endswith(JUDGED):
+        return Side({}, scored(place), [])
     files = last_runs(place) if place.is_dir() else [log(name)]
     if not files:
         raise UserError(f"{name} holds no judged answers")
     about: Line = {}
-    rows = []
+    frames = []
     for file in files:
         lines = read(file)
-        about |= next(lines)["parameters"]
-        rows += [{name: line[name] for name in (*PAIRED, "cluster", "right")} for line in lines]
-    return Side(about, pd.DataFrame(rows).dropna(subset=["right"]))
+        own = next(lines)["parameters"]
+        about |= own
+        columns = *PAIRED, "class", "cluster", "right", "columns"
+        answers = pd.DataFrame([{name: line[name] for name in columns} for line in lines])
+        frames += [answers, *selected(answers, own)]
+    rows = pd.concat(frames).dropna(subset=["right"]).drop_duplicates([*PAIRED])
+    return Side(about, rows.drop(columns="columns"), files)
+
+
+def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
+    """Yield the rows of each policy of CloudAPIBench, which selects among a run's answers. The
+    policies have the run's own threshold and precision. A run without a precision has no policy.
+    """
+    precision = parameters.get("precision", -1)
+    if precision < 0:
+        return
+    for _, own in answers[answers["sample"] == 0].groupby("model", sort=False):
+        right = own.pivot(index="id", columns="condition", values="right")
+        for hit in right:
+            tail = hit.removeprefix(RIGHT_DOCUMENT)
+            base = NO_DOCUMENT + ", constrained" * tail.endswith("constrained")
+            miss = WRONG_DOCUMENT + tail
+            if tail == hit or not {base, miss} <= {*right}:
+                continue
+            valid = right[[base, hit, miss]].dropna().astype(float)
+            first = own[own.condition == base].set_index("id", drop=False).loc[valid.index]
+            judged = pd.DataFrame([*first["columns"]], valid.index)
+            is_sure = "threshold" in parameters and judged.minimum.notna().all()
+            for policy in POLICIES[1 : None if is_sure else 3]:
+                asks = triggered(judged, policy, parameters.get("threshold", THRESHOLD))
+                shown = expected(valid[hit], valid[miss], precision)
+                yield first.assign(
+                    condition=policy + tail, right=np.where(asks, shown, valid[base])
+                )
+
+
+def scored(file: Path) -> pd.DataFrame:
+    """Return the rows of a file that `lookuplab score` wrote. Their condition is the column that
+    says whether an answer is right. Raises UserError if the file has no such column, a line has no
+    id, or two lines have the same id and sample.
+    """
+    lines = [line for _, line in paths.json_lines(file)]
+    flags = [name for line in lines for name in line if isinstance(line[name], bool)]
+    measure = next((name for name in (*MEASURES, *flags) if name in flags), None)
+    rows = [
+        {
+            "model": "",
+            "condition": measure,
+            "id": str(id),
+            "sample": line.get("sample", 0),
+            "class": "",
+            "cluster": str(line.get("cluster", id)),
+            "right": line.get(str(measure)),
+        }
+        for line in lines
+        if (id := line.get("id", line.get("problem_id"))) is not None
+    ]
+    if not measure or len(rows) < len(lines):
+        raise UserError(
+            f"{file}: each line needs an id and a verdict (valid, passed), as `lookuplab score "
+            "BENCHMARK ANSWERS -o FILE` writes them"
+        )
+    table = pd.DataFrame(rows)
+    for twice in table[table.duplicated([*PAIRED])].id:
+        raise UserError(f"{file}: two lines with the id {twice} and the same sample")
+    return table.dropna(subset=["right"])
 
 
 def changed(first: Side, second: Side) -> list[str]:
@@ -225,16 +303,14 @@ def changed(first: Side, second: Side) -> list[str]:
     return [f"  {name}: {old.get(name, '(none)')} -> {new.get(name, '(none)')}" for name in names]
 
 
-def compared(first: Side, second: Side) -> pd.DataFrame:
-    """Return the comparison of two runs, one line for each model and condition.
+def matched(first: Side, second: Side) -> pd.DataFrame:
+    """Return the rows that both sides have, paired by model, condition, task and sample.
 
-    The answers are paired by task and sample. The columns are n, both rates in percent, the paired
-    difference in points with its clustered interval, how many answers are right only in the first
-    or only in the second run, and the p value of McNemar's exact test on these two numbers. The
-    test assumes that tasks are independent. If each run has a single model, the runs are compared
-    even if the models differ. Raises UserError if the runs have nothing in common.
+    ``right_1`` and ``right_2`` are the outcomes of both sides, from 0 to 1. If each side has a
+    single model, the sides are compared even if the models differ. Raises UserError if the sides
+    have nothing in common.
     """
-    sides = [first.rows, second.rows]
+    sides = [side.rows.assign(right=side.rows.right.astype(float)) for side in (first, second)]
     models = [rows.model.unique().tolist() for rows in sides]
     if [len(one) for one in models] == [1, 1] and models[0] != models[1]:
         sides = [rows.assign(model=" -> ".join(models[0] + models[1])) for rows in sides]
@@ -245,32 +321,86 @@ def compared(first: Side, second: Side) -> pd.DataFrame:
             f"nothing in common to compare: {', '.join(models[0])} ({told[0]}) and "
             f"{', '.join(models[1])} ({told[1]})"
         )
-    groups = both.groupby(["model", "condition"], sort=False)
+    return both
+
+
+def compared(both: pd.DataFrame) -> pd.DataFrame:
+    """Return the comparison of two runs, one line for each model, condition and class of the tasks.
+    ``both`` is from ``matched``.
+
+    The columns are n, both rates in percent, the paired difference in points with its clustered
+    interval, in how many answers the first or the second run is better, and the p value of
+    McNemar's exact test on these two numbers. The test assumes that tasks are independent.
+    """
+    groups = {
+        (model, condition, "all"): part
+        for (model, condition), part in both.groupby(["model", "condition"], sort=False)
+    }
+    by_class = both.groupby(["model", "condition", "class_1"], sort=False)
+    groups |= {name: part for name, part in by_class if len(part) < len(groups[*name[:2], "all"])}
+    names = "model", "asked with", "class"
     return pd.DataFrame(
-        [
-            {"model": model, "asked with": condition, **paired(part)}
-            for (model, condition), part in groups
-        ]
+        [dict(zip(names, key, strict=True)) | paired(part) for key, part in groups.items()]
     )
 
 
 def paired(part: pd.DataFrame) -> Line:
-    """Compare two runs' answers to the same tasks. ``part`` has the columns ``right_1`` and
-    ``right_2`` (whether the first and the second run's answer is right) and ``cluster_1``.
-    """
-    old, new = (part[name].astype(float) for name in ("right_1", "right_2"))
-    lost, gained, p = mcnemar(old, new)
+    """Compare two sides' outcomes for the same tasks. ``part`` has rows of ``matched``."""
+    old, new = part.right_1, part.right_2
+    lost, gained, p = mcnemar(old > new, new > old)
     change = paired_difference(old, new, part.cluster_1).percent()
-    interval = f" [{change.low:.1f}, {change.high:.1f}]" if change.low == change.low else ""
     return {
         "n": len(part),
-        "first (%)": f"{100 * old.mean():.1f}",
-        "second (%)": f"{100 * new.mean():.1f}",
-        "change in points": f"{change.value:+.1f}{interval}",  # -1.5 [-3.0, 0.1]
-        "right only in first": lost,
-        "only in second": gained,
-        "p": f"{p:.2g}",
+        "first_percent": 100 * old.mean(),
+        "second_percent": 100 * new.mean(),
+        "change": change.value,
+        "ci_low": change.low,
+        "ci_high": change.high,
+        "better_in_first": lost,
+        "better_in_second": gained,
+        "p": p,
     }
+
+
+def comparison(table: pd.DataFrame) -> Iterator[str]:
+    """Yield the lines that show the result of ``compared`` on a terminal: the rows in which
+    something changed, or all rows if nothing did.
+    """
+    moved = table[table.better_in_first + table.better_in_second > 0]
+    part = (table if moved.empty else moved).head(MOST_ROWS)
+    interval = " [" + part.ci_low.map("{:.1f}, ".format) + part.ci_high.map("{:.1f}]".format)
+    change = part.change.map("{:+.1f}".format) + interval.where(part.ci_low.notna(), "")
+    shown = part.assign(change=change).drop(columns=["ci_low", "ci_high"])
+    one, two = "{:.1f}".format, "{:.2g}".format
+    forms: dict[Any, Any] = {"first_percent": one, "second_percent": one, "p": two}
+    yield shown.to_string(index=False, formatters=forms)
+    if more := len(table) - len(part):
+        still = len(table) - len(moved)
+        yield f"... {more} more lines, {still} without a change: --output FILE.csv keeps all"
+
+
+def numbers(first: Side, second: Side) -> Iterator[str]:
+    """Yield lines with the numbers of the artifacts that differ between two sides, percentages and
+    points first, and the largest change first; then the files with all numbers.
+    """
+    sides = [
+        [file.with_name(file.name.replace(JUDGED, NUMBERS)) for file in side.files]
+        for side in (first, second)
+    ]
+    if not all(file.is_file() for files in sides for file in files) or not all(sides):
+        return
+    old, new = (pd.concat(map(read_csv, files)).set_index([*ROW_KEY]).value for files in sides)
+    both = pd.DataFrame({"old": old, "new": new})
+    both = both[both.old.ne(both.new) & both.notna().any(axis=1)].reset_index()
+    other = ~both.metric.str.endswith(("percent", "points"))
+    both = both.assign(other=other, size=-(both.new - both.old).abs()).sort_values(
+        ["other", "size"]
+    )
+    yield f"\nnumbers that changed: {len(both)}"
+    if len(both):
+        columns = *ROW_KEY[1:], "old", "new"
+        yield both[[*columns]].head(MOST_NUMBERS).to_string(index=False, na_rep="-")
+    yield f"all numbers: {' '.join(str(file) for files in sides for file in files)}"
 
 
 @command()
@@ -307,38 +437,54 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
 
 @command()
 def compare(first: str, second: str, *, output: Path | None = None) -> None:
-    """Compare two runs task by task.
+    """Compare two runs, or two files of judgements, task by task.
 
     FIRST and SECOND are notebooks, named as for `lookuplab run`. They stand for their last run,
     with or without -p; NAME~1 is the run before the last. FIRST and SECOND may also be executed
-    copies, or folders of executed copies (runs/mini).
+    copies, folders of executed copies (runs/mini), or files that `lookuplab score` wrote (.jsonl).
 
     The command first prints the parameters that changed. Answers are paired by model, way of
-    asking, task and sample. For each model and way of asking, the command prints the change in
-    points with its clustered 95% interval, how many answers are right in one run only, and
-    McNemar's p value.
+    asking, task and sample. A threshold, a precision or a policy only selects among these answers.
+    So a run with a precision also has the policies dag, dag_index_lookup, dag_confidence and
+    dag_plus_plus, each with the run's own threshold; their outcome is the expected one at the run's
+    precision. For each model and way of asking, over all tasks and by class, the command prints the
+    change in points with its clustered 95% interval, how many answers are better (right) in one run
+    only, and McNemar's p value. Lines without a change are left out. At the end are the numbers of
+    the notebook's tables that changed. For two files, the ids of the answers that are right in only
+    one are printed.
 
     \b
     Examples:
-      lookuplab run fig7a_retriever_precision -p models=mini-small
-      lookuplab run fig7a_retriever_precision -p models=mini-large
-      lookuplab compare fig7a_retriever_precision~1 fig7a_retriever_precision
+      lookuplab run table3_dag_plus_plus
+      lookuplab run table3_dag_plus_plus -p threshold=0.5
+      lookuplab compare table3_dag_plus_plus~1 table3_dag_plus_plus
       lookuplab compare runs/mini/cloudapibench/table1_base_models.ipynb table1_base_models
+      lookuplab compare old.judged.jsonl new.judged.jsonl
 
     Args:
         output: Write the whole comparison to this CSV file.
     """
     claimed_file(output)
     sides = side(first), side(second)
-    table = compared(*sides)
-    differing = changed(*sides)
-    click.echo(
-        "\n".join(["parameters that changed:", *differing] if differing else ["same parameters"])
-    )
-    click.echo("\npaired by task")
-    click.echo(table.head(MOST_ROWS).to_string(index=False))
-    if (more := len(table) - MOST_ROWS) > 0:
-        click.echo(f"... {more} more lines: --output FILE.csv keeps all")
+    both = matched(*sides)
+    table = compared(both)
     if output:
-        paths.write_text(output, table.to_csv(index=False))
-    click.echo(f"answer by answer: lookuplab view {first} {second}")
+        paths.write_text(output, table.to_csv(index=False, float_format="%.6g"))
+    differing = changed(*sides)
+    is_run = any(side.files for side in sides)
+    if is_run:
+        told = ["parameters that changed:", *differing] if differing else ["same parameters"]
+        click.echo("\n".join(told))
+    click.echo("\npaired by task")
+    click.echo("\n".join(comparison(table)))
+    if is_run:
+        for line in numbers(*sides):
+            click.echo(line)
+        click.echo(f"answer by answer: lookuplab view {first} {second}")
+        return
+    named = both.id + both["sample"].map(lambda number: f" (sample {number})" if number else "")
+    for name, better in (
+        (first, both.right_1 > both.right_2),
+        (second, both.right_2 > both.right_1),
+    ):
+        click.echo(f"right only in {name} ({better.sum()}): {', '.join(named[better])}")

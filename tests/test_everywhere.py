@@ -1,5 +1,5 @@
-"""A notebook gives the same numbers whatever executes it, and from whatever folder: the quickest
-one in every way, and one of each paper. `make reproduce` executes them all, in the kit's own way.
+"""A notebook gives the same numbers whatever executes it, and from whatever folder: a quick one of
+each paper in a way of its own. `make reproduce` executes them all, in the kit's own way.
 """
 
 import os
@@ -20,9 +20,6 @@ WAYS = {
     "kit": "lookuplab run {id}",
 }
 CASES = """
-published/instruments papermill root
-published/instruments execute elsewhere
-published/instruments nbconvert folder
 published/instruments kit folder
 cloudapibench/table4_failure_modes papermill elsewhere
 toolgen/explorer execute root

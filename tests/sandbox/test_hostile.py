@@ -69,7 +69,8 @@ def failed(server, solution, foreign, *imports):
     assert not outcome.passed and outcome.error
     assert Path(foreign["file"]).read_text() == "of the user"
     assert not Path(foreign["home"], "written by a hostile program").exists()
-    assert server.run(program(RIGHT)).passed
+    # after the same imports, which another program would drop and the next one make again
+    assert server.run(program(RIGHT, *imports)).passed
     return outcome.error
 
 

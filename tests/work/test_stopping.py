@@ -50,22 +50,15 @@ def test_a_limit_of_open_files_is_one_line():
     assert said.startswith("Too many open files: raise the limit")
 
 
-# one for each group of commands, and the long ones
-COMMANDS = """list
-claims
-verify table1_base_models
-report
+# one for each group of commands
+COMMANDS = """report
 reproduce table1_base_models --again --audit 2%
-run table1_base_models
-reproduce stackoverflow
 sweep table3_dag_plus_plus -p precision=[10,50] -j 1
 view fig7a_retriever_precision
 score ds1000 answers.jsonl
 data mark rich -o marked.jsonl
-data frequencies corpus -o counts.csv
 train toolgen --base mini-gpt-base --corpus marked.jsonl -o trained
-store merge other
-run own/snippets -p corpus=corpus"""
+store merge other"""
 
 
 @pytest.mark.parametrize("command", COMMANDS.splitlines())

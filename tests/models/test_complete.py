@@ -191,11 +191,8 @@ ask(many_prompts(120), store=sys.argv[1], log=sys.argv[2], seconds=0.01)
 """
 
 
-@pytest.mark.parametrize("journals", [False, True])
-def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tmp_path, journals):
+def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tmp_path):
     store, logs = tmp_path / "s.sqlite", [tmp_path / str(number) for number in range(3)]
-    if journals:
-        (tmp_path / "s.sqlite.journals").mkdir()
     here = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
 
     def begun(number):

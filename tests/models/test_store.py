@@ -29,6 +29,8 @@ def place(request, tmp_path):
     return tmp_path
 
 
+# processes take long to start: those that are killed write journals, those that go on a database
+@pytest.mark.parametrize("place", ["where machines share files"], indirect=True)
 def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(place):
     store, log = place / "s.sqlite", place / "log"
     log.touch()
@@ -47,6 +49,7 @@ def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_e
     assert finished == ask(many_prompts(60), SAMPLED, False)[0]
 
 
+@pytest.mark.parametrize("place", ["on a disk"], indirect=True)
 def test_three_processes_write_the_same_new_file_at_the_same_time(place):
     file, log = place / "s.sqlite", place / "log"
     commands = [[sys.executable, TOY, file, log, count] for count in ("20", "30", "30")]

@@ -353,14 +353,14 @@ def test_notebooks_at_once_divide_the_cards_if_their_models_need_one(kit, monkey
     launch(monkeypatch, CUDA_VISIBLE_DEVICES="4,5,6")
     seen = kit.root / "seen"
     code = f"import os\nopen({str(seen)!r}, 'a').write(os.environ['CUDA_VISIBLE_DEVICES'] + ' ')"
-    notebooks = [kit.notebook(name, code, parameters='models = ["mini-small"]\n') for name in "abc"]
+    notebooks = [kit.notebook(name, code, parameters='models = ["mini-small"]\n') for name in "ab"]
     jobs = [plan(read(notebook), load_profile("mini")) for notebook in notebooks]
     assert not runner.needs_card(jobs[0])
     jobs = [replace(job, parameters={"models": ["owner/model"]}) for job in jobs]
     assert all(map(runner.needs_card, jobs)) and runner.default_jobs(jobs) <= 3
     assert not any(ended.failure for ended in runner.run_jobs(jobs, 2))
     assert {*seen.read_text().split()} <= {"4,6", "5"}
-    assert seen.read_text().count(" ") == 3
+    assert seen.read_text().count(" ") == 2
 
 
 def test_processes_share_the_work_and_those_that_draw_alone_write_figures(kit, monkeypatch):
@@ -380,13 +380,11 @@ def test_processes_share_the_work_and_those_that_draw_alone_write_figures(kit, m
     assert (kit.root / "figures/mini/demo/counts.csv").is_file()
     assert len(read_answers(kit.root / "figures/mini/answers.csv.gz")) == 6
     kit.notebook("counts", kit.saves)
-    for shard in "--shard 2/2", "", "--shard 2/2":  # the last one finds the first one's numbers
+    for shard in "--shard 2/2", "":
         launch(monkeypatch)
         kit.said(f"sweep counts -p tasks=3 {shard}")
         tables = [*(kit.root / "runs/sweeps").rglob("sweep.csv")]
         assert len(tables) == (not shard)
-        for table in tables:
-            table.unlink()
     others = [path.name for path in (kit.root / "runs/shards/1").rglob("*")]
     assert {"asks.ipynb", "counts.ipynb", "counts.csv"} <= {*others}
     assert "answers.csv.gz" not in others

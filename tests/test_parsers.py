@@ -5,6 +5,7 @@ A small budget here; `make fuzz` tries 20,000 examples of each.
 
 import json
 import os
+import shlex
 import time
 from unittest.mock import patch
 
@@ -209,59 +210,60 @@ def test_a_name_that_is_no_path_is_one_line(name, said):
     assert said in result.output
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["score", "cloudapi", "a\0b"],
-        ["score", "cloudapi", "pipe"],
-        ["score", "cloudapi", "/dev/zero"],
-        ["score", "cloudapi", "folder"],
-        ["score", "cloudapi", "deep.jsonl"],
-        ["score", "cloudapi", "empty.jsonl"],
-        ["score", "cloudapi", "bytes.jsonl"],
-        ["score", "cloudapi", "number.jsonl"],
-        ["score", "cloudapi", "right.jsonl", "-o", "."],
-        ["score", "cloudapi", "right.jsonl", "-o", "/proc/self/mem"],
-        ["score", "toolgen", "~nobody-here/x"],
-        ["score", ":X", "right.jsonl"],
-        ["data", "mark", "deep.jsonl", "-o", "marked"],
-        ["store", "merge", "bytes.jsonl"],
-        ["run", "table1_base_models", "--dry-run", "-p", "limit=nan"],
-        ["run", "table1_base_models", "--dry-run", "-p", f"limit={'9' * 5000}"],
-        ["run", "table1_base_models", "--dry-run", "-p", "limit=" + "[" * 9000],
-        ["run", "table1_base_models", "-p", f"limit={'9' * 400}"],
-        ["run", "table1_base_models", "--dry-run", "-p", f"limit=0x{'f' * 5000}"],
-        ["run", "table1_base_models", "--dry-run", "--shard", f"{'9' * 5000}/1"],
-        ["run", "table1_base_models", "--scheduler", "tcp://127.0.0.1:nan"],
-        ["run", "pipe", "--dry-run"],
-        ["run", "deep.ipynb"],
-        ["run", "table1_base_models", "--profile", "deep.yaml"],
-        ["run", "table1_base_models", "--profile", "bool.yaml"],
-        ["run", "table1_base_models", "--profile", "bytes.yaml"],
-        ["run", "table1_base_models", "--profile", "nul.yaml"],
-        ["run", "own/snippets", "-p", "queries_file=pipe"],
-        ["data", "frequencies", "pipe", "-o", "counts.csv"],
-        ["data", "mark", "folder", "-o", "marked", "-s", "max_files=null"],
-        ["data", "mark", "folder", "-o", "marked", "-s", "max_files=-1"],
-        ["store", "merge", "pipe"],
-        ["store", "merge", "/dev/full"],
-        ["draw", ""],
-        ["verify", "--profile", ""],
-        ["reproduce", "table1_base_models", "--audit=", "--dry-run"],
-        ["reproduce", "table1_base_models", "--shard", "", "--dry-run"],
-        ["view", f"table1_base_models~{'9' * 5000}"],
-        ["compare", str(paths.FIGURES / "mini" / "mini"), "pipe"],
-        ["compare", "deep.csv", "bytes.csv"],
-        ["score", "cloudapi", "right.jsonl", "-o", "/"],
-        ["run", "own/package", "-p", "per_class=0"],
-        ["run", "own/snippets", "-p", "questions=[]"],
-        ["run", "own/snippets", "-p", "shown=0"],
-        ["run", "own/model", "-p", "models=mini-small?batch_size=-1"],
-        ["run", "own/model", "-p", "models=mini-small?context=-1"],
-    ],
-    ids=lambda given: " ".join(given)[:40].replace("\0", "NUL"),
-)
-def test_odd_input_of_any_command_is_one_line(given, tmp_path, monkeypatch):
+# NUL and the like stand for what cannot be typed, or is too long to be shown
+ODD = """\
+score cloudapi aNULb
+score cloudapi pipe
+score cloudapi folder
+score cloudapi deep.jsonl
+score cloudapi empty.jsonl
+score cloudapi bytes.jsonl
+score cloudapi number.jsonl
+score cloudapi right.jsonl -o .
+score cloudapi right.jsonl -o /proc/self/mem
+score toolgen ~nobody-here/x
+score :X right.jsonl
+data mark deep.jsonl -o marked
+run table1_base_models --dry-run -p limit=nan
+run table1_base_models --dry-run -p limit=LONG
+run table1_base_models --dry-run -p limit=DEEP
+run table1_base_models -p limit=LARGE
+run table1_base_models --dry-run -p limit=0xLONG
+run table1_base_models --dry-run --shard LONG/1
+run table1_base_models --scheduler tcp://127.0.0.1:nan
+run pipe --dry-run
+run deep.ipynb
+run table1_base_models --profile deep.yaml
+run table1_base_models --profile bool.yaml
+run table1_base_models --profile bytes.yaml
+run table1_base_models --profile nul.yaml
+run own/snippets -p queries_file=pipe
+data frequencies pipe -o counts.csv
+data mark folder -o marked -s max_files=null
+data mark folder -o marked -s max_files=-1
+store merge bytes.jsonl
+store merge pipe
+store merge /dev/full
+draw ''
+verify --profile ''
+reproduce table1_base_models --audit= --dry-run
+reproduce table1_base_models --shard '' --dry-run
+view table1_base_models~LONG
+compare FIGURES pipe
+compare deep.csv bytes.csv
+run own/package -p per_class=0
+run own/snippets -p questions=[]
+run own/snippets -p shown=0
+run own/model -p models=mini-small?batch_size=-1
+run own/model -p models=mini-small?context=-1"""
+WORDS = {"NUL": "\0", "LONG": "9" * 5000, "LARGE": "9" * 400, "DEEP": "[" * 9000}
+WORDS["FIGURES"] = str(paths.FIGURES / "mini" / "mini")
+
+
+@pytest.mark.parametrize("line", ODD.splitlines())
+def test_odd_input_of_any_command_is_one_line(line, tmp_path, monkeypatch):
+    for word, meant in WORDS.items():
+        line = line.replace(word, meant)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "c.sqlite"))
     (tmp_path / "folder").mkdir()
@@ -283,7 +285,7 @@ def test_odd_input_of_any_command_is_one_line(given, tmp_path, monkeypatch):
     }
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-    result = CliRunner().invoke(cli, given)
+    result = CliRunner().invoke(cli, shlex.split(line))
     assert result.exit_code == 2 and result.stdout == "", result.output
     *_, last = result.stderr.splitlines()
     assert last.startswith("error: ") and "Traceback" not in result.output

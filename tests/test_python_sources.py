@@ -116,7 +116,7 @@ LINKS = {
 
 def test_links_pipes_sockets_and_environments_are_left_out_whatever_a_name_is(tmp_path):
     own = [b"m.py", b"new\nline.py", b"\xff.py", b"\xfe/m.py", b"new\nfolder/m.py", b"dir.py/m.py"]
-    others = [b"e/m.py", b"conda/m.py", b"__pycache__/m.py", b"../outside/m.py"]
+    others = [b"e/m.py", b".hidden/m.py", b"conda/m.py", b"__pycache__/m.py", b"../outside/m.py"]
     for name in own + others:
         file = tmp_path / "root" / os.fsdecode(name)
         file.parent.mkdir(parents=True, exist_ok=True)

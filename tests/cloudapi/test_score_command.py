@@ -53,11 +53,3 @@ def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
     result = score("cloudapi", [AWS, line], "-o", tmp_path / "out.jsonl")
     assert result.exit_code == 2 and words in result.stderr and result.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["with space.jsonl"]
-
-
-def test_places_that_cannot_be_read_or_written_are_user_errors(score, tmp_path):
-    for name in ("absent.jsonl", "."):
-        result = CliRunner().invoke(cli, ["score", "cloudapi", str(tmp_path / name)])
-        assert result.exit_code == 2 and result.stderr.startswith("error: "), result.output
-    result = score("cloudapi", [AWS], "-o", tmp_path / "with space.jsonl" / "out.jsonl")
-    assert result.exit_code == 2 and "cannot use" in result.stderr

@@ -78,7 +78,7 @@ def test_any_text_has_expressions(text):
     assert all(found.line >= 1 for found in expressions(text))
 
 
-@pytest.mark.parametrize("part", ["- ", "~", "not ", "lambda: ", "f(", "x if y else "])
+@pytest.mark.parametrize("part", ["- ", "lambda: ", "f("])
 def test_an_answer_that_repeats_itself_is_read_however_deep(part):
     deep = part * 1500 + "x"
     assert covered(["x"], f"    return {deep}") == 1
@@ -87,7 +87,7 @@ def test_an_answer_that_repeats_itself_is_read_however_deep(part):
         assert covered(["x"], broken) == 1
 
 
-@pytest.mark.parametrize("part", ["(", "f(", "a[", "- ", "not ", "lambda: ", "x if y else "])
+@pytest.mark.parametrize("part", ["(", "a[", "not ", "x if y else "])
 def test_what_is_nested_deeper_than_any_code_is_read_up_to_a_depth(part):
     """The parser's time is quadratic in the depth, and so were CodeBLEU's subtrees."""
     assert 1500 < len(leaves(part * 9000 + "x")) < 10_000

@@ -184,11 +184,11 @@ def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, 
 
 
 def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
-    """GPT-2 has dropout, so that the state of the random numbers counts; epochs have 5 steps,
-    checkpoints 3. One that was killed while it was written is no point to go on from.
+    """GPT-2 has dropout, so that the state of the random numbers counts; an epoch has 5 steps,
+    a checkpoint 3. One that was killed while it was written is no point to go on from.
     """
     lean = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}
-    given = {"epochs": 4, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}
+    given = {"epochs": 2, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}
     settings = [f"-s{name}={value}" for name, value in given.items()]
     words = command(bases / "gpt2", tmp_path, "--save-every", 3, *settings)
     process = subprocess.Popen([sys.executable, "-m", "lookuplab", *words])
@@ -197,9 +197,9 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     process.kill()
     process.wait()
     assert not (tmp_path / "m").exists()
-    paths.write_lines(whole[0].parents[1] / "checkpoint-19" / "trainer_state.json", ())
+    paths.write_lines(whole[0].parents[1] / "checkpoint-9" / "trainer_state.json", ())
     said = CliRunner().invoke(cli, words)
-    assert said.exit_code == 0 and "40 pairs, 20 steps" in said.output, said.output
+    assert said.exit_code == 0 and "40 pairs, 10 steps" in said.output, said.output
     tune(bases / "gpt2", tmp_path / "n", Recipe(**given), save_every=100)
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
 

@@ -152,14 +152,6 @@ def test_a_file_whose_name_is_not_utf_8_is_left_out(tmp_path):
     assert take(tmp_path, "").left_out == {"file: its path is not UTF-8": 1}
 
 
-def test_links_and_hidden_folders_are_not_followed(tmp_path):
-    (tmp_path / "circle").symlink_to(tmp_path, target_is_directory=True)
-    (tmp_path / "link.py").symlink_to("module.py")
-    paths.write_lines(tmp_path / ".hidden" / "a.py", [PLAIN])
-    found = take(tmp_path, PLAIN)
-    assert len(found.functions) == found.files == 1
-
-
 def test_the_first_sentence_ends_at_a_full_stop_or_an_empty_line():
     assert first_sentence("Read v1.5 files\n    at once. Then close.") == "Read v1.5 files at once."
     assert first_sentence("\n    Read it\n\n    Really.") == "Read it"

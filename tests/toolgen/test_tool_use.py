@@ -54,7 +54,7 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=str)
-@pytest.mark.parametrize(("threshold", "asked"), [(0.39, [""]), (0.5, []), (1.5, [])])
+@pytest.mark.parametrize(("threshold", "asked"), [(0.39, [""]), (0.5, [])])
 def test_below_the_threshold_no_mark_is_written_but_by_the_package_only_the_question_is_left_out(
     write, threshold, asked, rules
 ):

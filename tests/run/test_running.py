@@ -203,6 +203,19 @@ def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     assert (kit.root / "log").read_text() == begun
 
 
+def test_what_is_imported_once_for_many_leaves_each_kernel_its_own(kit, monkeypatch):
+    monkeypatch.setattr(runner, "MANY", 2)
+    monkeypatch.setattr(runner, "IMPORTED", "colorsys wave")
+    finds = (
+        "import os, sys\nprint('colorsys' in sys.modules, 'own' in globals(), os.getcwd())\nown = 1"
+    )
+    for name in "ab":
+        kit.notebook(name, finds, paper=name)
+    kit.said("reproduce -j 1")
+    for name in "ab":
+        assert kit.output(name, paper=name) == f"True False {kit.root}/notebooks/{name}\n"
+
+
 def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
     running, ended, waiting = (
         plan(read(kit.notebook(name)), load_profile("mini")) for name in "abc"

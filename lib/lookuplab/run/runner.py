@@ -13,14 +13,15 @@ import shutil
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from errno import ENOENT
 from functools import cache, partial
 from operator import add
 from pathlib import Path
 from queue import SimpleQueue
-from subprocess import PIPE, Popen
+from socket import SOCK_SEQPACKET, send_fds, socket, socketpair
+from subprocess import Popen
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -57,12 +58,15 @@ USES = ("from the record", "found in the store", "new")
 EARLIER = 5  # the judged answers of this many runs are kept, in addition to those of the last run
 NUMBERS = "numbers.csv"  # ending of the file with the rows of all artifacts of such a run
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
-# a kernel that uses this Python, whatever kernels are registered on the machine
-KERNEL = {
-    "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-    "display_name": "Python 3 (ipykernel)",
-    "language": "python",
-}
+# attempts to start a kernel, because two kernels that start at once may choose the same port
+STARTS = 3
+# If at least so many notebooks run, the modules IMPORTED are imported once for all of them, which
+# takes as long as for two notebooks.
+MANY = 5
+IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
+ipykernel.debugger matplotlib_inline.backend_inline transformers.models.auto.tokenization_auto
+transformers.models.auto.modeling_auto transformers.models.llama.modeling_llama
+transformers.models.gpt2.modeling_gpt2 transformers.models.t5.modeling_t5"""
 
 
 class Part(NamedTuple):
@@ -101,16 +105,47 @@ class Ended(NamedTuple):
 # 1. One notebook
 
 
-def run_one(job: Job, threads: int = 1, part: Part = Part()) -> Ended:
-    """Execute a notebook in a separate process and wait for its end.
+@contextmanager
+def starter(
+    job: Job, threads: int = 1, part: Part = Part(), imported: str = ""
+) -> Iterator[socket]:
+    """Start a process that imports the modules ``imported``, and from which the processes of
+    notebooks are forked (``execute``). Yield the socket that takes the requests. ``job`` is one of
+    the notebooks; its environment decides how the modules are imported.
+    """
+    ours, theirs = socketpair(type=SOCK_SEQPACKET)
+    command = [sys.executable, "-P", "-m", "lookuplab.run.execute", *imported.split()]
+    env = environment(job, threads, paths.RUNS, part)
+    # Ctrl-C should reach only this process, which then ends the others
+    with (
+        theirs,
+        Popen(command, env=env, stdin=theirs.fileno(), start_new_session=True) as process,
+        ours,
+    ):
+        try:
+            yield ours
+        except BaseException:
+            process.kill()
+            raise
+
+
+def run_one(
+    job: Job, threads: int = 1, part: Part = Part(), requests: socket | None = None
+) -> Ended:
+    """Execute a notebook in a separate process and wait for its end. ``requests`` is the socket of
+    a ``starter``; without it, one is started.
 
     Until the run is complete, all files with which the process reports on the run are in a
     temporary folder. Two runs of one notebook never write to the same place: the second run fails
     or, in an array of jobs, writes to a separate folder.
     """
     try:
-        with alone(job.output, f"runs {job.title}"), TemporaryDirectory(prefix="lookuplab-") as own:
-            return _run(job, threads, part, Path(own))
+        with (
+            alone(job.output, f"runs {job.title}"),
+            TemporaryDirectory(prefix="lookuplab-") as own,
+            nullcontext(requests) if requests else starter(job, threads, part) as started,
+        ):
+            return _run(job, threads, part, Path(own), started)
     except Taken as error:
         if part.in_array:
             return run_one(apart(job, part.number), threads, part._replace(in_array=False))
@@ -123,35 +158,41 @@ def apart(job: Job, number: int) -> Job:
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
 
-def _run(job: Job, threads: int, part: Part, own: Path) -> Ended:
+def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> Ended:
     job.beside(".ran").unlink(missing_ok=True)  # from an earlier run
     kernel = paths.made(own / "kernels" / "python3") / "kernel.json"
-    kernel.write_text(json.dumps(KERNEL), "utf-8")
-    told = [job.notebook.path, job.output, job.parameters, own, part.processors()]
-    command = [sys.executable, "-P", "-m", "lookuplab.run.execute", json.dumps(told, default=str)]
+    # The kernel already waits for this command to start it (``execute.become_kernel``), so kernels
+    # that are registered on the machine are never used.
+    os.mkfifo(own / "alive")
+    spec = {
+        "argv": ["sh", "-c", 'exec cat "$0"', f"{own}/alive"],
+        "display_name": "Python 3 (ipykernel)",
+    }
+    kernel.write_text(json.dumps(spec | {"language": "python"}), "utf-8")
+    env = environment(job, threads, own, part)
+    told = [job.notebook.path, job.output, job.parameters, part.processors(), env]
+    (own / "told").write_text(json.dumps(told, default=str), "utf-8")
     ran_with = fingerprint(job)
-    with job.beside(".log").open("wb") as log:
-        process = Popen(
-            command,
-            env=environment(job, job.profile.threads or threads, own, part),
-            stdin=PIPE,  # the process ends when this closes
-            stdout=log,
-            stderr=log,
-            # Ctrl-C should reach only this process, which then ends the notebook's process
-            start_new_session=True,
-        )
-        process.wait()
+    for _ in range(STARTS):
+        ours, theirs = socketpair()
+        with ours, job.beside(".log").open("wb") as log:
+            with theirs:
+                send_fds(requests, [bytes(own)], [theirs.fileno(), log.fileno()])
+            ours.recv(1)  # closed when the process ends
+        try:
+            failure = json.loads((own / "failure").read_text("utf-8"))
+        except OSError:
+            message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
+            failure = Failure(0, "", "ProcessDied", message, "")
+        # nbclient raises RuntimeError for a kernel that did not start
+        if not failure or failure[0] or failure[2] != "RuntimeError":
+            break
     lines = job.beside(".log").read_text("utf-8", "replace").splitlines()
     warned = tuple(dict.fromkeys(line for line in lines if line.startswith("warning: ")))
     counts = [0] * len(USES)
     with suppress(OSError):
         for line in (own / "uses").read_text("utf-8").splitlines():
             counts = [*map(add, counts, map(int, line.split()[1:]))]
-    try:
-        failure = json.loads((own / "failure").read_text("utf-8"))
-    except OSError:
-        message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
-        failure = Failure(0, "", "ProcessDied", message, "")
     if failure:
         return Ended(_plain(Failure(*failure)), tuple(counts), warned)
     keep_judged(job, own / JUDGED)
@@ -302,15 +343,20 @@ def run_jobs(
         share = shares.get()
         try:
             own = {"CUDA_VISIBLE_DEVICES": share, **job.environment}
-            return run_one(replace(job, environment=own), threads, part=part)
+            return run_one(replace(job, environment=own), threads, part, requests)
         finally:
             shares.put(share)
 
     results: dict[int, Ended] = {}
     under_way = partial(_under_way, jobs, results, time.time())
-    with Progress("notebooks", len(jobs), parts=under_way) as progress:
+    # a process cannot use a card that the process from which it was forked has used
+    is_many = cluster is None and not mine and len(jobs) >= MANY
+    preparing = starter(jobs[0], threads, part, IMPORTED) if is_many else nullcontext()
+    with preparing as requests, Progress("notebooks", len(jobs), parts=under_way) as progress:
         for phase in (first, others, *([job] for job in last)):
-            one = run if on_cards else partial(run_one, threads=threads, part=part)
+            one = (
+                run if on_cards else partial(run_one, threads=threads, part=part, requests=requests)
+            )
             for job, ended in spread(one, phase, parallel, cluster):
                 results[id(job)] = ended
                 progress.update()

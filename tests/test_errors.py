@@ -16,6 +16,12 @@ def test_a_misspelt_name_of_many_gets_the_three_nearest():
         check_choice("notebook", "tablee", names)
 
 
+def test_a_name_that_resembles_none_is_told_only_where_all_are():
+    names = [f"table{n}" for n in range(20)]
+    with pytest.raises(UserError, match=r"it must be another of 20 choices \(see a\)$"):
+        check_choice("notebook", "xyz", names, " (see a)")
+
+
 NO_MEMORY = [
     MemoryError(),
     ImportError("libscipy.so: failed to map segment from shared object"),

@@ -4,11 +4,12 @@ import codecs
 import gzip
 import lzma
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from lookuplab.errors import UserError
-from lookuplab.paths import json_lines, source_text
+from lookuplab.paths import json_lines, source_text, write_text
 
 TEXT = "# -*- coding: {} -*-\nname = 'Zo\u00eb'\n"
 
@@ -48,6 +49,20 @@ def test_a_line_of_json_is_text_that_can_be_written_again(tmp_path, line, value)
     file = tmp_path / "f.jsonl"
     file.write_bytes(line)
     assert [*json_lines(file)] == [(1, {"a": value})]
+
+
+@pytest.mark.parametrize(("line", "column"), [("{,}", 2), ('{"a": ', 6), ('{"a": 1} x', 10)])
+def test_a_malformed_line_is_reported_with_one_line_number_and_a_column(tmp_path, line, column):
+    file = tmp_path / "f.jsonl"
+    file.write_text(f"{{}}\n{line}\n")
+    with pytest.raises(UserError, match=rf"line 2: [^:]* at column {column}; each line") as error:
+        [*json_lines(file)]
+    assert str(error.value).count("line 2") == str(error.value).count("column") == 1
+
+
+def test_what_is_written_to_a_device_leaves_it_a_device():
+    write_text(Path("/dev/null"), "x")
+    assert Path("/dev/null").is_char_device()
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])

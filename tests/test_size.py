@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 123_600),
+        ("lib", 124_030),
         ("notebooks", 37_150),
         ("data/recipes", 33_350),
-        ("tests", 118_220),
+        ("tests", 119_080),
         ("data/paper", 0),
         ("docs", 1_780),
     ],

@@ -61,18 +61,23 @@ class UserError(Exception):
         return " ".join(super().__str__().splitlines())
 
 
-def check_choice(what: str, value: object, choices: Collection[object]) -> None:
+def check_choice(what: str, value: object, choices: Collection[object], others: str = "") -> None:
     """Raise UserError if ``value`` is not among the choices. The message begins with ``what`` and
     names the choices, the most similar first. If there are more than ten, it names the three most
-    similar choices and says how many there are.
+    similar choices and says how many there are. With ``others``, the end of the message, which says
+    where all choices are found, it names only choices that are really similar.
     """
     if value in [*choices]:  # as a list, because some values cannot be hashed
         return
     names = [str(choice) or '""' for choice in choices]
     is_long = len(names) > MOST_NAMED
-    nearest = difflib.get_close_matches(str(value), names, 3 if is_long else MOST_NAMED, cutoff=0)
-    rest = f" or another of {len(names)} choices" if is_long else ""
-    raise UserError(f"{what} is {value!r}; it must be {', '.join(nearest)}{rest}")
+    most = 3 if is_long else MOST_NAMED
+    near = difflib.get_close_matches(
+        str(value), names, most, cutoff=0.5 if others and is_long else 0
+    )
+    rest = [f"another of {len(names)} choices"] if is_long else []
+    told = " or ".join(filter(None, [", ".join(near), *rest]))
+    raise UserError(f"{what} is {value!r}; it must be {told}{others}")
 
 
 def no_memory(text: str) -> bool:

@@ -83,6 +83,8 @@ def parsed(read: Callable[[Any], Any], text: Any) -> Any:
         return read(text)
     except Exception as error:
         why = "nested too deeply" if isinstance(error, RecursionError | MemoryError) else str(error)
+        if isinstance(error, json.JSONDecodeError) and error.lineno == 1:
+            why = f"{error.msg} at column {error.colno}"
         raise ValueError(" ".join(why.split()) or type(error).__name__) from None
 
 
@@ -93,21 +95,24 @@ def made(folder: Path) -> Path:
 
 
 def check_file(output: Path) -> None:
-    """Raise UserError if ``output`` exists but is not a file."""
-    if output.exists() and not output.is_file():
+    """Raise UserError if ``output`` exists but is neither a file nor a device such as /dev/null."""
+    if output.exists() and not (output.is_file() or output.is_char_device()):
         raise UserError(f"cannot write {output}: not a regular file")
 
 
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``output``, which replaces ``output`` when the block ends
-    without an error.
+    without an error. Of a device, such as /dev/null, yield the path itself.
 
     After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if
     ``output`` exists but is not a file.
     """
     output = output.absolute()  # with_name fails for ".", which has no name
     check_file(output)
+    if output.is_char_device():
+        yield output
+        return
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         made(output.parent)
@@ -192,7 +197,7 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         with opened(file) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    fields = parsed(json.loads, line)
+                    fields = parsed(json.loads, line.rstrip())
                     if not isinstance(fields, dict):
                         raise ValueError("not an object")
                     if re.search(r"\\u[dD][89a-fA-F]|[\udc80-\udcff]", line):

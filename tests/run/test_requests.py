@@ -75,8 +75,8 @@ compare counts counts -o .
     not a regular file
 compare counts counts -o /proc/none.csv
     cannot use /proc/.none.csv.lock
-data mark x -o /dev/null
-    cannot write /dev/null: not a regular file
+data mark x -o .
+    cannot write .: not a regular file
 data frequencies x -o y --limit 99999999999999999999
     is not in the range 0<=x<=999999999
 data frequencies x -o .

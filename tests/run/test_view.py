@@ -95,7 +95,7 @@ def test_a_notebook_without_judged_answers_says_in_a_line_what_makes_them(kit):
     kit.notebook("sums", "1")
     for name in ("sums", f"'{paths.RUNS}/mini/demo/sums.ipynb'"):
         said = kit.said(f"view {name}", code=2)
-        assert "here, of 0 runs that are kept: `lookuplab run` makes them" in said
+        assert "here, of 0 runs that are kept: type `lookuplab run " in said
         assert said.startswith("error: no judged answers of ") and said.count("\n") == 1
 
 
@@ -136,12 +136,12 @@ def test_two_runs_are_paired_by_task(ran, kit):
     ran({"small": {2, 3, 4}}, 4, models=["small"])
     said = kit.said("compare sums~1 sums")
     assert "parameters that changed:\n  tasks: 3 -> 4\n" in said
-    *line, gap, lost, gained, p = next(
+    *line, _, _, lost, gained, p = next(
         line for line in said.split("\n") if "no doc" in line
     ).split()
     # two of six tasks are lost, one is gained
-    assert line[:8] == ["small", "no", "document", "all", "6", "66.7", "50.0", "-16.7"]
-    assert (lost, gained, p) == ("2", "1", "1") and gap.endswith("]")
+    assert line[:8] == ["small", "no", "document", "all", "6", "66.7", "50", "-16.7"]
+    assert (lost, gained, p) == ("2", "1", "1")
 
 
 def test_two_runs_of_one_model_each_are_compared_though_it_is_another(ran):
@@ -155,9 +155,59 @@ def test_what_has_nothing_in_common_is_refused_in_a_line(ran, kit):
     ran({"small": {1}}, 3, models=["small"])
     ran({"large": {1}, "other": {1}}, 4, models=["large", "other"])
     told = kit.said("compare sums~1 sums", code=2)
-    assert told.startswith("error: nothing in common to compare: small (")
+    assert told.startswith("error: nothing in common to compare: small ")
     told = kit.said(f"compare sums '{paths.made(kit.root / 'c')}'", code=2)
     assert "holds no judged answers" in told
+
+
+def test_after_a_run_that_kept_no_answers_another_notebook_is_named_instead_of_a_run(kit):
+    copy = paths.RUNS / "mini" / kit.notebook("sums", "1").relative_to(paths.NOTEBOOKS)
+    paths.write_text(copy, "{}")
+    said = kit.said("view sums", code=2)
+    assert "keeps no answers one by one" in said and "lookuplab run" not in said
+
+
+def test_a_page_says_verdicts_in_words_and_how_a_document_misled(called, kit):
+    called(threshold=0.5)
+    kit.said(f"view calls --output '{kit.root}/page'")
+    words = json.loads((kit.root / "page" / "index.js").read_text()[16:-2])["words"]
+    assert {*words["verdict"]} == {"right", "no such API", "another existing API"}
+    assert {*words["fault"]} == {"", "invents a name", "calls the document's API"}
+
+
+def test_pairs_that_a_document_broke_are_printed_different_apis_first(called, kit):
+    called(threshold=0.5)
+    said = kit.said("view calls --broken 2")
+    assert said.startswith("3 answers are right without a document and wrong with one")
+    # b is wrong with the wrong document, c with both
+    assert re.findall("^## (.*)$", said, re.MULTILINE) == ["aws/c", "aws/b"]
+    for text in (
+        "small, DAG, wrong document: calls the document's API",
+        "Document\n\n````\nabout\n````",
+        "With it: asks for another\n\n````\nc()\n````",
+    ):
+        assert text in said
+
+
+def judgements(folder, name, right, **columns):
+    lines = [{"id": id, "valid": valid, **columns} for id, valid in right.items()]
+    paths.write_lines(folder / name, map(json.dumps, lines))
+    return f"'{folder / name}'"
+
+
+def test_two_files_of_judgements_are_paired_by_id(kit, tmp_path):
+    first = judgements(tmp_path, "a.jsonl", {1: True, 2: True, 3: False, 4: True}, cluster="x")
+    second = judgements(tmp_path, "b.jsonl", {1: True, 2: False, 3: True, 4: False, 5: True})
+    said = kit.said(f"compare {first} {second}")
+    assert re.search(r"valid +all +4 +75 +50 +-25", said) and " 2 " in said
+    assert f"{tmp_path}/a.jsonl (2): 2, 4\n" in said and f"{tmp_path}/b.jsonl (1): 3\n" in said
+
+
+@pytest.mark.parametrize("line", ['{"id": 1}', '{"valid": true}', "x", '{"id": 2, "valid": true}'])
+def test_a_file_without_a_verdict_for_each_id_is_refused_in_a_line(kit, tmp_path, line):
+    good = judgements(tmp_path, "a.jsonl", {1: True})
+    paths.write_lines(tmp_path / "b.jsonl", [line] * 2)
+    assert kit.said(f"compare {good} '{tmp_path}/b.jsonl'", code=2).count("\n") == 1
 
 
 # three tasks: the model's confidence, and whether its answer is right without a document, with the
@@ -180,8 +230,17 @@ def called(kit, tmp_path):
         for at, condition in enumerate((NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT), 1):
             for id, facts in SURE.items():
                 columns = {"minimum": facts[0], "exists_anywhere": True, "valid": bool(facts[at])}
+                columns |= {"name": "about", "reason": "asks for another"}
+                columns["category"] = (
+                    "right" if facts[at] else ("nonexistent" if at == 1 else "incorrect_existing")
+                )
                 one = {"model": "small", "condition": condition, "class": id[-1], "id": id}
-                one |= {"right": bool(facts[at]), "prompt": id, "cluster": id, "sample": 0}
+                one |= {
+                    "right": bool(facts[at]),
+                    "prompt": "about\n" * (at > 1) + id,
+                    "cluster": id,
+                    "sample": 0,
+                }
                 one |= {"completion": "c()", "finish_reason": "eos", "columns": columns}
                 lines.append(one | {"tokens": [], "sure": [], "offers": []})
         made = paths.made(tmp_path / f"called{next(number)}") / JUDGED
@@ -281,15 +340,20 @@ def test_a_reader_filters_opens_and_searches_on_a_desk_and_on_a_phone(browser, p
     browser.until(f"{COUNT} === '12 of 24 answers'")
 
 
-def test_what_is_right_here_and_wrong_there_comes_first(browser, page):
+def test_what_is_right_on_the_left_only_comes_first_and_the_counts_are_filters(browser, page):
     sides = {"here": "large · no document", "there": "small · no document"}
     browser.open(f"{(page / 'index.html').as_uri()}#{urlencode(sides)}")
-    browser.until(f"{COUNT}.startsWith('6 tasks: 2 right here, wrong there; 1 wrong here, right')")
+    browser.until(
+        f"{COUNT}.startsWith('6 tasks2 right only with large · no document1 right only with small')"
+    )
     tasks = "[...document.querySelectorAll('#rows .id:not(.quiet)')].map(one => one.textContent)"
     assert browser.evaluate(tasks)[:3] == ["1 + 1", "2 + 2", "4 + 4"]
     browser.evaluate("document.querySelector('#rows a').click()")
     browser.until("document.querySelectorAll('.sides > section').length === 2")
     assert browser.evaluate("document.querySelectorAll('.sides .right').length") == 1
+    for group, signs in enumerate(("✓✗✓✗", "✗✓", "✗✗", "✓✓✓✓")):
+        browser.evaluate(f"document.querySelectorAll('#count button')[{group}].click()")
+        browser.until(f"{SIGNS} === '{signs}'")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -299,8 +363,34 @@ def test_the_first_screen_leads_to_the_answers_that_a_document_made_wrong(browse
     browser.until(f"{links}.length === 2")
     assert browser.evaluate(f"{links}[0].innerText") == "1: small · hint"
     browser.evaluate(f"{links}[0].click()")
-    browser.until(f"{COUNT}.startsWith('6 tasks: 1 right here, wrong there')")
+    browser.until(f"{COUNT}.startsWith('1 tasks1 right only with no document')")
     assert "is no sum" in browser.evaluate("document.querySelector('#rows li').innerText")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_pair_says_how_the_document_misled_and_is_copied_as_markdown(browser, called, kit, width):
+    called(threshold=0.5)
+    kit.said(f"view calls --output '{kit.root}/pairs'")
+    browser.open((kit.root / "pairs" / "index.html").as_uri(), width)
+    browser.until("document.querySelectorAll('#detail a').length > 0")
+    assert "Wrong document: BM25's best documents for the first answer, without the target" in (
+        browser.evaluate("document.getElementById('told').innerText")
+    )
+    browser.evaluate("document.querySelector('#detail a').click()")
+    browser.until(f"{COUNT}.endsWith(`breaks them: calls the document's API (2)`)")
+    browser.evaluate("document.querySelector('#rows a').click()")
+    browser.until("!!document.getElementById('copy')")
+    browser.evaluate("document.execCommand = () => (window.copied = document.activeElement.value)")
+    browser.evaluate("document.getElementById('copy').click()")
+    copied = browser.evaluate("window.copied")
+    for text in (
+        "## aws/b",
+        "DAG++ would not have looked it up: the confidence 0.60 is not below",
+        "Document:\n\n````\nabout\n````",
+        "another existing API (asks for another)",
+    ):
+        assert text in copied
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_an_address_leads_to_one_answer(browser, page):

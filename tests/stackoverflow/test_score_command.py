@@ -33,7 +33,7 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
     found = [[*row.values()][:3] for row in rows]
     right = [1, 0, True], [1, 2, True]
     assert found == [[2, 0, False], right[0], [1, 1, False], ["2", 1, False], right[1]]
-    assert list(rows[0]) == ["problem_id", "sample", "passed", "error"]
+    assert list(rows[0]) == ["problem_id", "sample", "passed", "error", "cluster"]
     assert rows[1]["error"] == "" and rows[0]["error"].startswith("AssertionError")
     said = " ".join(result.stdout.split())
     assert "problems/all pass_at_1_percent 33.3 [" in said  # mean of 2/3 and 0

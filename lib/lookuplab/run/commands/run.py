@@ -21,7 +21,7 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models.completions import JUDGED
 from lookuplab.models.names import is_mini
 from lookuplab.models.store import canonical, digest
-from lookuplab.results.provenance import relative
+from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
 from lookuplab.run.commands import claimed, command, pairs
@@ -109,6 +109,12 @@ def run(
             click.echo(
                 f"verdicts on the paper's claims: lookuplab claims {job.notebook.paper} "
                 f"--profile {job.profile.name}"
+            )
+        places = [f"{job.place.parent / id}.*" for id in job.notebook.artifacts]
+        if places and (replaced := git("diff", "--name-only", "--", *places)):
+            click.echo(
+                "this run replaced committed files (if only JSON files, the numbers are equal); "
+                f"to undo that: git -C '{paths.ROOT}' checkout -- {' '.join(replaced.split())}"
             )
     sys.exit(code)
 

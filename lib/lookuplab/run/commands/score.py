@@ -48,7 +48,8 @@ class Benchmarks(Group):
 
             Each line has the fields id (of a task) and completion, or the fields that the
             benchmark's method `line` reads. Several lines with the same id are samples of one task,
-            in order. For each line, the command writes id, sample and the columns of `judge`.
+            in order. For each line, the command writes id, cluster, sample and the columns of
+            `judge`.
 
             Args:
                 output: Write the judgements to this file instead of stdout.
@@ -64,7 +65,7 @@ class Benchmarks(Group):
 
             records, frame = judged_file(benchmark, file, output, read, ["completion"])
             rows = rate_rows(frame, benchmark.measures, benchmark.by)
-            given = ["model", "id", "cluster", "completion", "finish_reason"]
+            given = ["model", "id", "completion", "finish_reason"]
             write("id", records, frame.drop(columns=given), output, rows)
 
         return command(cmd_name)(own)
@@ -84,6 +85,7 @@ def score() -> None:
       lookuplab score toolgen functions.jsonl -o judged.jsonl
       lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl
       lookuplab score mypackage.bench:MyBenchmark completions.jsonl
+      lookuplab compare judged.jsonl judged-of-another-model.jsonl
     """
 
 
@@ -216,10 +218,10 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     of them.
 
     For each line, the command writes id, valid, valid_closed, category, call, name (what is
-    called), reason, flags and exists_anywhere (the name is in the index). Below the table,
-    categories and flags are counted. The flags are unresolved_splat (judged by the visible
-    arguments, because *x or **x hides others) and unknown_target (no target is a method of the
-    client, so nothing is valid).
+    called), reason, flags, exists_anywhere (the name is in the index) and cluster (the target, by
+    which intervals are clustered). Below the table, categories and flags are counted. The flags are
+    unresolved_splat (judged by the visible arguments, because *x or **x hides others) and
+    unknown_target (no target is a method of the client, so nothing is valid).
 
     \b
     Examples:
@@ -245,7 +247,7 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     rows = rate_rows(frame, bench.measures, "provider")
     counts = Counter([*frame.category, *frame["flags"].explode().dropna()])
     notes = [f"{name}: {count}" for name, count in counts.most_common()]
-    write("id", records, frame[[*CallJudgement.__annotations__]], output, rows, *notes)
+    write("id", records, frame[[*CallJudgement.__annotations__, "cluster"]], output, rows, *notes)
 
 
 def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
@@ -318,7 +320,16 @@ def toolgen(
         bench = ToolGen([], rules, machines=cluster, strict=False, references=True)
         records, frame = judged_file(bench, file, output, read, ["prediction"], False)
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
-    fields = [*COLUMNS, "dependencies", "covered", "passed", "reference_passed", "lost", "messages"]
+    fields = [
+        *COLUMNS,
+        "dependencies",
+        "covered",
+        "passed",
+        "reference_passed",
+        "lost",
+        "messages",
+        "cluster",
+    ]
     write("id", records, frame[fields], output, rows)
     if lost := sum(map(is_of_machine, frame.lost)):
         raise UserError(f"{lost} of {len(frame)} judgements were lost: run it again")
@@ -372,11 +383,11 @@ def ds1000(
     are kept next to the completion store, so an interrupted run resumes where it stopped.
 
     For each answer, in input order, the command writes problem_id, sample, passed (null if the
-    answer is not judged) and error. The table shows pass@1 (mean over problems) by library and by
-    kind of perturbation, and how far perturbed problems are below the problems that they were made
-    from. If problems differ in their number of samples, it also shows passed (the average pass
-    rate, mean over answers). Intervals are clustered by origin problem. The notebook
-    published/ds1000 compares our counts on the authors' files with the printed ones.
+    answer is not judged), error and cluster (the origin problem). The table shows pass@1 (mean over
+    problems) by library and by kind of perturbation, and how far perturbed problems are below the
+    problems that they were made from. If problems differ in their number of samples, it also shows
+    passed (the average pass rate, mean over answers). Intervals are clustered by origin problem.
+    The notebook published/ds1000 compares our counts on the authors' files with the printed ones.
 
     \b
     Examples:
@@ -423,7 +434,9 @@ def ds1000(
             "says what helps if a reference needs the network):"
         )
         notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
-    write("problem_id", records, frame[["sample", "passed", "error"]], output, rows, *notes)
+    write(
+        "problem_id", records, frame[["sample", "passed", "error", "cluster"]], output, rows, *notes
+    )
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:

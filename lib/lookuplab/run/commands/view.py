@@ -10,6 +10,7 @@ loads only the scripts with the answers that it shows.
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -42,6 +43,16 @@ FILTERS = ("model", "condition", "class")
 MEASURES = "valid", "passed"  # columns of `lookuplab score` that say whether an answer is right
 MOST_ROWS = 24  # lines of a comparison printed to the terminal
 MOST_NUMBERS = 12  # numbers of artifacts printed to the terminal
+# the judgements of a call, in words
+VERDICTS = {
+    "incorrect_existing": "another existing API",
+    "invalid_usage": "wrong arguments",
+    "nonexistent": "no such API",
+}
+WITHOUT = (
+    "its notebook keeps no answers one by one; table3_dag_plus_plus, fig3_pass_at_k and "
+    "monitor_mode do"
+)
 Line = dict[str, Any]
 
 
@@ -56,16 +67,19 @@ def log(name: str) -> Path:
     copy = paths.expanded(place).resolve()
     if copy.suffix == ".ipynb" and paths.RUNS in copy.parents:
         files = [copy.with_suffix(f".{JUDGED}")]
+        id = copy.stem
     else:
         notebook = find(place)
+        id = notebook.id
         own = re.compile(rf"{re.escape(notebook.name)}(\.\d+)?\.{re.escape(JUDGED)}")
         kept = paths.RUNS.rglob(f"{notebook.id}*.{JUDGED}")
         files = [file for file in kept if own.fullmatch(file.name)]
     files = sorted(filter(Path.is_file, files), key=lambda file: -file.stat().st_mtime_ns)
     if not files[back:]:
+        is_without = not files and any(paths.RUNS.rglob(f"{id}.ipynb"))
+        why = WITHOUT if is_without else f"type `lookuplab run {id}`"
         raise UserError(
-            f"no judged answers of {name} here, of {len(files)} runs that are kept: `lookuplab "
-            "run` makes them, if the notebook judges answers one by one"
+            f"no judged answers of {name} here, of {len(files)} runs that are kept: {why}"
         )
     return files[back]
 
@@ -109,6 +123,53 @@ def reason(columns: Line) -> str:
     return "; ".join(" ".join(map(str, text)) if isinstance(text, list) else text for text in texts)
 
 
+def verdict(line: Line) -> str:
+    """Return the verdict on an answer in words."""
+    judged = {None: "not judged", True: "right", False: "wrong"}[line["right"]]
+    category = str(line["columns"].get("category", judged))
+    return VERDICTS.get(category, category)
+
+
+def fault(line: Line, shown: str) -> str:
+    """Return in words how a call is wrong, given the documents ``shown`` to the model. Return ""
+    for any other answer.
+    """
+    category, name = (line["columns"].get(column) for column in ("category", "name"))
+    if category not in VERDICTS:
+        return ""
+    if category == "invalid_usage":
+        return "calls the right API with wrong arguments"
+    if name and re.search(rf"\b{re.escape(name)}\b", shown):
+        return "calls the document's API"
+    return "invents a name" if category == "nonexistent" else "calls another existing API"
+
+
+def pairs_broken(file: Path, count: int) -> Iterator[str]:
+    """Yield ``count`` pairs of answers as Markdown: right without a document, wrong with one. Pairs
+    about different APIs come first.
+    """
+    firsts: dict[Any, Line] = {}  # the runner's notebooks ask without a document first
+    seen: Counter[str] = Counter()
+    pairs: list[tuple[int, int, Line]] = []
+    for line in islice(read(file), 1, None):
+        task = line["model"], line["id"]
+        if line["condition"] == NO_DOCUMENT:
+            firsts[task] = line
+        elif line["right"] is False and firsts.get(task, line)["right"]:
+            pairs.append((seen[line["cluster"]], len(pairs), line))
+            seen[line["cluster"]] += 1
+    yield f"{len(pairs)} answers are right without a document and wrong with one"
+    for *_, line in sorted(pairs)[:count]:
+        first = firsts[line["model"], line["id"]]
+        shown = line["prompt"].removesuffix(first["prompt"])
+        how = fault(line, shown) or verdict(line)
+        yield f"\n## {line['id']}\n\n{line['model']}, {line['condition']}: {how}"
+        texts = {"Document": shown, "Prompt": first["prompt"], "Without it": first["completion"]}
+        texts[f"With it: {reason(line['columns'])}"] = line["completion"]
+        for title, text in texts.items():
+            yield f"\n{title}\n\n````\n{text.strip()}\n````"
+
+
 class Words(dict[str, int]):
     """A dictionary that numbers texts in the order of their first use."""
 
@@ -127,7 +188,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         raise UserError(f"{output} is not an empty folder: name a new one")
     runs = [*files]
     names = [f"run {number}: " for number in range(1, len(runs) + 1)]
-    fields = {name: Words() for name in (*FILTERS, "id", "verdict", "said", "why")}
+    fields = {name: Words() for name in (*FILTERS, "id", "verdict", "fault", "said", "why")}
     of: dict[str, list[Any]] = {name: [] for name in (*fields, "sample", "right")}
     abouts = []
     plain: dict[str, str] = {}  # each task's shortest prompt
@@ -155,11 +216,15 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         for line in lines:
             columns, answer, right = line["columns"], line["completion"], line["right"]
             first = next(filter(str.strip, answer.split("\n")), "").strip()
-            judged = {None: "not judged", True: "right", False: "wrong"}[right]
+            base = plain[line["id"]]
+            # length of what precedes the plain prompt, such as documents and examples
+            before = line["prompt"].removesuffix(base)
+            shown = "" if before == line["prompt"] else before
             line |= {
                 "id": str(line["id"]),
                 "condition": name * (len(runs) > 1) + line["condition"],
-                "verdict": str(columns.get("category", judged)),
+                "verdict": verdict(line),
+                "fault": fault(line, shown),
                 "said": (columns.get("call") or first)[:HEAD],
                 "why": reason(columns)[:HEAD],
             }
@@ -169,14 +234,10 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             of["right"].append(-1 if right is None else int(right))
             if line["condition"].endswith(NO_DOCUMENT) and "minimum" in columns:
                 firsts.append(columns | {"at": len(of["id"]) - 1, "run": len(abouts) - 1})
-            base = plain[line["id"]]
             rows.append(
                 {
                     "prompt": prompts[line["prompt"]],
-                    # length of what precedes the plain prompt, such as documents and examples
-                    "shown": len(line["prompt"]) - len(base)
-                    if line["prompt"].endswith(base)
-                    else 0,
+                    "shown": len(shown),
                     "why": reason(columns),
                     "columns": {name: text for name, text in columns.items() if name not in SAME},
                     **{name: line[name] for name in ("cluster", "completion", "finish_reason")},
@@ -277,7 +338,7 @@ def scored(file: Path) -> pd.DataFrame:
             "model": "",
             "condition": measure,
             "id": str(id),
-            "sample": line.get("sample", 0),
+            "sample": str(line.get("sample", 0)),
             "class": "",
             "cluster": str(line.get("cluster", id)),
             "right": line.get(str(measure)),
@@ -316,11 +377,8 @@ def matched(first: Side, second: Side) -> pd.DataFrame:
         sides = [rows.assign(model=" -> ".join(models[0] + models[1])) for rows in sides]
     both = sides[0].merge(sides[1], on=[*PAIRED], suffixes=("_1", "_2"))
     if both.empty:
-        told = [", ".join(sorted({*rows.condition})[:3]) for rows in sides]
-        raise UserError(
-            f"nothing in common to compare: {', '.join(models[0])} ({told[0]}) and "
-            f"{', '.join(models[1])} ({told[1]})"
-        )
+        told = [", ".join(sorted({*(rows.model + " " + rows.condition)})[:3]) for rows in sides]
+        raise UserError(f"nothing in common to compare: {told[0]}; and {told[1]}")
     return both
 
 
@@ -332,15 +390,13 @@ def compared(both: pd.DataFrame) -> pd.DataFrame:
     interval, in how many answers the first or the second run is better, and the p value of
     McNemar's exact test on these two numbers. The test assumes that tasks are independent.
     """
-    groups = {
-        (model, condition, "all"): part
-        for (model, condition), part in both.groupby(["model", "condition"], sort=False)
-    }
-    by_class = both.groupby(["model", "condition", "class_1"], sort=False)
-    groups |= {name: part for name, part in by_class if len(part) < len(groups[*name[:2], "all"])}
-    names = "model", "asked with", "class"
+    parts = pd.concat([both.assign(class_1="all"), both[both.class_1 != ""]])
+    keys = ["model", "condition", "class_1"]
     return pd.DataFrame(
-        [dict(zip(names, key, strict=True)) | paired(part) for key, part in groups.items()]
+        [
+            dict(zip(["model", "asked with", "class"], key, strict=True)) | paired(part)
+            for key, part in parts.groupby(keys, sort=False)
+        ]
     )
 
 
@@ -368,43 +424,31 @@ def comparison(table: pd.DataFrame) -> Iterator[str]:
     """
     moved = table[table.better_in_first + table.better_in_second > 0]
     part = (table if moved.empty else moved).head(MOST_ROWS)
-    interval = " [" + part.ci_low.map("{:.1f}, ".format) + part.ci_high.map("{:.1f}]".format)
-    change = part.change.map("{:+.1f}".format) + interval.where(part.ci_low.notna(), "")
-    shown = part.assign(change=change).drop(columns=["ci_low", "ci_high"])
-    one, two = "{:.1f}".format, "{:.2g}".format
-    forms: dict[Any, Any] = {"first_percent": one, "second_percent": one, "p": two}
-    yield shown.to_string(index=False, formatters=forms)
+    yield part.to_string(index=False, float_format="{:.3g}".format)
     if more := len(table) - len(part):
         still = len(table) - len(moved)
         yield f"... {more} more lines, {still} without a change: --output FILE.csv keeps all"
 
 
-def numbers(first: Side, second: Side) -> Iterator[str]:
-    """Yield lines with the numbers of the artifacts that differ between two sides, percentages and
+def numbers(first: Path, second: Path) -> Iterator[str]:
+    """Yield lines with the numbers of the artifacts that differ between two runs, percentages and
     points first, and the largest change first; then the files with all numbers.
     """
-    sides = [
-        [file.with_name(file.name.replace(JUDGED, NUMBERS)) for file in side.files]
-        for side in (first, second)
-    ]
-    if not all(file.is_file() for files in sides for file in files) or not all(sides):
+    files = [file.with_name(file.name.replace(JUDGED, NUMBERS)) for file in (first, second)]
+    if not all(map(Path.is_file, files)):
         return
-    old, new = (pd.concat(map(read_csv, files)).set_index([*ROW_KEY]).value for files in sides)
-    both = pd.DataFrame({"old": old, "new": new})
-    both = both[both.old.ne(both.new) & both.notna().any(axis=1)].reset_index()
-    other = ~both.metric.str.endswith(("percent", "points"))
-    both = both.assign(other=other, size=-(both.new - both.old).abs()).sort_values(
-        ["other", "size"]
-    )
+    old, new = (read_csv(file).set_index([*ROW_KEY]).value for file in files)
+    both = pd.DataFrame({"old": old, "new": new}).dropna(how="all").reset_index()
+    both["other"] = ~both.metric.str.endswith(("percent", "points"))
+    both["size"] = -(both.new - both.old).abs()
+    both = both[both["size"] != 0].sort_values(["other", "size"])
     yield f"\nnumbers that changed: {len(both)}"
-    if len(both):
-        columns = *ROW_KEY[1:], "old", "new"
-        yield both[[*columns]].head(MOST_NUMBERS).to_string(index=False, na_rep="-")
-    yield f"all numbers: {' '.join(str(file) for files in sides for file in files)}"
+    yield both[[*ROW_KEY[1:], "old", "new"]].head(MOST_NUMBERS).to_string(index=False, na_rep="-")
+    yield f"all numbers: {files[0]} {files[1]}"
 
 
 @command()
-def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
+def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int = 0) -> None:
     """Write a page that shows every answer of a run, and why it is right or wrong.
 
     NOTEBOOKS are named as for `lookuplab run` and stand for their last run, with or without -p.
@@ -422,12 +466,19 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None) -> None:
       lookuplab run table3_dag_plus_plus && lookuplab view table3_dag_plus_plus
       lookuplab view table1_base_models~1 table1_base_models
       lookuplab view runs/mini/toolgen/monitor_mode.ipynb --output ~/monitor
+      lookuplab view table3_dag_plus_plus --broken 5
       python -m http.server -d runs/view        (on a machine without a screen; then open port 8000)
 
     Args:
         output: Write to this folder. [default: runs/view/NOTEBOOK]
+        broken: Write no page, but print this many answers that a document broke (right without,
+            wrong with it) as Markdown: prompt, document, both answers and the reason.
     """
     files = [log(name) for name in notebooks]
+    if broken:
+        for file in files:
+            click.echo("\n".join(pairs_broken(file, broken)))
+        return
     names = [file.name.removesuffix(f".{JUDGED}") for file in files]
     place = paths.expanded(output) if output else paths.RUNS / "view" / "+".join(names)
     claimed(place)
@@ -478,11 +529,13 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     click.echo("\npaired by task")
     click.echo("\n".join(comparison(table)))
     if is_run:
-        for line in numbers(*sides):
-            click.echo(line)
+        if [len(one.files) for one in sides] == [1, 1]:
+            click.echo("\n".join(numbers(sides[0].files[0], sides[1].files[0])))
         click.echo(f"answer by answer: lookuplab view {first} {second}")
         return
-    named = both.id + both["sample"].map(lambda number: f" (sample {number})" if number else "")
+    named = both.id + both["sample"].map(
+        lambda number: f" (sample {number})" if number != "0" else ""
+    )
     for name, better in (
         (first, both.right_1 > both.right_2),
         (second, both.right_2 > both.right_1),

@@ -167,11 +167,10 @@ def test_after_a_run_that_kept_no_answers_another_notebook_is_named_instead_of_a
     assert "keeps no answers one by one" in said and "lookuplab run" not in said
 
 
-def test_a_page_says_verdicts_in_words_and_how_a_document_misled(called, kit):
+def test_a_page_says_how_a_document_misled(called, kit):
     called(threshold=0.5)
     kit.said(f"view calls --output '{kit.root}/page'")
     words = json.loads((kit.root / "page" / "index.js").read_text()[16:-2])["words"]
-    assert {*words["verdict"]} == {"right", "no such API", "another existing API"}
     assert {*words["fault"]} == {"", "invents a name", "calls the document's API"}
 
 

@@ -40,14 +40,16 @@ SAME = ("predicted", "solution")  # columns that repeat the answer
 # two answers of different runs are compared if they agree in these columns
 PAIRED = ("model", "condition", "id", "sample")
 FILTERS = ("model", "condition", "class")
+# what the page shows of an answer as it is
+KEPT = ("cluster", "completion", "finish_reason", "tokens", "sure", "offers")
 MEASURES = "valid", "passed"  # columns of `lookuplab score` that say whether an answer is right
 MOST_ROWS = 24  # lines of a comparison printed to the terminal
 MOST_NUMBERS = 12  # numbers of artifacts printed to the terminal
-# the judgements of a call, in words
-VERDICTS = {
-    "incorrect_existing": "another existing API",
-    "invalid_usage": "wrong arguments",
-    "nonexistent": "no such API",
+# how a call is wrong, by the category of its judgement
+FAULTS = {
+    "incorrect_existing": "calls another existing API",
+    "invalid_usage": "calls the right API with wrong arguments",
+    "nonexistent": "invents a name",
 }
 WITHOUT = (
     "its notebook keeps no answers one by one; table3_dag_plus_plus, fig3_pass_at_k and "
@@ -123,25 +125,15 @@ def reason(columns: Line) -> str:
     return "; ".join(" ".join(map(str, text)) if isinstance(text, list) else text for text in texts)
 
 
-def verdict(line: Line) -> str:
-    """Return the verdict on an answer in words."""
-    judged = {None: "not judged", True: "right", False: "wrong"}[line["right"]]
-    category = str(line["columns"].get("category", judged))
-    return VERDICTS.get(category, category)
-
-
 def fault(line: Line, shown: str) -> str:
     """Return in words how a call is wrong, given the documents ``shown`` to the model. Return ""
     for any other answer.
     """
-    category, name = (line["columns"].get(column) for column in ("category", "name"))
-    if category not in VERDICTS:
-        return ""
-    if category == "invalid_usage":
-        return "calls the right API with wrong arguments"
-    if name and re.search(rf"\b{re.escape(name)}\b", shown):
-        return "calls the document's API"
-    return "invents a name" if category == "nonexistent" else "calls another existing API"
+    category, name = (line["columns"].get(column, "") for column in ("category", "name"))
+    told = FAULTS.get(category, "")
+    is_shown = name and re.search(rf"\b{re.escape(name)}\b", shown)
+    is_other = category in ("incorrect_existing", "nonexistent")
+    return "calls the document's API" if is_shown and is_other else told
 
 
 def pairs_broken(file: Path, count: int) -> Iterator[str]:
@@ -162,7 +154,7 @@ def pairs_broken(file: Path, count: int) -> Iterator[str]:
     for *_, line in sorted(pairs)[:count]:
         first = firsts[line["model"], line["id"]]
         shown = line["prompt"].removesuffix(first["prompt"])
-        how = fault(line, shown) or verdict(line)
+        how = fault(line, shown) or "wrong"
         yield f"\n## {line['id']}\n\n{line['model']}, {line['condition']}: {how}"
         texts = {"Document": shown, "Prompt": first["prompt"], "Without it": first["completion"]}
         texts[f"With it: {reason(line['columns'])}"] = line["completion"]
@@ -198,7 +190,8 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     shutil.rmtree(output / "rows", ignore_errors=True)
     prompts = Words()
     rows: list[Line] = []
-    firsts: list[Line] = []
+    policies: dict[str, list[int]] = {}  # after which answers each policy looks up
+    thresholds: list[float | None] = []  # of each run; None without confidence
 
     def flush() -> None:
         if rows:
@@ -213,9 +206,11 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     for name, file in zip(names, runs, strict=True):
         lines = read(file)
         abouts.append(next(lines))
+        firsts = []
         for line in lines:
             columns, answer, right = line["columns"], line["completion"], line["right"]
-            first = next(filter(str.strip, answer.split("\n")), "").strip()
+            begin = next(filter(str.strip, answer.split("\n")), "").strip()
+            judged = {None: "not judged", True: "right", False: "wrong"}[right]
             base = plain[line["id"]]
             # length of what precedes the plain prompt, such as documents and examples
             before = line["prompt"].removesuffix(base)
@@ -223,9 +218,9 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             line |= {
                 "id": str(line["id"]),
                 "condition": name * (len(runs) > 1) + line["condition"],
-                "verdict": verdict(line),
+                "verdict": str(columns.get("category", judged)),
                 "fault": fault(line, shown),
-                "said": (columns.get("call") or first)[:HEAD],
+                "said": (columns.get("call") or begin)[:HEAD],
                 "why": reason(columns)[:HEAD],
             }
             for field, words in fields.items():
@@ -233,30 +228,28 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             of["sample"].append(line["sample"])
             of["right"].append(-1 if right is None else int(right))
             if line["condition"].endswith(NO_DOCUMENT) and "minimum" in columns:
-                firsts.append(columns | {"at": len(of["id"]) - 1, "run": len(abouts) - 1})
+                firsts.append(columns | {"at": len(of["id"]) - 1})
             rows.append(
                 {
                     "prompt": prompts[line["prompt"]],
                     "shown": len(shown),
                     "why": reason(columns),
                     "columns": {name: text for name, text in columns.items() if name not in SAME},
-                    **{name: line[name] for name in ("cluster", "completion", "finish_reason")},
-                    **{name: line[name] for name in ("tokens", "sure", "offers")},
+                    **{name: line[name] for name in KEPT},
                 }
             )
             if len(rows) == CHUNK:
                 flush()
+        first = pd.DataFrame(firsts, columns=["at", "minimum", "exists_anywhere"])
+        sure = len(first) and first.minimum.notna().all()
+        threshold = abouts[-1]["parameters"].get("threshold", THRESHOLD)
+        thresholds.append(threshold if sure else None)
+        for policy in POLICIES[2:] if sure else ():
+            asks = triggered(first, policy, threshold)
+            policies.setdefault(policy, []).extend(first["at"][asks].tolist())
     flush()
-    index: Line = {"about": abouts, "chunk": CHUNK, "of": of, "policies": {}}
-    index["thresholds"] = [about["parameters"].get("threshold", THRESHOLD) for about in abouts]
-    first = pd.DataFrame(firsts)
-    if firsts and first.minimum.notna().all():  # find after which answers each policy looks up
-        for policy in POLICIES[2:]:
-            index["policies"][policy] = [
-                at
-                for run, own in first.groupby("run")
-                for at in own["at"][triggered(own, policy, index["thresholds"][run])].tolist()
-            ]
+    index: Line = {"about": abouts, "chunk": CHUNK, "of": of, "policies": policies}
+    index["thresholds"] = thresholds
     index["words"] = {field: [*words] for field, words in fields.items()}
     paths.write_lines(output / "index.js", [f"lookuplab.index({json.dumps(index)})"])
     shutil.copyfile(PAGE, output / "index.html")
@@ -533,11 +526,8 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
             click.echo("\n".join(numbers(sides[0].files[0], sides[1].files[0])))
         click.echo(f"answer by answer: lookuplab view {first} {second}")
         return
-    named = both.id + both["sample"].map(
-        lambda number: f" (sample {number})" if number != "0" else ""
-    )
     for name, better in (
         (first, both.right_1 > both.right_2),
         (second, both.right_2 > both.right_1),
     ):
-        click.echo(f"right only in {name} ({better.sum()}): {', '.join(named[better])}")
+        click.echo(f"right only in {name} ({better.sum()}): {', '.join(both.id[better])}")

@@ -259,7 +259,7 @@ def test_a_page_looks_up_below_the_threshold_of_each_run(called, kit):
     index = json.loads((kit.root / "page" / "index.js").read_text()[16:-2])
     # nine answers a run, of which the first three are without a document
     assert index["policies"]["dag_plus_plus"] == [0, 9, 10]
-    assert index["thresholds"] == [0.5, 0.7]
+    assert [about["threshold"] for about in index["about"]] == [0.5, 0.7]
 
 
 def test_policies_are_compared_each_with_its_run_s_threshold_and_precision(called):

@@ -33,7 +33,7 @@ from lookuplab.scoring.rates import mcnemar, paired_difference
 
 PAGE = Path(__file__).parents[1] / "pages" / "answers.html"
 CHUNK = 200  # answers in one script
-HEAD = 120  # characters of an answer or a reason that the page's list shows
+HEAD = 120  # characters of an answer that the page's list shows
 # columns of judgements that say why an answer is wrong; the first that is not empty is shown
 REASONS = ("reason", "error", "messages", "lost")
 SAME = ("predicted", "solution")  # columns that repeat the answer
@@ -179,7 +179,6 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     if not is_free and not (output / "index.js").is_file():
         raise UserError(f"{output} is not an empty folder: name a new one")
     runs = [*files]
-    names = [f"run {number}: " for number in range(1, len(runs) + 1)]
     fields = {name: Words() for name in (*FILTERS, "id", "verdict", "fault", "said", "why")}
     of: dict[str, list[Any]] = {name: [] for name in (*fields, "sample", "right")}
     abouts = []
@@ -191,7 +190,6 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     prompts = Words()
     rows: list[Line] = []
     policies: dict[str, list[int]] = {}  # after which answers each policy looks up
-    thresholds: list[float | None] = []  # of each run; None without confidence
 
     def flush() -> None:
         if rows:
@@ -203,7 +201,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         prompts.clear()
         rows.clear()
 
-    for name, file in zip(names, runs, strict=True):
+    for number, file in enumerate(runs, 1):
         lines = read(file)
         abouts.append(next(lines))
         firsts = []
@@ -217,23 +215,22 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             shown = "" if before == line["prompt"] else before
             line |= {
                 "id": str(line["id"]),
-                "condition": name * (len(runs) > 1) + line["condition"],
+                "condition": f"run {number}: " * (len(runs) > 1) + line["condition"],
                 "verdict": str(columns.get("category", judged)),
                 "fault": fault(line, shown),
                 "said": (columns.get("call") or begin)[:HEAD],
-                "why": reason(columns)[:HEAD],
+                "why": reason(columns),
             }
             for field, words in fields.items():
                 of[field].append(words[line[field]])
             of["sample"].append(line["sample"])
-            of["right"].append(-1 if right is None else int(right))
+            of["right"].append(right)
             if line["condition"].endswith(NO_DOCUMENT) and "minimum" in columns:
                 firsts.append(columns | {"at": len(of["id"]) - 1})
             rows.append(
                 {
                     "prompt": prompts[line["prompt"]],
                     "shown": len(shown),
-                    "why": reason(columns),
                     "columns": {name: text for name, text in columns.items() if name not in SAME},
                     **{name: line[name] for name in KEPT},
                 }
@@ -243,13 +240,12 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         first = pd.DataFrame(firsts, columns=["at", "minimum", "exists_anywhere"])
         sure = len(first) and first.minimum.notna().all()
         threshold = abouts[-1]["parameters"].get("threshold", THRESHOLD)
-        thresholds.append(threshold if sure else None)
+        abouts[-1]["threshold"] = threshold if sure else None  # without confidence
         for policy in POLICIES[2:] if sure else ():
             asks = triggered(first, policy, threshold)
             policies.setdefault(policy, []).extend(first["at"][asks].tolist())
     flush()
     index: Line = {"about": abouts, "chunk": CHUNK, "of": of, "policies": policies}
-    index["thresholds"] = thresholds
     index["words"] = {field: [*words] for field, words in fields.items()}
     paths.write_lines(output / "index.js", [f"lookuplab.index({json.dumps(index)})"])
     shutil.copyfile(PAGE, output / "index.html")
@@ -273,7 +269,7 @@ def side(name: str) -> Side:
     answers are found there.
     """
     place = paths.expanded(name)
-    if ".jsonl" in place.suffixes and not place.name.endswith(JUDGED):
+    if ".jsonl" in place.suffixes:
         return Side({}, scored(place), [])
     files = last_runs(place) if place.is_dir() else [log(name)]
     if not files:
@@ -320,34 +316,22 @@ def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
 
 def scored(file: Path) -> pd.DataFrame:
     """Return the rows of a file that `lookuplab score` wrote. Their condition is the column that
-    says whether an answer is right. Raises UserError if the file has no such column, a line has no
-    id, or two lines have the same id and sample.
+    says whether an answer is right. Raises UserError if there is no such column, a line has no id,
+    or two lines have the same id and sample.
     """
     lines = [line for _, line in paths.json_lines(file)]
     flags = [name for line in lines for name in line if isinstance(line[name], bool)]
     measure = next((name for name in (*MEASURES, *flags) if name in flags), None)
-    rows = [
-        {
-            "model": "",
-            "condition": measure,
-            "id": str(id),
-            "sample": str(line.get("sample", 0)),
-            "class": "",
-            "cluster": str(line.get("cluster", id)),
-            "right": line.get(str(measure)),
-        }
-        for line in lines
-        if (id := line.get("id", line.get("problem_id"))) is not None
-    ]
-    if not measure or len(rows) < len(lines):
-        raise UserError(
-            f"{file}: each line needs an id and a verdict (valid, passed), as `lookuplab score "
-            "BENCHMARK ANSWERS -o FILE` writes them"
-        )
-    table = pd.DataFrame(rows)
-    for twice in table[table.duplicated([*PAIRED])].id:
-        raise UserError(f"{file}: two lines with the id {twice} and the same sample")
-    return table.dropna(subset=["right"])
+    table = pd.DataFrame(lines).rename(columns={"problem_id": "id"})
+    if not measure or "id" not in table or table.id.isna().any():
+        raise UserError(f"{file}: each line needs an id and a verdict, as `lookuplab score` writes")
+    defaults = {"sample": 0, "cluster": table.id}
+    table = table.assign(**{name: table.get(name, value) for name, value in defaults.items()})
+    table = table.assign(**{"class": ""}, model="", condition=measure, right=table[measure])
+    table["id"] = table.id.astype(str)
+    if table.duplicated([*PAIRED]).any():
+        raise UserError(f"{file}: two lines have the same id and sample")
+    return table[[*PAIRED, "class", "cluster", "right"]].dropna(subset=["right"])
 
 
 def changed(first: Side, second: Side) -> list[str]:

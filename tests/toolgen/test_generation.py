@@ -14,6 +14,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
+from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import Generations, ToolUse, generate
 from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved
@@ -120,6 +121,16 @@ def test_the_literal_reading_writes_the_same_tokens(marking_model, functions, to
     for function in functions:
         assert writer.write(function, 40) == list(ours.completions[function.id].token_ids)
     assert (questions_of(ours).chosen != "").sum() > 3
+
+
+@pytest.mark.parametrize("marking_model", ["gpt2"], indirect=True)
+def test_a_worker_sees_the_repositories_of_all_functions(
+    marking_model, functions, tool, monkeypatch
+):
+    """Otherwise each question about another repository than the last needs a new worker."""
+    monkeypatch.setattr(analysers, "_expected", set())
+    write(LocalModel(str(marking_model)), functions[:1], tool, tokens=1)
+    assert analysers._expected == {functions[0].root}
 
 
 def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):

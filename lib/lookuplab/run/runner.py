@@ -117,16 +117,13 @@ def starter(
     command = [sys.executable, "-P", "-m", "lookuplab.run.execute", *imported.split()]
     env = environment(job, threads, paths.RUNS, part)
     # Ctrl-C should reach only this process, which then ends the others
-    with (
-        theirs,
-        Popen(command, env=env, stdin=theirs.fileno(), start_new_session=True) as process,
-        ours,
-    ):
-        try:
-            yield ours
-        except BaseException:
-            process.kill()
-            raise
+    process = Popen(command, env=env, stdin=theirs.fileno(), start_new_session=True)
+    theirs.close()
+    yield ours
+    # Not after an interrupt: a thread that still uses the socket would fail, and would remove its
+    # folder while this process exits, which leaves the folder half removed.
+    ours.close()
+    process.wait()
 
 
 def run_one(

@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 123_945),
+        ("lib", 123_970),
         ("notebooks", 37_150),
         ("data/recipes", 33_350),
-        ("tests", 119_040),
+        ("tests", 119_220),
         ("data/paper", 0),
         ("docs", 1_780),
     ],

@@ -110,13 +110,20 @@ def run(
                 f"verdicts on the paper's claims: lookuplab claims {job.notebook.paper} "
                 f"--profile {job.profile.name}"
             )
-        places = [f"{job.place.parent / id}.*" for id in job.notebook.artifacts]
-        if places and (replaced := git("diff", "--name-only", "--", *places)):
-            click.echo(
-                "this run replaced committed files (if only JSON files, the numbers are equal); "
-                f"to undo that: git -C '{paths.ROOT}' checkout -- {' '.join(replaced.split())}"
-            )
+        if line := undoing([job.place.parent / id for id in job.notebook.artifacts]):
+            click.echo(line)
     sys.exit(code)
+
+
+def undoing(places: Sequence[Path]) -> str:
+    """Return a line that says how to undo changes of committed artifacts; "" if there are none.
+    ``places`` are the paths of the artifacts' files without suffix.
+
+    Every run writes a new JSON, by which `lookuplab verify` sees that the artifact was made again.
+    """
+    changed = places and git("diff", "--name-only", "--", *(f"{place}.*" for place in places))
+    told = "committed files that this run replaced (numbers are in the CSV, not in the JSON)"
+    return f"{told}; to undo: git checkout -- {' '.join(changed.split())}" if changed else ""
 
 
 def shown(place: Path) -> Iterator[str]:

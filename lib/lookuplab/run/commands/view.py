@@ -434,9 +434,9 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
 
     The page shows prompt, documents, answer, verdict and reason, the model's confidence in each
     token, and the names that Jedi offered. You can filter answers by verdict, model, way of asking
-    and class. You can also compare two models or ways of asking; answers that are "right here,
-    wrong there" come first. The page opens from the disk and from any web server, and needs no
-    network.
+    and class. You can also compare two models, ways of asking or policies (each with its run's
+    threshold); answers that are right on the left only come first. The page opens from the disk and
+    from any web server, and needs no network.
 
     \b
     Examples:

@@ -11,6 +11,7 @@ import json
 import lzma
 import os
 import re
+import secrets
 import stat
 import sys
 import tokenize
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TextIO
 
 from lookuplab.errors import UserError
@@ -35,6 +37,8 @@ FIGURES = ROOT / "figures"
 PUBLISHED = "published"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
+# begins the names of this process's temporary folders, so that an interrupt finds them
+TEMPORARY = f"lookuplab-{secrets.token_hex(4)}-"
 HashForm = Literal["content", "digests", "lines"]
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # the byte order marks of UTF-16
 # file suffix -> function that compresses, with options that make equal content give equal bytes
@@ -92,6 +96,13 @@ def made(folder: Path) -> Path:
     """Return the folder, created if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def temporary() -> TemporaryDirectory[str]:
+    """Return a temporary folder. An interrupt removes it (``work.stoppable``), even if the folder
+    belongs to a thread that still works.
+    """
+    return TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
 
 
 def check_file(output: Path) -> None:

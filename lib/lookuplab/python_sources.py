@@ -23,6 +23,7 @@ import zipfile
 from importlib import machinery, metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -101,9 +102,18 @@ def download(folder: Path, *wanted: str) -> str:
     call = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
     call += ["download", "--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
     # send pip's progress to stderr (2), because stdout is for results
-    done = subprocess.run(call, stdout=2, stderr=subprocess.PIPE, text=True)
+    done = _run_pip(call, stdout=2, stderr=subprocess.PIPE, text=True)
     errors = re.findall("^ERROR: (.*)", done.stderr, re.MULTILINE) or ["pip was killed"]
     return errors[-1] if done.returncode else ""
+
+
+def _run_pip(call: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run pip or venv. Ctrl-C should reach only this process, which then ends pip and removes its
+    temporary files.
+    """
+    with paths.temporary() as folder:
+        given = os.environ | {"TMPDIR": folder}
+        return subprocess.run(call, env=given, start_new_session=True, **options)
 
 
 def has_environment(name: str) -> bool:
@@ -123,10 +133,9 @@ def environment(name: str) -> Path:
     python = folder / "bin/python"
     if not has_environment(name):
         try:
-            subprocess.run([sys.executable, "-P", "-m", "venv", folder], check=True)
-            subprocess.run(
-                [python, "-P", "-m", "pip", "install", "--no-input", "-r", pins], check=True
-            )
+            _run_pip([sys.executable, "-P", "-m", "venv", str(folder)], check=True)
+            pip = [str(python), "-P", "-m", "pip", "install", "--no-input", "-r", str(pins)]
+            _run_pip(pip, check=True)
         except subprocess.CalledProcessError as error:
             raise UserError(
                 f"{name}: {error}; what was installed is kept: repeat the command to continue"

@@ -7,6 +7,7 @@ import atexit
 import math
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from itertools import islice, takewhile
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import gettempdir
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from lookuplab import paths
@@ -378,6 +380,9 @@ def stoppable() -> Iterator[None]:
             sys.stdout.flush()
         # Python's own end would free all objects one by one, which may take seconds
         atexit._run_exitfuncs()
+        # a thread may be just removing its own, and would get no further
+        for folder in Path(gettempdir()).glob(f"{paths.TEMPORARY}*"):
+            shutil.rmtree(folder, ignore_errors=True)
         os._exit(128 + stopped.args[0])
 
 

@@ -13,16 +13,19 @@ import pytest
 from lookuplab import paths
 from lookuplab.errors import explained
 
-WORKS = """import subprocess, sys, tempfile, time
+WORKS = """import subprocess, sys
+from pathlib import Path
+from lookuplab import paths
 from lookuplab.work import spread
 from lookuplab.work import stoppable
 
 def wait(_):
-    with tempfile.TemporaryDirectory():
+    with paths.temporary() as folder:
+        for number in range(3000):
+            Path(folder, str(number)).touch()
         process = subprocess.Popen(["sleep", "600"], start_new_session=True)
         print(process.pid, flush=True)
         process.wait()
-        time.sleep(600)
 
 with stoppable():
     for _ in spread(wait, range(9), 2):
@@ -31,7 +34,7 @@ with stoppable():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
-    """Its threads would work for many minutes."""
+    """Its threads would work for many minutes, and are just removing their files as it ends."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     call = [sys.executable, "-c", WORKS]
     with subprocess.Popen(call, env={"TMPDIR": str(tmp_path)}, **pipes) as process:

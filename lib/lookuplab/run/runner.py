@@ -22,7 +22,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from socket import SOCK_SEQPACKET, send_fds, socket, socketpair
 from subprocess import Popen
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from lookuplab import paths
@@ -139,7 +138,7 @@ def run_one(
     try:
         with (
             alone(job.output, f"runs {job.title}"),
-            TemporaryDirectory(prefix="lookuplab-") as own,
+            paths.temporary() as own,
             nullcontext(requests) if requests else starter(job, threads, part) as started,
         ):
             return _run(job, threads, part, Path(own), started)

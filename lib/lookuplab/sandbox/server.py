@@ -15,7 +15,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterable
@@ -248,7 +247,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
     def _start(self) -> None:
         self.close()
-        self._folder = tempfile.TemporaryDirectory(prefix="lookuplab-")
+        self._folder = paths.temporary()
         contained = self.sandbox != "none"
         shown = [*map(str, CACHES.values())]
         task = {"limits": asdict(self.limits), "contained": contained, "shown": shown}

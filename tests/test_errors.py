@@ -18,7 +18,7 @@ def test_a_misspelt_name_of_many_gets_the_three_nearest():
 
 def test_a_name_that_resembles_none_is_told_only_where_all_are():
     names = [f"table{n}" for n in range(20)]
-    with pytest.raises(UserError, match=r"it must be another of 20 choices \(see a\)$"):
+    with pytest.raises(UserError, match=r"it must be one of 20 choices \(see a\)$"):
         check_choice("notebook", "xyz", names, " (see a)")
 
 

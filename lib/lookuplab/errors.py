@@ -75,7 +75,7 @@ def check_choice(what: str, value: object, choices: Collection[object], others: 
     near = difflib.get_close_matches(
         str(value), names, most, cutoff=0.5 if others and is_long else 0
     )
-    rest = [f"another of {len(names)} choices"] if is_long else []
+    rest = [f"{'another' if near else 'one'} of {len(names)} choices"] if is_long else []
     told = " or ".join(filter(None, [", ".join(near), *rest]))
     raise UserError(f"{what} is {value!r}; it must be {told}{others}")
 

@@ -4,10 +4,12 @@ equal pictures, are proven on the committed ones.
 
 from io import StringIO
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgb
 
 from lookuplab.errors import UserError
 from lookuplab.results import plots
@@ -79,6 +81,17 @@ def test_a_curve_of_many_points_has_a_band():
     corners = band.get_path().vertices
     assert {tuple(corner) for corner in corners} >= {(0, 40), (0, 60), (9, 40), (9, 60)}
     assert axes.lines[0].get_xydata().tolist() == [[share, 50] for share in range(10)]
+
+
+def test_every_colour_stands_out_from_white():
+    """The contrast of WCAG 2.2 for what one must see to understand a picture is at least 3."""
+    for colour in (*plots.COLOURS.values(), *plots.OTHERS, plots.GREY):
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+            for part in to_rgb(colour)
+        ]
+        luminance = float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+        assert 1.05 / (luminance + 0.05) >= 3, colour
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 124_091),
+        ("lib", 124_110),
         ("notebooks", 37_150),
         ("data/recipes", 33_350),
-        ("tests", 119_330),
+        ("tests", 119_370),
         ("data/paper", 0),
         ("docs", 1_780),
     ],

@@ -254,6 +254,12 @@ def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(k
         assert is_current()
 
 
+def test_a_run_without_answers_leaves_no_list_of_answers(kit):
+    kit.notebook("none", "print(1)")
+    kit.said("reproduce")
+    assert not (kit.root / "figures/mini/answers.csv.gz").exists()
+
+
 def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_papers_stay(kit):
     kit.notebook("one", asks(2))
     kit.notebook("two", asks(1), paper="other")

@@ -459,7 +459,8 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     """Write a list of the answers that the jobs used to ``figures/<profile>/answers.csv.gz``.
     Notebooks that run only on demand are left out.
 
-    Equal runs write equal bytes. Rows of other notebooks in the file are kept.
+    Equal runs write equal bytes. Rows of other notebooks in the file are kept. Without any answer,
+    no file is made.
     """
     import pandas as pd
 
@@ -478,4 +479,5 @@ def keep_answers(jobs: Sequence[Job]) -> None:
             kept = read_answers(target)
             frames.append(kept[kept.notebook.isin(others)])
         rows = pd.concat(frames).drop_duplicates().sort_values(columns)
-        paths.write_text(target, rows.to_csv(index=False))
+        if len(rows) or target.is_file():
+            paths.write_text(target, rows.to_csv(index=False))

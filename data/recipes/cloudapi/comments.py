@@ -137,9 +137,9 @@ def _object(words: list[str], is_clause: bool) -> list[str]:
     docstrings often lack an article, or are not sentences.
 
     Of the words before the first preposition, one must be a determiner, or the last must be a
-    plural, a name or a mass noun. If neither is true but "of" follows, "the" is put before the
-    words. If ``is_clause``, the words follow "check that" or "check whether"; then only the first
-    word is tested, and "the" is added if "is", "has" or "can" follows it.
+    plural, a name or a mass noun. Otherwise, if that preposition is "of", "the" is put in front.
+    If ``is_clause``, the words follow "check that" or "check whether". Then only the first word is
+    tested, and "the" is put in front of "<word> is", "<word> has" and "<word> can".
     """
     plain = [word.lower().strip(",.'") for word in words]
     if plain[0] in ("or", "and") and len(words) > 3:  # another verb follows, as in "get or set"

@@ -129,11 +129,12 @@ class Passes:
 def passes(
     model: Model, bench: CloudApiBench, k: int = 1, *, service: bool = True, **options: Any
 ) -> Passes:
-    """Return the first, hit and miss passes with ``k`` documents each. ``options`` are those of
-    ``models.complete``.
+    """Return the first pass, and the hit and miss passes with ``k`` documents per task. ``options``
+    are those of ``models.complete``.
 
-    ``service``: whether the retriever's query names the service as well as the API that the model
-    invoked first. Documents are in the order of their rank. Raises UserError for k below 1.
+    ``service``: whether the retriever's query contains the service, besides the name of the API
+    that the model called in the first pass. Documents are in the order of their rank. Raises
+    UserError for k below 1.
     """
     first = evaluate(model, bench, **options)
     shown = retrieved_documents(bench.tasks, first, k, service, bench.index)

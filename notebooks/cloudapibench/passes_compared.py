@@ -1,5 +1,6 @@
-"""Computes numbers that several of these notebooks need about passes, in addition to validity: the
-tokens that a pass costs, the difference between two models, and whether a model gives a confidence.
+"""Computes numbers about passes (``cloudapi.dag``) that several notebooks of this folder need: the
+tokens that a pass costs, the differences between two models or two policies, and whether a model
+gives a confidence.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,8 +22,8 @@ def has_confidence(first: DataFrame) -> bool:
     found = bool(first.minimum.notna().all())
     if not found:
         print(
-            f"{first.model.iloc[0]} gives no log-probabilities, so what needs its confidence "
-            "is left out (dag_confidence, dag_plus_plus); if its server gives them now, remove "
+            f"{first.model.iloc[0]} gives no log-probabilities, so the policies that need them "
+            "are left out (dag_confidence, dag_plus_plus); if its server gives them now, remove "
             "logprobs=false from its name, or add a new revision=LABEL to generate new answers"
         )
     return found
@@ -53,13 +54,13 @@ def between_models(
     metric: str = "valid_change_points",
     ways: Sequence[Numbers] | None = None,
 ) -> Rows:
-    """Return the paired difference between the models of each pair, as rows of a model called
-    ``<new> - <old>``.
+    """Return the paired difference between every two models, the later one in ``frames`` minus the
+    earlier one. The ``model`` of these rows is ``<later> - <earlier>``.
 
     ``frames`` are the models' frames of ``evaluate``, over the same tasks in the same order. Raises
-    ValueError if the tasks differ. ``ways`` has for each model a dictionary {name: (tasks,)
-    values}, whose rows have the condition ``name/class``. By default, the values are the column
-    ``valid``, and the condition is ``class``.
+    ValueError if the tasks differ. ``ways`` contains, for each model, a dictionary {name: (tasks,)
+    values}. The rows of a name have the condition ``name/class``. By default, the column ``valid``
+    is compared, and the condition is ``class``.
     """
     rows = []
     named = ways or [{"": frame.valid} for frame in frames]

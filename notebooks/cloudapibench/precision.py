@@ -24,12 +24,12 @@ def perplexity_rows(
     first: DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
 ) -> Rows:
     """Return the rows of Figure 1 (right): the ``perplexity`` of the correct names, with conditions
-    ``<way>/<class>``.
+    ``<prompt>/<class>``.
 
     The perplexity is exp of the mean negative log-probability of the names' tokens, and ``n``
-    counts the names. ``scored`` maps the ways *base*, *hit* and *miss* to each task's name as
-    ``models.score`` returns it, in the order of ``first``. The way *dag* is added as a mixture of
-    hit and miss at the ``precision`` (percent). The mixture is exact, because the mean
+    counts the names. ``scored`` maps the prompts *base*, *hit* and *miss* to the scored names of
+    all tasks (results of ``models.score``), in the order of ``first``. *dag* is computed as a
+    mixture of hit and miss at the ``precision`` (percent). The mixture is exact, because the mean
     log-probability is linear in the precision. ``log_perplexity_change`` is the logarithm of the
     perplexity minus the logarithm of the base model's perplexity on the same names.
     """
@@ -66,8 +66,8 @@ def break_even_rows(passes: Passes) -> Rows:
     limited to -100 to 300. If the line does not rise, the value is -100 if hits are at least as
     good as the base model, and 300 if they are worse.
 
-    The interval has the precisions that the data do not rule out: those at which the interval of
-    the paired change from the base model contains 0.
+    The interval contains the precisions that the data do not rule out. At these precisions, the
+    interval of the paired change from the base model contains 0.
     """
     first = passes.first
     rows = {}
@@ -104,15 +104,16 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
         rows += policy_rows(passes, name, always, x, seed)
     if names := list(ways):
         rows += compared_rows(passes.first, ways, [(names[-1], names[0])])
+    # ``triggered_percent`` says nothing here: it is always 100
     return [line for line in rows if line["metric"] != "triggered_percent"]
 
 
 def random_documents(tasks: Sequence[ApiTask], k: int, seed: int = 0) -> Documents:
-    """Return k different random APIs of the whole index for each task, none of which is an
-    acceptable answer. These documents are a control for retrieval, because they are always wrong.
+    """Return, for each task, k different APIs drawn at random from the whole index. None of them is
+    an acceptable answer, so these documents are always wrong: a control for retrieval.
 
-    Each task has its own seed, so a task's documents are the same in every subset of the tasks. The
-    documents for a smaller k are the first of those for a larger k.
+    Each task has its own seed, so a task's documents are the same in every subset of the tasks. A
+    larger k only appends documents.
     """
     ids = sorted(spec.id for spec in load_index().operations)
     shown = {}

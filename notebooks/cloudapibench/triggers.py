@@ -42,7 +42,8 @@ from lookuplab.scoring.rates import (
 from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 
 BINS = 5, 10, 15, 20  # the calibration error is computed with each of these numbers of bins
-# a threshold counts as good if its validity is at most this many points below the best
+# a threshold counts as good if validity at this threshold is at most this many points below the
+# best validity
 TOLERATED = 1.0
 
 
@@ -59,8 +60,8 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
     - *bins_5* and so on: ``ece`` with this number of bins.
     - *minimum*, *mean*, *product*, *last*: ``auroc`` of each aggregate of the tokens' confidence.
     - *minimum - mean* and so on: ``auroc_change_points``, the paired difference between the
-      aggregates' AUROCs, as a fraction of 1 and not in percent.
-    - *frequency*: ``auroc`` of ``counts``.
+      aggregates' AUROCs. Despite the metric's name, the unit is 1: 0.8 - 0.7 gives 0.1.
+    - *frequency*: ``auroc`` of ``counts`` in place of the confidence.
     """
     valid = first.valid.to_numpy(dtype=bool)
     sure = first["minimum"]
@@ -98,6 +99,7 @@ def best(means: np.ndarray) -> np.ndarray:
     at ascending thresholds. Of equally good thresholds, the lowest wins, because it has the fewest
     lookups.
     """
+    # the small term makes means equal that differ only by rounding
     return np.asarray((means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1))
 
 
@@ -110,21 +112,23 @@ def _range_around(at: int, near: np.ndarray) -> list[int]:
 
 
 def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
-    """Return rows with the best threshold over all tasks, and with the loss from a higher one.
+    """Return rows with the best threshold over all tasks, the range of almost equally good
+    thresholds, and the loss from thresholds that are too high.
 
     *optimal* (metric ``threshold``) is the smallest of the best thresholds. Its interval contains
     every threshold that is not significantly worse in the paired comparison.
 
-    *optimal_range_low* and *optimal_range_high* are the ends of the range of thresholds around
-    *optimal* that lose at most one point. Each end has an interval. Its inner bound is the end of
-    the range in which even the upper bound of the loss is at most one point. Its outer bound is the
-    end of the range in which the lower bound of the loss is at most one point. (In samples drawn
-    from the APIs of the mini tasks with replacement, these intervals covered 94 to 99% of the ends;
-    percentiles of a bootstrap covered as few as 85%.)
+    *optimal_range_low* and *optimal_range_high* are the two ends of the range: the thresholds
+    around *optimal* that lose at most one point of validity. The interval of each end goes from the
+    end of a narrower range, in which even the upper bound of the loss is at most one point, to the
+    end of a wider range, in which the lower bound of the loss is at most one point. (In samples
+    drawn from the APIs of the mini tasks with replacement, these intervals covered 94 to 99% of the
+    ends; percentiles of a bootstrap covered as few as 85%.)
 
     ``largest_fall_points`` of each class is the largest fall in validity from a threshold to any
-    higher threshold, or 0 if validity never falls. Its ``ci_high`` is the highest upper bound of
-    the falls from the best threshold so far to each later threshold.
+    higher threshold, or 0 if validity never falls. To find it, validity at each threshold is
+    compared with the best validity at or below this threshold. ``ci_high`` is the highest upper bound of
+    all these falls.
     """
     first = passes.first
     values = curve(passes, thresholds, hits)
@@ -150,8 +154,9 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
 
 
 def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
-    """Return, for each task and share, the probability that the task is in this share of the tasks
-    with the lowest scores, (tasks, shares). Ties are broken at random. ``score`` is (tasks,).
+    """Return, for each task and share, the probability that the task is selected, (tasks, shares).
+    A share of 0.25 selects the quarter of the tasks with the lowest ``score``, (tasks,). Ties are
+    broken at random.
 
     With a constant score, the order is random and every task has the probability ``share``. Each
     column sums to the share times the number of tasks.
@@ -168,12 +173,13 @@ def looked_up(
     """Return {order: (tasks, shares) probabilities of a valid call}. Documentation is looked up for
     a share of the tasks: those that come first in the order.
 
-    - *confidence*: the lowest confidence of the first pass comes first.
-    - *frequency*: the rarest API comes first. The ``counts`` are known only in a controlled world.
+    - *confidence*: the task with the lowest confidence in the first pass comes first.
+    - *frequency*: the task with the rarest API comes first. ``counts`` say how often each API was
+      in the training texts, which is known only for the mini models.
     - *random*: all orders are equally likely.
-    - *oracle*: the largest gain from this retriever comes first.
-    - *asked*: the highest probability of asking for documentation comes first. Only models that
-      learned to ask have this order.
+    - *oracle*: the task that gains most from this retriever comes first.
+    - *asked*: the task with the highest probability of asking for documentation comes first. Only
+      models that learned to ask have this order.
     """
     base = p.first.valid.to_numpy(dtype=float)[:, None]
     gain = outcome(p, True, hits) - base[:, 0]
@@ -198,13 +204,14 @@ def share_rows(
     """Return rows of validity against the share of tasks with documentation, for ``plots.curves``.
     The condition ``share_25/confidence`` has documentation for 25 percent of the tasks.
 
-    The orders are those of ``looked_up``. For *confidence*, *frequency* and *oracle*, the metric
-    ``<metric without _percent>_above_random_points`` is the mean over all shares of the paired lead
-    over the random order.
+    The orders are those of ``looked_up``. For *confidence*, *frequency* and *oracle*, a row with
+    the metric ``<metric without _percent>_above_random_points`` has the lead over the random order,
+    paired by task and averaged over all shares.
     """
     first = passes.first
     rows = []
     valid = looked_up(passes, counts, shares, hits)
+    # {"": True} makes one row over all tasks, with no class in its condition
     for name, values in valid.items():
         names = [f"share_{100 * share:g}/{name}" for share in shares]
         rows += class_rows(first, names, {metric: values.clip(0, 1)}, {"": True})
@@ -244,13 +251,15 @@ def held_out_rows(
 ) -> Rows:
     """Return rows that compare three ways to choose a threshold on the same tasks.
 
-    ``fixed`` uses the threshold ``fixed``. ``held_out`` uses for each of ``count`` parts of the
-    APIs the threshold that is best on the other parts. ``best_in_sample`` uses the threshold that
-    is best on the same tasks on which it is judged. The rows have the ``valid_percent`` of
-    ``<way>/<class>``, and the ``threshold`` of each way (of each part for ``held_out/fold_1`` ...).
+    ``fixed`` uses the threshold ``fixed``. ``held_out`` splits the APIs into ``count`` folds and
+    uses in each fold the threshold that is best on the other folds. ``best_in_sample`` uses the
+    threshold that is best on the same tasks on which it is judged. There are rows of
+    ``valid_percent`` with the condition ``<way>/<class>``, and rows with the ``threshold`` of each
+    way. For ``held_out``, each fold has its own threshold (``held_out/fold_1`` and so on).
 
-    There are also two paired ``valid_change_points``. Best in sample - held out is the optimism,
-    which is never below 0 over all tasks. Held out - fixed is the gain from choosing a threshold.
+    There are also two paired ``valid_change_points``. Best in sample - held out is the optimism of
+    judging a threshold on the tasks that chose it; over all tasks it is never below 0. Held out -
+    fixed is the gain from choosing a threshold.
     """
     first = passes.first
     values = curve(passes, thresholds, hits)
@@ -273,13 +282,13 @@ def held_out_rows(
 
 
 def risk_rows(first: DataFrame, counts: Sequence[int], coverages: Sequence[float]) -> Rows:
-    """Return rows that say how often the answers given without documentation are wrong:
-    ``risk_percent`` with the condition ``coverage_50/<order>``.
+    """Return rows that say how often answers given without documentation are wrong:
+    ``risk_percent`` with conditions such as ``coverage_50/<order>``.
 
     At a coverage of 50 percent, the half of the tasks that needs documentation least is answered,
-    and the rest would be looked up. Orders are as in ``share_rows``, except that *ideal* replaces
-    *oracle* and answers all valid calls first. For confidence and frequency, there is also
-    ``aurc``, the area under the curve of risk over coverage.
+    and the rest would be looked up. Orders are as in ``share_rows``, except that *oracle* is
+    replaced by *ideal*, in which all tasks with a valid call come first. For confidence and
+    frequency, there is also ``aurc``, the area under the curve of risk over coverage.
     """
     numbers = {}
     valid = first.valid.to_numpy(dtype=bool)

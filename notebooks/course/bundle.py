@@ -1,9 +1,9 @@
 """Builds the students' package, runs/course/lookuplab-course.zip. `make course` runs this program.
 
-The package is a copy of the kit whose lessons have neither solutions nor hidden tests, because
-nbgrader removes them. Only committed files are copied. The sources of the lessons, the tests, the
-output of runs, and models, answers and pictures that no lesson needs are left out. The program
-needs nbgrader and git.
+The package is a copy of the kit in which nbgrader has removed the solutions and the hidden tests
+from the lessons. Only committed files are copied. The instructor's version of the lessons, the
+tests, the output of runs, and models, answers and pictures that no lesson needs are left out. The
+program needs nbgrader and git.
 """
 
 import os
@@ -25,6 +25,7 @@ KIT = (
 COURSE = "notebooks/course/"
 # the files that students need from the lessons' folder, in addition to the lessons
 BESIDE = "check.py", "drawings.py", ".jupyter/"
+# beginnings of the paths in KIT that no lesson needs
 LEFT_OUT = (
     "data/mini/models/large",
     "data/mini/models/medium-",
@@ -66,9 +67,9 @@ def kit() -> list[Path]:
     try:
         done = subprocess.run([*command, *KIT.split()], capture_output=True, text=True)
     except OSError as error:
-        stop(f"only committed files go to students, and git, which knows them, is missing: {error}")
+        stop(f"only committed files go to students, and git, which lists them, is missing: {error}")
     if done.returncode:
-        stop(f"only committed files go to students, and git knows none: {done.stderr.strip()}")
+        stop(f"only committed files go to students, and git lists none: {done.stderr.strip()}")
     names = [name for name in done.stdout.split("\0") if name and _is_needed(name)]
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
@@ -105,7 +106,7 @@ def name_submissions(submitted: Path, lessons: Sequence[str]) -> list[str]:
 def main() -> None:
     print("1 of 2: the student versions of the lessons, by nbgrader (about a minute)", flush=True)
     lessons = release()
-    print("2 of 2: the bundle, of committed files", flush=True)
+    print("2 of 2: the bundle of committed files", flush=True)
     places = {"README.md": HERE / "STUDENTS.md"}
     places |= {file.relative_to(ROOT).as_posix(): file for file in kit()}
     places |= {f"{COURSE}{file.name}": file for file in lessons}

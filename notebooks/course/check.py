@@ -1,6 +1,6 @@
-"""Helps students: ``check`` shows the actual and the expected value, and ``keep`` stores finished
-functions, which the capstone uses together. After a cell whose checks all passed, a line is printed
-that says so.
+"""Helps students: ``check`` compares a value with the expected value and shows both if they differ,
+and ``keep`` stores finished functions, which the capstone uses together. If all checks in a cell
+pass, a line below the cell says so.
 """
 
 import inspect
@@ -61,7 +61,8 @@ def _say_so(cell: Any) -> None:
 
 
 def _checked(lines: list[str]) -> list[str]:
-    of_kernel()  # raises an error for a wrong parameter, so that the lesson stops at the next cell
+    # before each cell: raises an error for a wrong parameter, so that the cell does not run with it
+    of_kernel()
     return lines
 
 

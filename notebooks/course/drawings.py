@@ -1,4 +1,6 @@
-"""Draws the figures of the lessons. Each function returns a closed figure. A cell shows it once."""
+"""Draws the figures of the lessons. Every figure is returned closed, because Jupyter shows a figure
+that is still open a second time when the cell ends.
+"""
 
 import re
 from collections import Counter
@@ -104,8 +106,8 @@ def simulated(
     title: str = "",
     xlabel: str = "",
 ) -> Figure:
-    """Draw a histogram of the values in each simulated world, and a dashed line with its name at
-    each number in ``seen``.
+    """Draw a histogram of the values in each simulated world. ``seen`` maps names to observed
+    values; each is drawn as a dashed line with its name.
     """
     every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
     edges = _edges(every)
@@ -128,8 +130,8 @@ def simulated(
 
 def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
     """Return the edges of about ``most`` bins or fewer. If all values are multiples of one step,
-    like shares of n tasks, each bin is a whole number of steps wide, because some bins would
-    otherwise contain more possible values than others.
+    like shares of n tasks, each bin is a whole number of steps wide. Otherwise some bins would
+    contain more possible values than others and look too high.
     """
     different = numpy.unique(values.round(9))
     step = numpy.diff(different).min(initial=numpy.inf)
@@ -147,9 +149,9 @@ def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
 def continuations(
     names: Iterable[str], start: str, widths: Sequence[int] = (3, 2, 2)
 ) -> tuple[Tree, list[str]]:
-    """Return two results: a tree of the words that follow the word ``start`` in a list of names,
-    and the path in it that takes the most probable word at each step. Next to each word is its
-    probability after the word before it. ``widths`` are the most words to show at each depth.
+    """Return (tree, path) for the words that follow the word ``start`` in a list of names. The path
+    takes the most probable word at each step. The text next to a word is its probability after the
+    word before it. ``widths`` are the maximum numbers of words to show after a word, by depth.
     """
     counts: dict[str, Counter[str]] = {}
     for name in names:
@@ -171,11 +173,13 @@ def continuations(
 
 
 def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
-    """Return two results. The first is a tree of the tokens of the names that an editor offered
-    after step ``at`` of ``walked``. The second is the path that the written name takes in the tree.
+    """Return (tree, path) for a call of the completion tool. The tree has the tokens of the names
+    that the tool offered after step ``at`` of ``walked`` (a ``toolgen.explorer.Walk``). The path is
+    that of the name that was written.
 
-    Next to each first token is its probability in the model without constraint. The tree has at
-    most ``most`` names: the written one, and those with the most probable first tokens.
+    The text next to a first token is the probability that the model gives the token without the
+    constraint. The tree has at most ``most`` names: the written one, and those with the most
+    probable first tokens.
     """
     likely = walked.probabilities[at + 1]
     piece = walked.vocabulary.piece

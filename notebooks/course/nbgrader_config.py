@@ -24,7 +24,7 @@ c.CourseDirectory.root = str(work)
 c.CourseDirectory.source_directory = os.path.relpath(here.parent, work)
 c.CourseDirectory.ignore = [
     "*.md",
-    "*.csv",  # an export of nbgrader in this folder would have the grades of all students
+    "*.csv",  # grades of all students, if nbgrader exported them to this folder
     "bundle.py",
     "nbgrader_config.py",
     ".ipynb_checkpoints",
@@ -35,4 +35,4 @@ c.CourseDirectory.ignore = [
 lessons = sorted(file.stem for file in here.glob("*.ipynb"))
 for line in name_submissions(work / "submitted", lessons):
     print(line, file=sys.stderr)
-c.Execute.timeout = 120  # seconds per cell, which is twice the time that a lesson may need
+c.Execute.timeout = 120  # seconds per cell; a whole lesson may take at most half as long

@@ -1,9 +1,9 @@
 """Computes how much documentation a model must have seen before documentation helps it: the rows of
 the notebook documented_share (data/documented/DESIGN.md).
 
-The condition ``share_<share>/<shown>`` is about models whose further training had documents above
-this share of the calls; ``shown`` says which document was above the task in the test. Intervals
-combine tasks and seeds.
+The condition ``share_<share>/<shown>`` is for models whose further training put a document above
+this share of the calls. ``shown`` says which document the prompts of the test put above the task.
+Intervals combine tasks and seeds.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
     the columns (shown, seed), and its values are 0 or 1. The share "" is the model before the
     further training.
 
-    A seed is left out if the model was not trained with this seed at all of its shares.
+    A seed is left out if the model was not trained with this seed for every share.
     """
     table = pd.read_csv(paths.located(file), dtype={"share": str, "seed": str})
     table = table.fillna({"share": "", "seed": ""})
@@ -55,18 +55,20 @@ def share_rows(
     tasks: Mapping[str, ApiTask],
     tokens: Mapping[str, float],
 ) -> Rows:
-    """Return the rows of a model. ``tasks`` maps ids to tasks, and ``tokens`` maps a design of
-    documentation to the mean number of tokens that it adds to a prompt.
+    """Return the rows of a model. ``frames`` are the model's ``answers``, ``tasks`` maps ids to
+    tasks, and ``tokens`` maps a design of documentation to the mean number of tokens that it adds
+    to a prompt.
 
-    Two metrics are computed over all tasks and, with the suffix ``/<class>``, for each frequency
-    class: ``valid_percent``, and ``valid_change_points`` from the same model without documentation.
+    Two metrics are computed over all tasks and for each frequency class, which is then the suffix
+    ``/<class>`` of the condition: ``valid_percent``, and ``valid_change_points`` from the same
+    model without documentation.
 
     The other metrics are over all tasks only:
 
     - the paired change of validity between two designs.
-    - ``points_per_100_tokens``, the gain of a design per token. The condition ``specification
-      beyond name`` has the gain per token of the lines that the specification has in addition to
-      the name, minus the gain per token of the name.
+    - ``points_per_100_tokens``, the gain in validity from a design, per 100 tokens. The condition
+      ``specification beyond name`` has the gain from the lines that the specification adds to the
+      name, per 100 tokens, minus the gain from the name, per 100 tokens.
     - ``copied_percent``, how often the API of the wrong document is called.
     - *knowing*, the change of validity without documentation due to the further training.
     - if there are several seeds, the paired changes from share 0 to share 1 of the validity without
@@ -106,6 +108,7 @@ def share_rows(
         prices["specification beyond name"] = lines - prices["name"]
         for name, price in prices.items():
             if not np.isnan(price).any():
+                # 1e4: from a share per token to points (percent) per 100 tokens
                 each = over_seeds(1e4 * price, clusters, of_number)
                 rows.append(row(model, f"{head}/{name}", "points_per_100_tokens", each))
     if {"0", "1"} <= frames.keys() and len(frames["1"]["base"].columns) > 1:

@@ -1,5 +1,6 @@
-"""Finds the snippets that answer the benchmark's questions (paper, Section 4.4): the snippets about
-the objects of the mini problems.
+"""Finds the snippets that are right answers to a problem's question (paper, Section 4.4). Each mini
+problem is about one object, for example ``numpy.clip``, so its right snippets are those about this
+object.
 """
 
 from collections import defaultdict
@@ -23,11 +24,11 @@ def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Ma
 
 
 def questions(problems: Sequence[Problem], snippets: Sequence[Snippet]) -> list[Query]:
-    """Return a query for each problem whose object has snippets (ids OBJECT#NUMBER). These snippets
-    are relevant to the query. DS-1000's problems name no object, so they give no query.
+    """Return a query for each problem that has snippets about its object (ids OBJECT#NUMBER). These
+    snippets count as relevant. DS-1000's problems name no object, so they give no query.
 
-    Snippets that contain a problem's answer are hidden from it, as in prompts. The paper had no
-    such ground truth and judged 60 queries by eye (Section 4.4).
+    A snippet that contains a problem's answer is hidden from this problem's query, as in prompts.
+    The paper had no such ground truth and judged 60 queries by eye (Section 4.4).
     """
     own = gold(snippets, problems, len(snippets))
     asked = []

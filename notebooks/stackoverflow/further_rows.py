@@ -1,6 +1,6 @@
-"""Makes rows that only one notebook needs, in addition to those of
-``lookuplab.stackoverflow.scores``: the greatest of several changes (for ``fig3_pass_at_k``), and
-the number of tokens that are cut to fit the budget (for ``token_budget``).
+"""Adds to ``lookuplab.stackoverflow.scores`` what only one or two notebooks need: the greatest of
+several changes (``fig3_pass_at_k``), the number of tokens that are cut to fit the budget
+(``token_budget``), and snippets drawn at random.
 """
 
 import random
@@ -35,11 +35,12 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
-    """Return how often and how much the budget cut the prompts of one model (a frame of
-    ``evaluate``).
+    """Return how often and how much the token budget cut the prompts of one model. ``judged`` is
+    the model's frame of ``evaluate``.
 
-    Description, code and question each have the percentage of prompts that lost a part of it, and
-    the mean number of tokens lost. ``prompt_tokens`` is the mean length of the prompts.
+    For each part of the prompt (description, code, question), the rows give the percentage of
+    prompts in which the part was cut, and the mean number of tokens cut from it.
+    ``prompt_tokens`` is the mean length of the prompts.
     """
     prompts = judged.drop_duplicates("id")
     numbers = {"prompt_tokens": average(prompts.prompt_tokens, prompts.cluster)}
@@ -52,8 +53,8 @@ def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
 
 
 def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:
-    """Return ``k`` snippets for each problem, drawn by a generator that is seeded with the
-    problem's id: the control without retrieval.
+    """Return ``k`` snippets for each problem, drawn at random with the problem's id as the seed: a
+    control for retrieval.
     """
     ordered = sorted(snippets, key=lambda snippet: snippet.id)
     size = min(k + SPARE, len(ordered))

@@ -36,11 +36,13 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     - compile_error: the code does not compile where the test inserts it
     - test_execution: a value is wrong or an exception is raised
     - test_string: only the test's requirement on the code's text fails
-    - token_distance: the number of tokens to change, without comments and line ends
+    - token_distance: the number of tokens to insert, delete or replace; comments and line ends are
+      not counted
     """
     by_id = {problem.id: problem for problem in problems}
     failed = judged[judged.passed.eq(False)].reset_index(drop=True)
     pairs = [(by_id[id], code) for id, code in zip(failed.id, failed.solution, strict=True)]
+    # a failed answer that passes with only the test of values failed the test of the code's text
     of_values = [program(problem, code, TEST_FUNCTIONS[:1]) for problem, code in pairs]
     rows = []
     for (problem, code), run in zip(pairs, grader.outcomes(of_values), strict=True):

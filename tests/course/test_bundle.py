@@ -60,7 +60,7 @@ def test_only_committed_files_go_to_students(repository):
 def test_without_git_or_a_commit_there_is_no_bundle(repository, monkeypatch, capsys):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
     shutil.rmtree(repository / ".git")
-    for said in ("git knows none", "git, which knows them, is missing"):
+    for said in ("git lists none", "git, which lists them, is missing"):
         with pytest.raises(SystemExit):
             maker.kit()
         error = capsys.readouterr().err

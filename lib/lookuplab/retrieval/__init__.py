@@ -1,1 +1,1 @@
-"""Retrieves the documents for a query, with rankers, and measures the quality of rankings."""
+"""Ranks documents for a query, and measures the quality of rankings."""

@@ -1,9 +1,10 @@
 """Measures the quality of rankings. Each measure returns one value per query, so that the caller
 can average the values, or compare two rankers query by query.
 
-Documents with equal scores have no order. Each measure is its expected value over all orders of the
-ties (McSherry and Najork 2008, "Computing information retrieval performance measures efficiently in
-the presence of tied scores"), so it depends neither on document ids nor on the order in a file.
+Documents with equal scores could be ranked in any order. Each function therefore returns the
+expected value of its measure over all orders of such ties (McSherry and Najork 2008, "Computing
+information retrieval performance measures efficiently in the presence of tied scores"). The result
+depends neither on the documents' ids nor on their order in a file.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,11 +17,12 @@ Floats = NDArray[Any]
 
 
 class Places(NamedTuple):
-    """The ranks of the relevant documents of n queries, in rankings of depth k.
+    """The ranks of the relevant documents in the rankings of n queries, down to rank k. Where
+    scores are tied, ranks are known only as probabilities; without ties, these are 0 or 1.
 
-    each: (n, k) the probability that the document at a rank is relevant. first: (n, k) the
-    probability that the document at a rank is the first relevant document. relevant: (n,) the
-    number of relevant documents, at least 1.
+    - ``each``, (n, k): the probability that the document at a rank is relevant.
+    - ``first``, (n, k): the probability that the document at a rank is the first relevant one.
+    - ``relevant``, (n,): the number of relevant documents, at least 1.
     """
 
     each: Floats
@@ -29,15 +31,13 @@ class Places(NamedTuple):
 
     @property
     def undecided(self) -> Floats:
-        """Return (n,) booleans: whether ties affect the query's ranking."""
+        """Return (n,) booleans: whether ties leave the ranks of relevant documents open."""
         decided = np.isin(self.each, (0, 1))
         undecided: Floats = ~np.all(decided, axis=1)
         return undecided
 
     def tell(self, name: str) -> None:
-        """Print for how many queries ties affect the ranking of the ranker ``name``, if there are
-        any.
-        """
+        """Print the number of undecided queries of the ranker called ``name``, unless it is 0."""
         if count := self.undecided.sum():
             print(
                 f"{name}: {count} of {len(self.relevant)} queries undecided: equal scores, so the "
@@ -46,26 +46,29 @@ class Places(NamedTuple):
 
 
 def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places:
-    """Return the ranks of the relevant documents. ``lines`` has one (scores, indices, number) for
-    each query.
+    """Return the ranks of the relevant documents. ``lines`` has a tuple (scores, indices, number)
+    for each query:
 
-    scores: (m,) floats for all documents, higher is better; a document with -inf is not ranked.
-    indices: the positions of the relevant documents in scores. number: how many relevant documents
-    exist, ranked or not.
+    - scores: (m,) floats, one per document; higher is better. A document with -inf is not ranked.
+    - indices: the indices of the relevant documents in the scores.
+    - number: how many relevant documents exist, ranked or not.
     """
     each, first, numbers = [], [], []
     for scores, relevant, number in lines:
         depth = min(k, int((scores > -np.inf).sum()))
         least = np.partition(scores, -depth)[-depth] if depth else np.inf
-        values, sizes = np.unique(
-            -scores[scores >= least], return_counts=True
-        )  # the groups of equal scores, best first
+        # the groups of equal scores, best first, because np.unique sorts upwards
+        values, sizes = np.unique(-scores[scores >= least], return_counts=True)
         mine = -scores[relevant]
         hits = np.bincount(np.searchsorted(values, mine[mine <= -least]), minlength=len(values))
         each.append(np.zeros(k))
+        # within a group, every document is equally likely at each of the group's ranks
         each[-1][:depth] = np.repeat(hits / sizes, sizes)[:depth]
         first.append(np.zeros(k))
         if hits.any():
+            # The first relevant document is in the first group with a hit. There it is at the
+            # group's j-th rank if the j - 1 documents before it, drawn without replacement, are
+            # not relevant.
             at = int((hits > 0).argmax())
             before, rest = sizes[:at].sum(), sizes[at] - np.arange(sizes[at] - hits[at] + 1)
             none_yet = np.cumprod([1, *(1 - hits[at] / rest[:-1])])
@@ -79,8 +82,9 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
 def listed(
     rankings: Mapping[str, Sequence[str]], relevant: Mapping[str, Collection[str]], k: int
 ) -> Places:
-    """Return the ranks of the relevant documents in rankings without ties. ``rankings`` is {query
-    id: document ids}, best first and without duplicates.
+    """Return the ranks of the relevant documents in rankings without ties. ``rankings`` maps the id
+    of a query to the ids of its documents, best first and without duplicates. ``relevant`` maps it
+    to the ids of the relevant documents.
     """
     return places(
         (
@@ -96,12 +100,13 @@ def listed(
 
 
 def success_at(found: Places, k: int) -> Floats:
-    """Return whether any relevant document is in the top k, (n,) floats. Only ties give values
-    between 0 and 1.
+    """Return the probability that a relevant document is in the top k, (n,) floats. Without ties,
+    it is 0 or 1.
 
     CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it
     recall@k.
     """
+    # rounding errors may make the sum larger than 1
     chances: Floats = np.minimum(found.first[:, :k].sum(axis=1), 1)
     return chances
 
@@ -114,9 +119,9 @@ def recall_at(found: Places, k: int) -> Floats:
 
 def reciprocal_rank(found: Places, k: int) -> Floats:
     """Return 1 / rank of the first relevant document, (n,) floats; 0 if the top k has none. The
-    mean is MRR@k.
+    mean over queries is MRR@k.
 
-    nokia/codesearch, and therefore the paper, use k = 20.
+    nokia/codesearch uses k = 20, and therefore so does the StackOverflow paper.
     """
     reciprocals: Floats = (found.first[:, :k] / np.arange(1, k + 1)).sum(axis=1)
     return reciprocals
@@ -126,8 +131,9 @@ def ndcg_at(found: Places, k: int) -> Floats:
     """Return the normalised discounted cumulative gain (nDCG) of the top k, (n,) floats from 0 to
     1. All relevant documents are equally relevant.
 
-    A relevant document at rank r counts 1 / log2(r + 1). The sum is divided by the sum for the
-    ideal order, in which all relevant documents come first (Jarvelin and Kekalainen 2002).
+    A relevant document at rank r counts 1 / log2(r + 1). The sum over these documents is divided by
+    the sum for the ideal ranking, in which all relevant documents come first (Jarvelin and
+    Kekalainen 2002).
     """
     discounts = 1 / np.log2(np.arange(2, k + 2))
     ideal = (np.arange(k) < found.relevant[:, None]) @ discounts

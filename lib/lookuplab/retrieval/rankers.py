@@ -1,9 +1,9 @@
-"""Ranks code snippets for questions in natural language: by BM25, by neural rankers of code and of
-descriptions, and by an ensemble of the two.
+"""Ranks code snippets for questions in natural language: with BM25, with a neural ranker of code,
+with a neural ranker of descriptions, and with an ensemble of the two neural rankers.
 
-The two neural rankers are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3
-and 4.4). Text is split into words as in their code (nokia/codesearch), but words are not
-lemmatised, because spaCy's English model is not on any package registry.
+The neural rankers are those of Heyman and Van Cutsem (2020), which the StackOverflow paper uses
+(Sections 3 and 4.4). Text is split into words as in their code (nokia/codesearch), except that
+words are not lemmatised, because spaCy's English model is not on any package registry.
 """
 
 import hashlib
@@ -45,16 +45,19 @@ STOP_WORDS = frozenset(
 HOW_TO = re.compile(
     r"^\s*(how to|how do (i|you)|how does one|(the )?best way to|(how )?can (you|i))\s+", re.I
 )
+# characters of scripts that put no spaces between words: Thai, Chinese, Japanese and similar ones
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
 )
+# Tree-sitter's names of the nodes that count as words of code. An operator counts only below a node
+# in OPERATIONS, because ** and * also mark arguments.
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 LOOPS = ("for", "while")
-# Patterns that split an identifier into words, by how they treat digits. All three are in use:
-# rankings and the mini models' training texts depend on them.
+# Patterns that split an identifier into words. They differ in how they treat digits, which the keys
+# name. None of them may change: rankings and the mini models' training texts depend on all three.
 WORDS = {
-    # digits belong to a word like small letters, but are dropped at the end of the name, as in
+    # digits belong to a word like lower-case letters, but are dropped at the end of the name, as in
     # nokia/codesearch
     "dropped last": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z_]+|[A-Z]"),
     # digits end the word before them (s3); an acronym keeps its plural s (ClientAPIs)
@@ -62,14 +65,14 @@ WORDS = {
     # digits are separate words
     "apart": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"),
 }
-# Cosines are rounded to this many digits. Further digits are float32 noise, which would keep equal
-# texts from having equal scores.
+# Cosines are rounded to this many decimals. Further decimals are float32 noise, which would give
+# equal texts different scores.
 DIGITS = 6
-# at most this many queries are scored at once, and at most this many scores are in memory
+# at most BATCH queries are scored at once, and about SCORES scores are in memory
 BATCH, SCORES = 256, 30_000_000
 WEIGHTS = (0.3, 0.4, 0.5)  # the ensemble weights that the paper tries
-# The settings that differ from gensim's defaults. They come from nokia/codesearch, and from
-# fastText's own defaults for a skip-gram.
+# The settings of the word vectors that differ from gensim's defaults. They come from
+# nokia/codesearch, and from fastText's own defaults for a skip-gram model.
 FASTTEXT = {
     "sg": 1,
     "window": 20,
@@ -83,12 +86,12 @@ SNIPPET_PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 def identifier_words(name: str, digits: str = "dropped last") -> list[str]:
-    """Return the words of a snake_case, dashed or camelCase name, lower-cased. ``digits`` is a key
-    of WORDS.
+    """Return the words of a snake_case, dashed or camelCase name, in lower case. ``digits`` is a
+    key of WORDS.
 
-    ``getHTTPResponse2`` gives get, http, response (with "apart" also 2, with "joined" response2).
-    ``__init__`` gives init, ``_`` gives nothing. A name with non-ASCII letters is only split at its
-    underscores.
+    ``getHTTPResponse2`` gives get, http and response; with "joined" the last word is response2, and
+    with "apart" there is a fourth word, 2. ``__init__`` gives init, and ``_`` gives nothing. A name
+    with non-ASCII letters is split only at underscores.
     """
     if not name.isascii():
         return list(filter(None, name.casefold().split("_")))
@@ -101,11 +104,11 @@ def query_words(text: str) -> list[str]:
     """Return the words of a question, a description or a comment, without "how to", stop words,
     numbers and punctuation.
 
-    Identifiers are split as in code. Words may be of any script. In scripts without blanks, such as
-    Chinese, Japanese and Thai, every character is a word.
+    Identifiers are split as in code. The text may be in any script. In scripts without spaces
+    between words, such as Chinese, Japanese and Thai, every character is a word.
     """
     text = HOW_TO.sub("", text)
-    if not text.isascii():  # vowel signs and accents belong to their word
+    if not text.isascii():  # \w would split words at vowel signs and accents
         text = UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
         kinds = ((one, unicodedata.category(one)[0]) for one in text)
         text = "".join(one if kind in "LMN" or one == "_" else " " for one, kind in kinds)
@@ -114,10 +117,10 @@ def query_words(text: str) -> list[str]:
 
 
 def code_words(code: str) -> list[str]:
-    """Return the words of Python code in their order: those of comments and identifiers, loop
-    keywords, and binary operators.
+    """Return the words of Python code in the order of their occurrence: the words in identifiers
+    and comments, the keywords ``for`` and ``while``, and the binary operators in OPERATORS.
 
-    If the code does not parse (Python 2, a fragment), the words of the parts that do are returned.
+    If the code does not parse (Python 2, a fragment), only the parts that do parse have words.
     """
     words: list[str] = []
     stack = [SNIPPET_PARSER.parse(code.encode()).root_node]
@@ -140,28 +143,28 @@ def _words_of(node: Node) -> list[str]:
 
 
 class Wordless(UserError):
-    """A ranker knows none of the documents' words, so it cannot tell one document from another."""
+    """The error of a ranker that finds no word in any document, and so could not rank them."""
 
 
 class Ranker(ABC):
-    """A ranker scores documents for a query. ``ids`` are the documents' ids, sorted; scores are in
-    the same order.
+    """The base class of rankers. A ranker scores documents for a query, and ranks them by their
+    scores. ``ids`` are the documents' ids, sorted; arrays of scores are in the same order.
     """
 
     ids: list[str]
 
     @abstractmethod
     def scores_of(self, queries: Sequence[str]) -> Floats:
-        """Return one score per query and document, (q, n) floats; higher is better."""
+        """Return a score for each of q queries and n documents, (q, n) floats; higher is better."""
 
     def top(self, query: str, k: int) -> list[tuple[str, float]]:
-        """Return the best min(k, n) documents with their scores, best first."""
+        """Return (id, score) of the best min(k, n) documents for a query, best first."""
         (scores,) = self.scores_of([query])
         return [(self.ids[at], float(scores[at])) for at in best(scores, k)]
 
     def rank(self, queries: Mapping[str, str], k: int) -> dict[str, list[str]]:
-        """Return {query id: ids of its best min(k, n) documents}, best first. Documents with equal
-        scores are in the order of their ids.
+        """Return {query's id: ids of the best min(k, n) documents}, best first. ``queries`` is
+        {id: text}. Documents with equal scores are in the order of their ids.
         """
         ranked = ([self.ids[at] for at in best(line, k)] for line in self._lines(queries))
         return dict(zip(queries, ranked, strict=True))
@@ -173,8 +176,9 @@ class Ranker(ABC):
         k: int,
         hidden: Mapping[str, Collection[str]] | None = None,
     ) -> Places:
-        """Return the ranks of each query's relevant documents among its first ``k``, for
-        ``metrics``. Documents that are ``hidden`` from a query are not ranked for it.
+        """Return the ranks of the relevant documents among the first ``k`` for each query, as input
+        for ``metrics``. ``relevant`` and ``hidden`` map a query's id to ids of documents; hidden
+        documents are not ranked for this query.
         """
         at = {name: place for place, name in enumerate(self.ids)}
 
@@ -188,6 +192,7 @@ class Ranker(ABC):
         return places(seen(), k)
 
     def _lines(self, queries: Mapping[str, str]) -> Iterator[Floats]:
+        """Yield the scores of each query, (n,). They are computed in batches that fit in memory."""
         texts = list(queries.values())
         size = min(BATCH, SCORES // len(self.ids) + 1)
         batches = (texts[start : start + size] for start in range(0, len(texts), size))
@@ -199,19 +204,19 @@ def best(scores: Floats, k: int) -> Floats:
     in their original order.
     """
     k = min(k, len(scores))
-    # negative, because NumPy finds the lowest of many equal scores ten times as fast as the highest
+    # NumPy finds the lowest of many equal numbers ten times as fast as the highest
     negative = -scores
-    # only these are sorted: the scores that are at least as high as the k-th best
+    # sorting only the scores that are at least as high as the k-th best saves time
     candidates = np.flatnonzero(negative <= np.partition(negative, k - 1)[k - 1])
     return candidates[np.argsort(negative[candidates], kind="stable")][:k]
 
 
 class Bm25(Ranker):
-    """Okapi BM25 over ``documents`` (id -> words), with the same scores as rank-bm25.
+    """Ranks ``documents`` (id -> words) with Okapi BM25. The scores are exactly rank-bm25's.
 
-    Every (word, document) pair is scored once, at the start; rank-bm25 scores all documents for
-    every query. ``words`` splits a query into words; a word that occurs twice counts twice. Raises
-    Wordless if no document has a word.
+    rank-bm25 scores all documents anew for every query. This class scores every pair of a word and
+    a document once, in the constructor. ``words`` splits a query into words; a word that occurs
+    twice in a query counts twice. Raises Wordless if no document has a word.
     """
 
     def __init__(
@@ -223,20 +228,21 @@ class Bm25(Ranker):
         self.words = words
         if not any(documents.values()):
             raise Wordless(f"nothing to search: {len(documents)} documents without a single word")
-        # a word's number is its place in the order of first occurrence
+        # words are numbered in the order of their first occurrence
         self.numbers: dict[str, int] = {}
         number = self.numbers.setdefault
         lengths = np.array([len(documents[name]) for name in self.ids])
         every = chain.from_iterable(documents[name] for name in self.ids)
         met = np.fromiter((number(word, len(self.numbers)) for word in every), np.int64)
-        # The postings of each word, one after another: the documents that contain the word, and the
-        # word's score in each of them.
+        # ``holders`` and ``scored`` are lists of postings, word after word: the documents that
+        # contain a word, and the word's score in each of them. The postings of word i are those
+        # from ``starts[i]`` to ``starts[i + 1]``.
         holders = np.repeat(np.arange(len(lengths)), lengths)
         pairs, counts = np.unique(met * len(lengths) + holders, return_counts=True)
         word, holder = np.divmod(pairs, len(lengths))
         self.starts = np.searchsorted(word, np.arange(len(self.numbers) + 1))
         weights = _weights(np.diff(self.starts).tolist(), len(lengths))
-        # rank-bm25's order of operations, so that the last bits are the same
+        # the operations are in rank-bm25's order, so that even the last bits are equal
         scale = K1 * (1 - B + B * lengths / lengths.mean())
         self.holders = holder.astype(np.int32)
         self.scored = weights[word] * (counts * (K1 + 1) / (counts + scale[holder]))
@@ -252,10 +258,10 @@ class Bm25(Ranker):
 
 
 def _weights(holders: list[int], documents: int) -> Floats:
-    """Return each word's weight (IDF), (words,) floats, as rank-bm25 computes it. ``holders`` has,
-    for each word, the number of documents that contain it.
+    """Return the weight (IDF) of each word, (words,) floats, as rank-bm25 computes it. ``holders``
+    are the numbers of documents that contain each word; ``documents`` is the number of documents.
 
-    A word in more than half of the documents would have a negative weight; its weight is EPSILON
+    A word in more than half of the documents would have a negative weight. Its weight is EPSILON
     times the mean weight instead.
     """
     weights = [math.log(documents - n + 0.5) - math.log(n + 0.5) for n in holders]
@@ -265,10 +271,10 @@ def _weights(holders: list[int], documents: int) -> Floats:
 
 @dataclass
 class Cosine(Ranker):
-    """Ranks by the cosine of a query's vector and each document's vector, rounded to DIGITS.
+    """Ranks documents by the cosine of their vectors and the query's vector, rounded to DIGITS.
 
-    ``vectors`` are (n, d), and ``encode`` returns vectors (q, d). Both may have any norm. A vector
-    of zeros scores 0.
+    ``vectors`` are the documents' vectors, (n, d). ``encode`` turns q queries into vectors (q, d).
+    Vectors may have any norm; the cosine with a vector of zeros counts as 0.
     """
 
     ids: list[str]
@@ -284,18 +290,18 @@ class Cosine(Ranker):
 
 
 def unit(vectors: Floats) -> Floats:
-    """Return the rows (n, d) scaled to norm 1, as float32. Rows of zeros stay zero."""
+    """Return the vectors (n, d) scaled to norm 1, as float32. Vectors of zeros stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 @dataclass
 class Ensemble(Ranker):
-    """Ranks by weight x cosine with the code + cosine with the description (paper, Sections 3 and
-    4.3).
+    """Ranks documents by ``weight`` times the cosine with their code, plus the cosine with their
+    description (StackOverflow paper, Sections 3 and 4.3).
 
-    The paper does not say to which of the two its WEIGHTS apply. Heyman and Van Cutsem's notebook
-    weights the code.
+    The paper does not say to which of the two cosines its WEIGHTS apply. We weight the code, as
+    Heyman and Van Cutsem's notebook does. Both rankers have the same documents.
     """
 
     code: Ranker
@@ -311,10 +317,11 @@ class Ensemble(Ranker):
 
 
 def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
-    """Return the neural bag of words (NCS) over ``codes`` (id -> code). A query is the mean of its
-    words' ``vectors``. A piece of code is the mean of its words' vectors, weighted by TF-IDF
-    (Heyman and Van Cutsem, Section 4.1). Unknown words are ignored. Raises Wordless if no code has
-    a word.
+    """Return a ranker of ``codes`` (id -> code): the neural bag of words (NCS) of Heyman and Van
+    Cutsem (Section 4.1). ``vectors`` are word vectors, {word: (d,)}.
+
+    The vector of a query is the mean of its words' vectors. The vector of a piece of code is their
+    mean weighted by TF-IDF. Unknown words are ignored. Raises Wordless if no code has a word.
     """
     if not any(map(code_words, codes.values())):
         raise Wordless(f"nothing to search: {len(codes)} pieces of code without a single word")
@@ -324,6 +331,7 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
         return [vectors.get(word, zeros) for word in words]
 
     def encode(queries: Sequence[str]) -> Floats:
+        # a sum has the same direction as the mean, and the cosine depends on nothing else
         return np.array([sum(vectors_of(query_words(query)), zeros) for query in queries])
 
     def weighted() -> Floats:
@@ -341,20 +349,20 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
-    """Return a ranker of ``descriptions`` (id -> text), encoded by a sentence-transformers model: a
-    folder or a name on the hub.
+    """Return a ranker of ``descriptions`` (id -> text) that compares sentence vectors. ``encoder``
+    is a sentence-transformers model: a folder, or a name on the hub.
 
-    Heyman and Van Cutsem (Section 4.2) fine-tune the Universal Sentence Encoder. Raises UserError
-    if the model does not load.
+    Heyman and Van Cutsem (Section 4.2) fine-tune the Universal Sentence Encoder instead. Raises
+    UserError if the model does not load.
     """
 
     def encode(texts: Sequence[str]) -> Floats:
         def encoded() -> Floats:
             model = sentence_encoder(str(encoder))
             made = model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)
-            return np.array(np.nan_to_num(made))  # a text without tokens has a mean of NaN
+            return np.array(np.nan_to_num(made))  # the vector of a text without tokens is NaN
 
-        # a name on the hub does not identify the content, so nothing is cached
+        # a name on the hub does not identify the model's content, so its vectors are not cached
         if not folder.is_dir():
             return encoded()
         files = filter(Path.is_file, sorted(folder.rglob("*")))
@@ -369,9 +377,10 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
 
 
 def kept(about: Sequence[str], make: Callable[[], Floats]) -> Floats:
-    """Return the vectors that ``make`` computes. They are cached on disk under a hash of ``about``,
-    which must state everything on which they depend. Six notebooks need the same vectors, and the
-    encoder's package takes seven seconds to import.
+    """Return the vectors that ``make`` computes, from a cache on disk if they are there. The name
+    of the cache's file is a hash of ``about``, which must contain everything on which the vectors
+    depend. The cache exists because six notebooks need the same vectors, and importing the
+    encoder's package takes seven seconds.
     """
     name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     place = paths.RUNS / "rankers" / f"{name}.npy"
@@ -384,12 +393,16 @@ def kept(about: Sequence[str], make: Callable[[], Floats]) -> Floats:
 
 @lru_cache(maxsize=2)
 def sentence_encoder(name: str) -> "SentenceTransformer":
+    """Return a sentence-transformers model in float32. ``name`` is a folder, or a name on the hub.
+    Raises UserError if the model does not load.
+    """
     with needs("rank"):
         from sentence_transformers import SentenceTransformer
 
     try:
         return SentenceTransformer(str(paths.located(name))).float()
-    # a model that is missing, unreachable or of another kind raises different exceptions
+    # for a model that is missing, unreachable or of another kind, the package raises many kinds of
+    # exceptions
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise UserError(
@@ -398,8 +411,8 @@ def sentence_encoder(name: str) -> "SentenceTransformer":
 
 
 def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, Floats]:
-    """Train fastText on tokenised lines and return {word: vector}, (d,) float32 rounded to half
-    precision. ``changes`` override FASTTEXT.
+    """Train fastText on tokenised lines and return {word: vector}. A vector is (d,) float32,
+    rounded to half precision. ``changes`` override settings in FASTTEXT.
     """
     with needs("words", " (with Python 3.13 or older)"):
         from gensim.models import FastText
@@ -410,8 +423,8 @@ def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, F
 
 
 def save_words(folder: Path, vectors: Mapping[str, Floats]) -> None:
-    """Write word vectors to a folder. The list of words is written last, so a folder that has it is
-    complete.
+    """Write word vectors to a folder. The list of words is written last, so that a folder with this
+    list is complete.
     """
     paths.made(folder)
     np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))

@@ -1,9 +1,10 @@
-"""Measures whether a confidence predicts how often the answer is right (CloudAPIBench, Section 4.2
-and Figure 9a).
+"""Measures how well a model's confidence in its answers predicts which answers are right
+(CloudAPIBench, Section 4.2 and Figure 9a).
 
-Throughout, ``correct`` is (n,) booleans and ``confidence`` (n,) numbers from 0 to 1. ``clusters``
-are (n,) labels, equal for answers that depend on each other. The Brier score has no function here:
-it is a mean, ``rates.rate`` of ``(confidence - correct) ** 2``.
+All functions take one entry per answer: ``correct``, (n,) booleans; ``confidence``, (n,) numbers
+from 0 to 1; and ``clusters``, (n,) labels. Answers that depend on each other have the same label.
+The Brier score needs no function here, because it is a plain mean:
+``rates.rate((confidence - correct) ** 2, clusters)``.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from lookuplab.scoring.rates import (
     row,
 )
 
-RARE = 20  # an AUROC needs at least this many right answers and this many wrong ones
+RARE = 20  # an AUROC needs at least this many right answers, and at least this many wrong ones
 
 
 def auroc_interval(
@@ -43,11 +44,11 @@ def auroc_interval(
     """Return the AUROC: the probability that a right answer has a higher confidence than a wrong
     one. Ties count half.
 
-    less: (n,) other confidences for the same answers; the result is then the AUROC of
-    ``confidence`` minus the AUROC of ``less``, paired by answer.
+    ``less`` is a second confidence, (n,), in the same answers. If it is given, the function returns
+    the AUROC of ``confidence`` minus the AUROC of ``less``, paired by answer.
 
-    The result is NaN if fewer than RARE answers are right, or fewer than RARE are wrong: a handful
-    of answers would decide it.
+    The result is NaN if fewer than RARE answers are right or fewer than RARE are wrong, because a
+    handful of answers would then decide it.
     """
     counts = np.bincount(np.asarray(correct, dtype=int), minlength=2)
     if min(counts) < RARE:
@@ -62,15 +63,14 @@ def auroc_interval(
 def weighted(
     statistic: Callable[[Array, Array], Array], correct: ArrayLike, confidence: ArrayLike
 ) -> Callable[[Array], Array]:
-    """Return a function of weights, (r, n) -> (r,), that computes ``statistic`` on the weighted
-    sample.
+    """Return a function that computes ``statistic`` on r weighted samples at once. The function
+    takes the weights of the answers in each sample, (r, n), and returns (r,).
 
-    ``statistic`` takes two arrays, (r, levels): the weighted counts of right and of wrong answers
-    at each level of confidence, lowest first. It returns (r,). The answers are sorted once for all
-    rows of weights.
+    ``statistic`` takes two arrays (r, levels): the weighted number of right answers and of wrong
+    answers at each level of confidence, lowest level first. It returns (r,).
     """
     confidence = np.asarray(confidence, dtype=float)
-    order = np.argsort(confidence, kind="stable")
+    order = np.argsort(confidence, kind="stable")  # once, and not again for each sample
     correct = np.asarray(correct, dtype=bool)[order]
     _, starts = np.unique(confidence[order], return_index=True)
 
@@ -84,9 +84,10 @@ def weighted(
 
 
 def _auroc(right: Array, wrong: Array) -> Array:
-    """Return the share of the (right, wrong) pairs in which the right answer has the higher
-    confidence; ties count half.
+    """Return (r,) AUROCs from the counts that ``weighted`` describes: the share of the pairs of a
+    right and a wrong answer in which the right answer has the higher confidence. Ties count half.
     """
+    # the wrong answers below each level, and half of those at the level
     below = np.cumsum(wrong, axis=1) - wrong / 2
     with np.errstate(invalid="ignore"):  # NaN if all answers are right, or all wrong
         area: Array = (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
@@ -96,11 +97,12 @@ def _auroc(right: Array, wrong: Array) -> Array:
 def reliability_rows(
     model: str, correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
 ) -> list[dict[str, Any]]:
-    """Return Figure 9a as rows for ``plots.reliability``: two rows per non-empty bin, with the
-    condition ``bin_<number>``. The first bin has the number 1.
+    """Return the rows of Figure 9a, which ``plots.reliability`` draws. There are two rows for each
+    non-empty bin, with the condition ``bin_<number>``; numbers begin at 1.
 
-    The row ``confidence`` has the bin's mean confidence (0 to 1), the row ``correct_percent`` the
-    percentage of its answers that are right. ``n`` is the bin's size.
+    The row with the metric ``confidence`` has the mean confidence of the answers in the bin (0 to
+    1). The row with the metric ``correct_percent`` has the percentage of these answers that are
+    right. ``n`` is the number of answers in the bin.
     """
     correct, confidence, clusters = map(np.asarray, (correct, confidence, clusters))
     member = equal_mass_bins(confidence, bins)
@@ -115,9 +117,9 @@ def reliability_rows(
 
 
 def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
-    """Return each answer's bin, (n,) numbers from 1. Every bin holds the same share of the ranks.
-    Equal confidences have the same (average) rank, so they share a bin. Raises UserError for fewer
-    than one bin.
+    """Return the number of each answer's bin, (n,) whole floats from 1 to ``bins``. Answers are
+    ranked by confidence, and every bin takes an equal share of the ranks. Equal confidences have
+    the same (average) rank, so they are in the same bin. Raises UserError for fewer than one bin.
     """
     if bins < 1:
         raise UserError(f"{bins} bins: give at least 1")
@@ -128,19 +130,20 @@ def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
 def ece_interval(
     correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
 ) -> Rate:
-    """Return the expected calibration error (ECE): the distance between the share of right answers
-    and the mean confidence in each bin of ``equal_mass_bins``, averaged with the bins' sizes as
-    weights.
+    """Return the expected calibration error (ECE). The gap of a bin (``equal_mass_bins``) is the
+    share of right answers minus the mean confidence. The ECE is the mean of the absolute gaps,
+    weighted by the sizes of the bins.
 
-    Noise never cancels in a sum of distances, so even a calibrated model has an error above 0. The
-    interval is therefore Scheffé's: all errors whose gaps in the bins are jointly compatible with
-    the observed ones. It covers the truth in more than 95% of samples, and reaches 0 if nothing
-    shows that the model is miscalibrated.
+    Absolute values do not cancel, so noise alone gives even a calibrated model an error above 0.
+    The interval is therefore Scheffé's: it contains the error of every set of gaps that is jointly
+    compatible with the observed gaps. It covers the true error in more than 95% of samples. It
+    begins at 0 unless the answers show that the model is miscalibrated.
     """
     gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
     inside = equal_mass_bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
     gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
     value = fsum(abs(each.value) for each in gaps)
+    # the half-widths of the gaps, joined, and then widened from 95% for one gap to 95% for all
     reach = np.sqrt(fsum((each.high - each.low) ** 2 for each in gaps)) / 2
     reach *= np.sqrt(chdtri(bins, 1 - LEVEL)) / -ndtri(TAIL_PROBABILITY)
     return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)
@@ -149,21 +152,21 @@ def ece_interval(
 def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike) -> Rate:
     """Return the area under the risk-coverage curve; 0 is perfect.
 
-    Coverage is the share of tasks answered, most confident first and equal confidences together.
-    Risk is the share of wrong answers among the tasks answered. Each level of confidence is
-    weighted by its share of the tasks.
+    Answers are accepted in the order of their confidence, highest first; answers with equal
+    confidences are accepted together. Coverage is the share of all answers that are accepted, and
+    risk is the share of wrong answers among the accepted ones. The area is the mean risk over the
+    levels of confidence, weighted by the share of the answers at each level.
     """
     return jackknife(weighted(_aurc, correct, confidence), clusters, of_share)[0]
 
 
 def _aurc(right: Array, wrong: Array) -> Array:
-    """Return the area from the counts per level of confidence, lowest level first. Answers are
-    added to the curve from the highest level downwards.
-    """
+    """Return (r,) areas from the counts that ``weighted`` describes."""
+    # counts begin at the lowest level, the curve at the highest
     counts = (right + wrong)[:, ::-1]
     wrong = wrong[:, ::-1]
     covered = np.cumsum(counts, axis=1)
-    # where nothing is covered yet the weight is 0 too; the maximum avoids a division by 0
+    # where nothing is covered yet, the risk has no weight; the maximum only avoids division by 0
     risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
     area: Array = (risk * counts).sum(axis=1) / covered[:, -1]
     return area

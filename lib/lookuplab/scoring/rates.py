@@ -1,15 +1,16 @@
-"""Computes numbers with their 95% intervals, and makes the rows that hold them.
+"""Computes estimates with 95% intervals, and turns them into rows of artifacts.
 
-Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole
-*clusters* are the independent observations. The variance of every number is the jackknife variance
-over clusters. Student's t widens the interval if clusters are few or uneven, or if few of them
-cause most of the variance.
+Tasks about the same API, from the same original problem or from the same repository tend to succeed
+or fail together. The independent observations are therefore *clusters* of tasks, and not tasks. The
+variance of every estimate is the jackknife variance over clusters. Student's t distribution widens
+the interval if there are few clusters, if their sizes are uneven, or if a few clusters cause most
+of the variance.
 
-There are four kinds of intervals (``IntervalKind``): for shares and scores (Korn and Graubard
-1998), for changes of shares, for changes of scores, and for unbounded numbers. A share counts
-outcomes that are right or wrong (tasks solved, dependencies covered). A score is any other number
-from 0 to 1 (BLEU, edit similarity, MRR, AUROC). The notebook ``mini/interval_coverage`` simulates
-how often the intervals cover the truth.
+There are four kinds of intervals (``IntervalKind``): ``of_share`` for shares and scores,
+``of_change`` for changes of shares, ``of_score_change`` for changes of scores, and ``of_number``
+for numbers without bounds. A share is a mean of outcomes that are right or wrong (tasks solved,
+dependencies covered). A score is any other number from 0 to 1 (BLEU, edit similarity, MRR, AUROC).
+The notebook ``mini/interval_coverage`` simulates how often the intervals cover the true values.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +26,10 @@ from lookuplab.errors import UserError
 
 LEVEL = 0.95
 TAIL_PROBABILITY = (1 - LEVEL) / 2
-# the jackknife computes this many leave-one-out samples at once, so that its array of weights is at
-# most this many times as large as the sample
+# The jackknife computes at most this many leave-one-out samples at once, because its array of
+# weights has one row of n weights for each of them.
 LEFT_OUT_AT_ONCE = 1_000
-# a variance below NOTHING is a rounding error; TINY avoids division by 0
+# a variance below NOTHING is only a rounding error; TINY avoids division by 0
 NOTHING, TINY = 1e-15, 1e-300
 
 Array = NDArray[Any]
@@ -36,10 +37,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Rate:
-    """A number with its 95% interval. Shares are from 0 to 1.
+    """A number with its 95% interval, from ``low`` to ``high``. Shares are from 0 to 1.
 
-    ``n`` is how many values the number is computed from (tasks, tokens, pairs), ``clusters`` how
-    many independent observations are among these values.
+    ``n`` is the number of values (tasks, tokens, pairs) from which the number was computed.
+    ``clusters`` is the number of clusters that these values belong to.
     """
 
     value: float
@@ -74,10 +75,11 @@ def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> d
 
 @dataclass(frozen=True)
 class Estimates:
-    """The input of an interval: arrays of one shape, with one entry per statistic.
+    """The numbers from which an ``IntervalKind`` computes intervals. All arrays have the same
+    shape, with one entry per statistic.
 
-    ``freedom`` are the degrees of freedom of the ``variance``. ``clusters`` and ``n`` are the
-    numbers of clusters and of values from which each statistic is computed.
+    ``variance`` is the variance of the statistic, and ``freedom`` has its degrees of freedom.
+    ``clusters`` and ``n`` are the numbers of clusters and of values behind each statistic.
     """
 
     value: Array
@@ -87,17 +89,17 @@ class Estimates:
     n: Array
 
 
-IntervalKind = Callable[
-    [Estimates], tuple[Array, Array]
-]  # the lower and the upper ends of the intervals
+# returns the lower and the upper ends of the intervals
+IntervalKind = Callable[[Estimates], tuple[Array, Array]]
 
 
 def of_share(estimates: Estimates) -> tuple[Array, Array]:
-    """Return the intervals of shares and scores, which lie from 0 to 1: Clopper and Pearson's (Korn
-    and Graubard 1998).
+    """Return Clopper and Pearson's intervals of shares and scores (numbers from 0 to 1), for the
+    effective sample size of Korn and Graubard (1998).
 
-    Each is computed for the number of independent observations that would have this variance. If
-    clusters do not differ at all, that number is the number of clusters.
+    The effective sample size is the number of independent observations that would give the same
+    variance; if the variance is 0, it is the number of clusters. It is reduced if the variance has
+    few degrees of freedom.
     """
     # scipy.stats has the same functions, but takes a second to import
     from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
@@ -108,34 +110,39 @@ def of_share(estimates: Estimates) -> tuple[Array, Array]:
     size = size * (ndtri(TAIL_PROBABILITY) / stdtrit(estimates.freedom, TAIL_PROBABILITY)) ** 2
     low = betaincinv(value * size, size - value * size + 1, TAIL_PROBABILITY)
     high = betainccinv(value * size + 1, size - value * size, TAIL_PROBABILITY)
-    return np.nan_to_num(low, nan=0), np.nan_to_num(high, nan=1)  # for values of 0 and 1
+    # SciPy returns NaN for the lower end of the value 0, and for the upper end of the value 1
+    return np.nan_to_num(low, nan=0), np.nan_to_num(high, nan=1)
 
 
 def of_change(estimates: Estimates) -> tuple[Array, Array]:
     """Return the intervals of differences of two shares.
 
-    A term for one unseen change is added to the variance: a few clusters without any change do not
-    show that nothing ever changes (in the spirit of Agresti and Min 2005).
+    A term for one unseen change is added to the variance (in the spirit of Agresti and Min 2005).
+    Without it, the variance of a few clusters that do not change would be 0, as if nothing could
+    ever change.
     """
     unseen = 1 / ((estimates.n + 2) * (estimates.clusters + 2))
     return of_score_change(replace(estimates, variance=estimates.variance + unseen))
 
 
 def of_score_change(estimates: Estimates) -> tuple[Array, Array]:
-    """Return the intervals of differences of two scores: ``of_number``, cut off at -1 and 1.
+    """Return the intervals of differences of two scores: those of ``of_number``, cut off at -1 and
+    1.
 
-    No term for an unseen change is added, unlike in ``of_change``. Scores change a little in most
-    tasks, so one more change from 0 to 1 would dominate their variance.
+    Unlike in ``of_change``, no term for an unseen change is added. Scores change only a little in
+    most tasks, so a further change from 0 to 1 would dominate the variance.
     """
     low, high = of_number(estimates)
     return np.maximum(low, -1), np.minimum(high, 1)
 
 
 def of_number(estimates: Estimates) -> tuple[Array, Array]:
-    """Return Student's t intervals of any numbers. They are NaN if nothing varied or there is a
-    single cluster, because nothing is then known.
+    """Return Student's t intervals of numbers without bounds. The ends of an interval are NaN if
+    the variance is 0, as it always is for a single cluster: the data do not show how much the
+    number varies.
     """
-    from scipy.special import stdtrit  # here, so that pages about finished runs need not wait
+    # imported here, because claims are judged with this module, but without SciPy
+    from scipy.special import stdtrit
 
     reach = -stdtrit(estimates.freedom, TAIL_PROBABILITY) * np.sqrt(estimates.variance)
     reach = np.where(estimates.variance > NOTHING, reach, nan)
@@ -156,15 +163,17 @@ def averages(
     wholes: ArrayLike | None = None,
     kind: IntervalKind = of_number,
 ) -> list[Rate]:
-    """Return, for each column, the sum of ``parts`` divided by the sum of ``wholes``. Both are (n,
-    m). By default the wholes are 1, so the result is the mean of each column.
+    """Return m ratios with their intervals: for each column, the sum of ``parts`` divided by the
+    sum of ``wholes``. Both are (n, m). By default all wholes are 1, so the ratio is the mean of the
+    column.
 
-    A result's ``n`` is the sum of its wholes; if it is 0, the value is NaN.
+    The ``n`` of a ratio is the sum of its wholes. If this sum is 0, the value is NaN.
     """
     parts = np.asarray(parts, dtype=float)
     wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
     part, whole = _by_cluster(clusters, parts), _by_cluster(clusters, wholes)
     total, size = parts.sum(axis=0), wholes.sum(axis=0)
+    # the ratios without each cluster need no weights, because sums can be subtracted
     with np.errstate(divide="ignore", invalid="ignore"):
         return _numbers(kind, total / size, (total - part) / (size - whole), whole, size.round())
 
@@ -175,12 +184,13 @@ def jackknife(
     kind: IntervalKind | Sequence[IntervalKind] = of_number,
     wholes: ArrayLike | None = None,
 ) -> list[Rate]:
-    """Return m smooth statistics of the sample with their jackknife intervals.
+    """Return m smooth statistics of a sample of n values, with their jackknife intervals.
 
-    statistic: a function of weights, (r, n), which say how often each value counts in each of r
-    samples. It returns (r,) or, for m statistics, (r, m). An undefined statistic is NaN.
-    wholes: (n, m), how much each value adds to the ``n`` of each statistic, by default 1. kind: one
-    kind for all statistics, or a sequence of one kind per statistic.
+    - ``statistic`` is a function of weights (r, n), which say how often each value counts in each
+      of r samples. It returns (r,), or (r, m) for m statistics. An undefined statistic is NaN.
+    - ``clusters`` are (n,) labels of the values.
+    - ``kind`` is one kind for all statistics, or a sequence with one kind for each.
+    - ``wholes``, (n, m), say how much each value adds to the ``n`` of each statistic; by default 1.
     """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     value = np.atleast_1d(statistic(np.ones((1, len(member))))[0])
@@ -195,7 +205,7 @@ def jackknife(
 
 
 def _by_cluster(clusters: ArrayLike, values: Array) -> Array:
-    """Return the sums of (n, m) values within each of the c clusters, (c, m)."""
+    """Return the sums of the (n, m) ``values`` in each of the c clusters, (c, m)."""
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     sums = np.zeros((len(labels), values.shape[1]))
     np.add.at(sums, member, values)
@@ -209,11 +219,13 @@ def _numbers(
     sizes: Array,
     counts: Array,
 ) -> list[Rate]:
-    """Return statistics with their jackknife intervals.
+    """Return m statistics with their jackknife intervals.
 
-    values: (m,) statistics. without: (c, m) the same statistics without each of the c clusters, NaN
-    if nothing is left. sizes: (c, m) the weight of each cluster. counts: (m,) the n of each
-    statistic.
+    - ``values`` are the statistics of the whole sample, (m,).
+    - ``without`` are the statistics of the sample without each of the c clusters, (c, m). They are
+      NaN if nothing is left.
+    - ``sizes`` are the weights of the clusters in each statistic, (c, m).
+    - ``counts`` are the ``n`` of the statistics, (m,).
     """
     is_known = (sizes > 0) & np.isfinite(without)
     clusters = (sizes > 0).sum(axis=0)
@@ -222,8 +234,8 @@ def _numbers(
     apart = without - np.nansum(without, axis=0) / np.maximum(left, 1)
     squares, fourths = (np.nansum(apart**power, axis=0) for power in (2, 4))
     variance = squares * (clusters - 1) / np.maximum(clusters, 1)
-    # Degrees of freedom: fewer if clusters are uneven (Kish), or if a few of them make up most of
-    # the variance (kurtosis).
+    # The degrees of freedom are fewer if the clusters' sizes are uneven (Kish's effective number of
+    # clusters), or if a few clusters cause most of the variance (a high kurtosis).
     even = sizes.sum(axis=0) ** 2 / np.maximum((sizes**2.0).sum(axis=0), TINY)
     kurtosis = left * fourths / np.maximum(squares**2, TINY)
     freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
@@ -233,20 +245,20 @@ def _numbers(
     rates = []
     for at, value in enumerate(map(float, values)):
         low, high = (float(end[at]) for end in ends[kinds[at]])
-        # rounding must not put a number outside its interval
+        # rounding errors must not put a number outside its interval
         low, high = min(low, value), max(high, value)
         rates.append(Rate(value, low, high, int(counts[at]), int(clusters[at])))
     return rates
 
 
 def average(values: ArrayLike, clusters: ArrayLike) -> Rate:
-    """Return the mean of (n,) unbounded numbers with its interval."""
+    """Return the mean of (n,) numbers without bounds, with its interval."""
     return averages(np.asarray(values)[:, None], clusters)[0]
 
 
 def rate(values: ArrayLike, clusters: ArrayLike | None = None) -> Rate:
     """Return the mean of (n,) booleans or numbers from 0 to 1, with its interval. If ``clusters``
-    is None, this is Wilson's interval.
+    is None, the values count as independent, and the interval is Wilson's.
     """
     values = np.asarray(values, dtype=float)
     n = len(values)
@@ -261,8 +273,9 @@ def paired_difference(
     clusters: ArrayLike | None = None,
     kind: IntervalKind = of_change,
 ) -> Rate:
-    """Return the mean of ``second - first``, (n,) each from 0 to 1 for the same tasks. By default
-    every task is its own cluster. ``kind`` is ``of_score_change`` for scores.
+    """Return the mean of ``second - first`` with its interval. Both are (n,) numbers from 0 to 1
+    for the same tasks in the same order. By default every task is its own cluster. For scores,
+    ``kind`` must be ``of_score_change``.
     """
     change = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
     clusters = np.arange(len(change)) if clusters is None else clusters
@@ -272,15 +285,18 @@ def paired_difference(
 def over_seeds(
     values: Array, clusters: ArrayLike, kind: IntervalKind = of_number, minus: Array | None = None
 ) -> Rate:
-    """Return the mean of ``values``, (tasks, seeds of training), with an interval over both tasks
-    and seeds. With ``minus``, (tasks, seeds of another model), return the difference of both means.
+    """Return the mean of ``values``, (tasks, trainings of a model with different seeds), with an
+    interval that covers the choice of both tasks and seeds. With ``minus``, (tasks, trainings of
+    another model), return the mean of ``values`` minus the mean of ``minus``.
 
-    The variance is the sum of a part for tasks and a part for each model's seeds. The part for
-    tasks is the jackknife variance, over ``clusters`` of tasks, of each task's mean over seeds. The
-    part for seeds is the variance of the seeds' means, divided by the number of seeds; for a model
-    with one seed it is 0, so the interval does not cover the luck of its training. This is two-way
-    clustering (Cameron, Gelbach and Miller 2011) without the subtraction of the common part. The
-    degrees of freedom are Satterthwaite's (1946).
+    The variance is a sum: a part for the tasks, and a part for the seeds of each model. For the
+    part for tasks, each task's values are averaged over the seeds; the part is the jackknife
+    variance of the mean of these averages, over ``clusters`` of tasks. The part for seeds is the
+    variance of the means of the trainings, divided by the number of trainings. For a model that was
+    trained once, the part for seeds is 0, so the interval does not cover the luck of this training.
+
+    This is two-way clustering (Cameron, Gelbach and Miller 2011), except that the part that is
+    common to both is not subtracted. The degrees of freedom are Satterthwaite's (1946).
     """
     models = [values] if minus is None else [values, minus]
     means = [of_model.mean(axis=0) for of_model in models if of_model.shape[1] > 1]
@@ -299,12 +315,13 @@ def over_seeds(
 
 
 def difference(first: Rate, second: Rate) -> Rate:
-    """Return ``first - second`` of two estimates, computed from their intervals alone, without the
-    individual values.
+    """Return ``first - second`` with an interval that is computed from the two intervals alone,
+    because the individual values are not at hand.
 
     This is the square-and-add interval (Newcombe 1998, Zou and Donner 2008); for two Wilson
-    intervals it is exactly Newcombe's. It assumes independent estimates. For two conditions on the
-    same tasks, which usually agree, it is too wide rather than too narrow. ``n`` is the total.
+    intervals it is exactly Newcombe's. It assumes that the estimates are independent. For two
+    conditions on the same tasks, whose outcomes usually agree, it is too wide rather than too
+    narrow. The ``n`` of the result is the sum of both n.
     """
     value = first.value - second.value
     low = value - np.hypot(first.value - first.low, second.high - second.value)
@@ -313,8 +330,8 @@ def difference(first: Rate, second: Rate) -> Rate:
 
 
 class McNemar(NamedTuple):
-    """The number of tasks that are true only under the first condition, the number that are true
-    only under the second, and the exact two-sided p value.
+    """The result of McNemar's test: how many tasks are right only under the first condition, how
+    many are right only under the second, and the exact two-sided p value.
     """
 
     only_first: int
@@ -323,8 +340,8 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
-    """Return the exact McNemar test of two (n,) boolean arrays in the same order of tasks; p is 1
-    if nothing changed.
+    """Return the result of McNemar's exact test. ``first`` and ``second`` are (n,) booleans: which
+    tasks are right under each condition, in the same order of tasks. If both agree, p is 1.
     """
     from scipy.special import bdtr  # the binomial distribution
 
@@ -339,9 +356,9 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """Return pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that at
     least one of k samples passes.
 
-    This is the unbiased estimator of Chen et al. (2021, Section 2.1), 1 - C(n-c, k) / C(n, k): the
-    share of the sets of k samples that contain a pass. It is computed exactly, with Python's
-    integers. Raises UserError for k > n, because n samples say nothing about more.
+    This is the unbiased estimator of Chen et al. (2021, Section 2.1), 1 - C(n-c, k) / C(n, k). It
+    is the share of all sets of k samples in which at least one passed. Python's integers make it
+    exact. Raises UserError for k > n, because n samples say nothing about sets of more.
     """
     if not 1 <= k <= n:
         raise UserError(

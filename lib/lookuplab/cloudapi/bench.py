@@ -1,6 +1,6 @@
 """Defines the benchmark CloudAPIBench: what a model reads, and how its completion is measured
-(paper, Sections 2 and 4.2). Table 1 needs only this module; ``cloudapi.dag`` adds the
-documentation.
+(paper, Sections 2 and 4.2). Table 1 needs only this module. ``cloudapi.dag`` chooses the
+documentation that later experiments put before the prompt.
 """
 
 import math
@@ -25,17 +25,17 @@ from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
 from lookuplab.errors import check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
 
-# the conditions under which a task is shown to the model, as `lookuplab view` names them
+# the words of `lookuplab view` for the documentation that precedes a task's prompt
 NO_DOCUMENT = "no document"
 RIGHT_DOCUMENT, WRONG_DOCUMENT = "DAG, right document", "DAG, wrong document"
 DESIGN = "description_specification"  # adopted in Section 3.2 for all later experiments
-# Task id -> ids of the APIs whose documentation precedes the prompt.
+# task id -> ids of the APIs whose documentation precedes the prompt
 Documents = Mapping[str, Sequence[str]]
 
-# API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8). The
-# paper takes the minimum probability over the name's tokens; mean, product and the last token are
-# its ablation. The minimum is not normalised by length: a name of many tokens has more chances to
-# contain an uncertain one.
+# API invocation confidence says how sure a model was of the API's name (Section 4.2 and Figure 8).
+# The paper uses the smallest probability among the name's tokens. Its ablation uses the mean, the
+# product and the last token's probability instead. The minimum is not normalised by length: the
+# more tokens a name has, the more likely it is that the model was unsure of one of them.
 
 AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "minimum": min,
@@ -48,13 +48,13 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
 def shown_tokens(
     completion: Completion, code: str | None = None, after: int = 0
 ) -> list[tuple[str, float, bool]]:
-    """Return the tokens of the API's name and up to ``after`` more, as in Figure 8. Each is (piece,
-    probability, whether it counts for the confidence).
+    """Return the tokens that spell the API's name and up to ``after`` tokens that follow them, as
+    in Figure 8. Each token is (text, probability, whether it counts for the confidence).
 
-    The list is empty if no API is named. A dotted name counts as a whole. A token that is only "("
-    does not count; a token that ends the name and opens the call, such as ``t(``, does. ``code`` is
-    the part of the completion that is judged: for chat models the text inside the backticks, by
-    default the whole completion.
+    The list is empty if the completion names no API. All parts of a dotted name count. A token that
+    is only "(" does not count; a token that ends the name and opens the call, such as ``t(``, does.
+    ``code`` is the judged part of the completion: for a chat model, the text inside the backticks;
+    by default, the whole completion.
     """
     written = "".join(completion.tokens)
     code = written if code is None else code
@@ -68,6 +68,7 @@ def shown_tokens(
         start, stop = name.span(1)
     else:
         return []
+    # ``start`` and ``stop`` are positions in ``code``, the tokens' positions are in ``written``
     offset = 0 if code == written else code_span(written)[0]
     shown = []
     end = 0
@@ -79,32 +80,34 @@ def shown_tokens(
             if not counts and (after := after - 1) < 0:
                 break
             shown.append((piece, math.exp(logprob), counts))
-    # drops an end-of-text token after the name
+    # tokens after the name that have no text, such as end-of-text, are not worth showing
     return [token for token in shown if token[0] or token[2]]
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
-    """Return {aggregate: confidence}, each from 0 to 1, or NaN if there are no log-probabilities.
+    """Return {name of the aggregate: confidence from 0 to 1}.
 
-    If no API is named, the confidence is 0, so any threshold above 0 triggers retrieval.
+    The confidence is NaN if the completion has no log-probabilities. It is 0 if the completion
+    names no API, so that any threshold above 0 triggers retrieval.
     """
     if completion.token_logprobs is None:
         return dict.fromkeys(AGGREGATES, math.nan)
     probabilities = [probability for _, probability, _ in shown_tokens(completion, code)] or [0.0]
+    # rounding errors can raise a probability slightly above 1
     return {name: min(1.0, of(probabilities)) for name, of in AGGREGATES.items()}
 
 
 @dataclass
 class CloudApiBench(Benchmark[ApiTask]):
-    """CloudAPIBench, or the tasks and the index of a Python package in the same form. There is one
-    greedy completion per task, up to the first call (Section 2.3), judged by
-    ``validity.judge_call``. Intervals are clustered by API.
+    """The benchmark CloudAPIBench, or a benchmark about a Python package with tasks and an index of
+    the same form. A model completes each task once, greedily, up to the first call (Section 2.3).
+    ``validity.judge_call`` judges the completion. Intervals are clustered by API.
 
     documents: {task id: ids of the APIs whose documentation precedes the prompt}, or None for no
-    documentation. design: how the documentation is written, one of ``ALL_DESIGNS``. constrained
-    (not in the paper): the invoked name must be one of the client's operations
-    (``models.constraint``). chat (set by ``for_model``): Listing 1 asks for a call in backticks,
-    which are then removed.
+    documentation. design: how the documentation is written, one of ``ALL_DESIGNS``. index: all APIs
+    that exist. constrained (not in the paper): whether the model can only write names of the
+    client's operations (``models.constraint``). chat (set by ``for_model``): whether Listing 1 asks
+    the model for a call in backticks; the backticks are then removed.
     """
 
     tasks: Sequence[ApiTask]
@@ -125,9 +128,9 @@ class CloudApiBench(Benchmark[ApiTask]):
     def decoding(self) -> Decoding:  # type: ignore[override]
         """Return how completions are generated: greedily, up to the first call.
 
-        A chat model has no stop rule, because its answer opens with backticks or words, at which
-        the rule would stop at once. If there are documents, a prompt that is too long is truncated
-        on the left.
+        A chat model has no stop rule: its answer opens with backticks or with words, and the rule
+        would stop there. If there are documents, a prompt that is too long is truncated on the
+        left, so that the code at its end stays whole.
         """
         rule = None if self.chat else FirstCall
         cut: Literal["left"] | None = None if self.documents is None else "left"
@@ -149,10 +152,11 @@ class CloudApiBench(Benchmark[ApiTask]):
         return strip_backticks(completion.text) if self.chat else completion.text
 
     def judge(self, task: ApiTask, completion: Completion) -> dict[str, Any]:
-        """Return the judgement of one completion: ``provider`` and ``frequency``; the fields of
-        ``validity.CallJudgement``; ``exists``, whether the client has a method of the invoked name;
-        the confidences ``minimum``, ``mean``, ``product`` and ``last``; and ``prompt_tokens``,
-        ``prompt_dropped`` and ``new_tokens``.
+        """Return the judgement of one completion: the task's ``provider`` and ``frequency``; the
+        fields of ``validity.CallJudgement``; ``exists``, which says whether the client has a method
+        of the invoked name; the confidences ``minimum``, ``mean``, ``product`` and ``last``; and
+        the numbers of tokens ``prompt_tokens``, ``prompt_dropped`` (cut from the prompt) and
+        ``new_tokens``.
         """
         code = self.code(completion)
         place = task.provider, task.client, task.service
@@ -172,13 +176,13 @@ class CloudApiBench(Benchmark[ApiTask]):
         return task.target
 
     def condition(self, task: ApiTask) -> str:
-        ways = [NO_DOCUMENT]
+        words = [NO_DOCUMENT]
         if self.documents is not None:
             shown = self.documents[task.id]
-            ways = [RIGHT_DOCUMENT if {*shown} & {*task.targets} else WRONG_DOCUMENT]
-            ways += [f"{len(shown)} documents"] * (len(shown) > 1)
-            ways += [self.design.replace("_", " ")] * (self.design != DESIGN)
-        return ", ".join([*ways, *["constrained"] * self.constrained])
+            words = [RIGHT_DOCUMENT if {*shown} & {*task.targets} else WRONG_DOCUMENT]
+            words += [f"{len(shown)} documents"] * (len(shown) > 1)
+            words += [self.design.replace("_", " ")] * (self.design != DESIGN)
+        return ", ".join([*words, *["constrained"] * self.constrained])
 
 
 def operations(task: ApiTask, index: ApiIndex) -> tuple[str, ...]:

@@ -24,17 +24,18 @@ from lookuplab.errors import UserError
 from lookuplab.models import Model
 from lookuplab.retrieval.rankers import Bm25, identifier_words
 
-# The retriever is BM25 over all operations, which are "identified using keys prepared similarly as
-# the queries" (Section 3.1).
+# The retriever is BM25 over all API operations. In the paper, the operations are "identified using
+# keys prepared similarly as the queries" (Section 3.1).
 
 
 def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) -> list[str]:
-    """Return the terms by which an API is found: its service, the words of its client, its name and
-    the words of its name. Entries of the index and queries are made in the same way.
+    """Return the terms by which BM25 finds an API: the service, the words of the client's name, the
+    API's name, and the words of the API's name. Index keys and queries are made in the same way.
 
-    For a query, ``place`` is the task, whose prompt names service and client, and ``name`` is the
-    API that the model invoked first (None or NaN if it invoked none). Without ``service`` only the
-    name is used, which many APIs may share.
+    For an index key, ``place`` is the API's specification. For a query, it is the task, whose
+    prompt names service and client; ``name`` is then the API that the model invoked first (None or
+    NaN if it invoked none). If ``service`` is False, only the API's name is used, which many APIs
+    may share.
     """
     terms = [place.service.lower(), *identifier_words(place.client, "joined")] if service else []
     if isinstance(name, str):
@@ -44,7 +45,7 @@ def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) 
 
 @cache
 def api_ranker(index: ApiIndex) -> Bm25:
-    """Return BM25 over the keys of all operations of the index."""
+    """Return a BM25 ranker over the keys of all operations of the index."""
     return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=str.split)
 
 
@@ -57,8 +58,11 @@ def _ranked(index: ApiIndex, terms: str, k: int) -> list[str]:
 
 
 class Retrieval(NamedTuple):
-    """The documents to show: those of ``hit`` contain the target, those of ``miss`` do not.
-    ``found``: (tasks,) booleans, whether BM25 itself has an acceptable target among its first k.
+    """The k documents to show with each task if retrieval succeeds and if it fails. The documents
+    of ``hit`` include an API that the task accepts; those of ``miss`` do not.
+
+    ``found``: (tasks,) booleans that say whether BM25's own first k documents include an API that
+    the task accepts.
     """
 
     hit: Documents
@@ -73,15 +77,17 @@ def retrieved_documents(
     service: bool = True,
     index: ApiIndex | None = None,
 ) -> Retrieval:
-    """Return the documents that a retriever of configurable precision shows (Section 3.1).
+    """Return the documents that the paper's retriever of configurable precision shows (Section
+    3.1).
 
-    For "x% precision@k" it returns k documents of BM25, and "the target API's documentation is
-    included x% of the time". A *hit* is the top k; if they contain no acceptable API, the task's
-    target replaces the last one. A *miss* is the top k of the APIs that are not acceptable. Any x
-    is a mixture of the two.
+    At "x% precision@k", this retriever returns k documents of BM25, and "the target API's
+    documentation is included x% of the time". A *hit* is the first k documents of BM25; if none of
+    them is about an acceptable API, the task's target replaces the last one. A *miss* is the first
+    k documents about APIs that are not acceptable. Any precision x is a mixture of hits and misses.
 
-    ``first`` is the first pass over the same tasks; the API that it invoked is the query. Raises
-    UserError if k is below 1, or if the index is too small for k documents that miss the targets.
+    ``first`` is the frame of the first pass over the same tasks. The API that the model invoked
+    there becomes the query. Raises UserError if k is below 1, or if the index is too small for k
+    documents about APIs that are not acceptable.
     """
     index = index or load_index()
     most = max(len(task.targets) for task in tasks)
@@ -93,30 +99,32 @@ def retrieved_documents(
     misses = {}
     found = []
     for task, name in zip(tasks, first.name, strict=True):
+        # of k + ``most`` documents, at least k are about APIs that are not acceptable
         ranked = _ranked(index, " ".join(key_terms(task, name, service)), k + most)
         others = [api for api in ranked if api not in task.targets]
         top = ranked[:k]
         misses[task.id] = tuple(others[:k])
+        # the two lists differ if and only if the first k documents include an acceptable API
         found.append(top != others[:k])
         hits[task.id] = tuple(top if found[-1] else [*top[:-1], task.target])
     return Retrieval(hits, misses, np.array(found))
 
 
 def oracle(tasks: Sequence[ApiTask]) -> Documents:
-    """Return the documentation of each task's target and nothing else: the control that is always
-    right (Figure 6).
+    """Return the documents that an oracle shows: for each task, only the documentation of its
+    target. This is the control of Figure 6.
     """
     return {task.id: (task.target,) for task in tasks}
 
 
 @dataclass(frozen=True)
 class Passes:
-    """The three passes from which every policy with ``k`` documents selects: frames of
-    ``evaluate``, one row per task, in the same order.
+    """The three passes from which every policy with ``k`` documents selects. ``first``, ``hit`` and
+    ``miss`` are frames of ``evaluate``, with one row per task, in the same order.
 
-    ``retrieved``: (tasks,) booleans, whether BM25 itself has an acceptable target among its first
-    ``k``. If so, BM25's documents are those of ``hit``, otherwise those of ``miss``. Real retrieval
-    is therefore a selection among these passes, too.
+    ``retrieved``: (tasks,) booleans that say whether BM25's own first ``k`` documents include an
+    acceptable API. If they do, they are the documents of ``hit``, otherwise those of ``miss``. Real
+    retrieval is therefore a selection among these passes, too.
     """
 
     k: int
@@ -129,12 +137,12 @@ class Passes:
 def passes(
     model: Model, bench: CloudApiBench, k: int = 1, *, service: bool = True, **options: Any
 ) -> Passes:
-    """Return the first pass, and the hit and miss passes with ``k`` documents per task. ``options``
-    are those of ``models.complete``.
+    """Run the first pass, and then the hit and miss passes with ``k`` documents per task.
+    ``options`` are those of ``models.complete``.
 
-    ``service``: whether the retriever's query contains the service, besides the name of the API
-    that the model called in the first pass. Documents are in the order of their rank. Raises
-    UserError for k below 1.
+    ``service``: whether the retriever's query contains the service and client as well as the name
+    of the API that the model called in the first pass. The prompt shows the documents in the order
+    of their rank. Raises UserError for k below 1.
     """
     first = evaluate(model, bench, **options)
     shown = retrieved_documents(bench.tasks, first, k, service, bench.index)

@@ -1,15 +1,15 @@
-"""Finds the call that a model should write, which is the first call after ``client.``, and the end
-of this call during generation.
+"""Finds the first call in a completion, and ends a completion during generation when its first call
+ends.
 
-Listing 1 tells chat models to write one call in backticks; base models see only the prompt.
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name.
 ``FirstCall`` reads the completion as it arrives. It follows brackets, comments, line continuations
 and strings, and ends the answer when the call is complete or has become impossible. ``call_extent``
-applies this rule to a whole text.
+applies this rule to a whole text. Chat models, which Listing 1 tells to write one call in
+backticks, need ``strip_backticks`` first.
 
-Only the *extent* of the call is found; the caller must check whether its content compiles
-(``compile``). F-strings are treated as plain strings, as in Python 3.11: a quote of the same kind
-inside a replacement field (allowed from Python 3.12) ends the string.
+Only the *extent* of the call is found; the caller must check whether the call is valid Python.
+F-strings are treated as plain strings, as in Python 3.11: a quote of the same kind inside a
+replacement field (allowed from Python 3.12) ends the string.
 """
 
 import re
@@ -19,9 +19,9 @@ from typing import ClassVar, NamedTuple
 from lookuplab.models.completions import visible
 from lookuplab.models.fences import blocks
 
-# The first two paragraphs are the paper's words. Our text of the paper lacks the example input and
-# output at the end of the listing (it repeats "As an example you will be given a code input. And
-# you should return your output as"). The example below is therefore ours, in the form of the
+# The instructions are quoted from the paper. Our copy of the paper lacks the example input and
+# output at the end of the listing: it only repeats "As an example you will be given a code input.
+# And you should return your output as". The example is therefore ours. It looks like one of the
 # benchmark's tasks.
 LISTING_1 = """\
 You are code completion model. You generate code starting from the end of the prompt given to \
@@ -46,14 +46,16 @@ translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode=
 ```
 """
 
+# backticks at the beginning of an answer, and the code up to the same backticks or the answer's end
 INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
 # code between backticks within a sentence
 QUOTED = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-# A finite automaton: state -> pattern of what may follow. The name of the group that matches is the
-# next state. The group "wait" matches the beginning of something whose rest may not have arrived.
 # blanks and line continuations, which may stand between the parts of a name
 _GAP = r"(?P<wait>\\\Z)|[ \t\f]|\\\n"
+# A finite automaton: {state: pattern of what may come next}. The name of the group that matches is
+# the next state, with two exceptions. After the group "bracket" the state stays the same. The group
+# "wait" matches the beginning of something whose rest has not arrived, such as one of three quotes.
 _READ = {
     "before": rf"{_GAP}|(?P<name>[^\W\d])",
     "name": r"(?P<wait>\\\Z)|\w+|(?P<after>[ \t\f]|\\\n)|(?P<before>\.)|(?P<code>\()",
@@ -71,12 +73,12 @@ _NEXT = {place: re.compile(pattern, re.DOTALL) for place, pattern in _READ.items
 
 
 class CallExtent(NamedTuple):
-    """The extent of the first call: ``text[start:paren]`` is its dotted name as written,
+    """The extent of the first call in a text: ``text[start:paren]`` is its dotted name as written,
     ``text[start:end]`` the whole call.
 
-    ``end`` is None if the call is not complete. ``impossible`` means that no continuation can turn
-    the text into a call (a newline before ``(``, a bracket that does not match, a line break inside
-    a plain string ...).
+    A position is None if the text does not reach it. ``impossible`` means that no continuation can
+    turn the text into a call (a newline before ``(``, a bracket that does not match, a line break
+    inside a plain string ...).
     """
 
     start: int | None
@@ -86,14 +88,14 @@ class CallExtent(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Return whether more text cannot change the result."""
+        """Return True if no further text can change the result."""
         return self.impossible or self.end is not None
 
 
 @lru_cache(maxsize=10_000)  # judgement and confidence need the same call, and models repeat answers
 def call_extent(text: str) -> CallExtent:
-    """Return the first call of a text, which may still be incomplete. Text after the end of the
-    call is ignored.
+    """Return the extent of the first call in a text, even if the call is incomplete. Text after the
+    end of the call is ignored.
     """
     rule = FirstCall()
     rule.feed(text)
@@ -101,9 +103,9 @@ def call_extent(text: str) -> CallExtent:
 
 
 class FirstCall:
-    """The rule that ends an answer at its first call. ``feed`` reads the answer piece by piece and
-    returns whether the answer is over; ``found`` is the call so far. Each character is read once or
-    a few times.
+    """The rule that ends an answer after its first call. ``feed`` reads the answer piece by piece
+    and returns whether the answer is over. ``found`` is the extent of the call so far. The time is
+    linear in the length of the answer.
     """
 
     name: ClassVar[str] = "first_call"  # a part of the keys of stored answers
@@ -113,7 +115,7 @@ class FirstCall:
     def __init__(self) -> None:
         self.found = CallExtent(None)
         self._place = "before"
-        # the last characters, which can only be read together with the next ones
+        # the last characters, whose meaning depends on the characters that come next
         self._waiting = ""
         self._read = 0  # number of characters before ``_waiting``
         self._pending: list[str] = []  # the closing brackets that are still missing
@@ -124,7 +126,7 @@ class FirstCall:
         if self.found.over or not piece:
             return self.found.over
         ends = piece.endswith("\r")
-        # the second half of a line break (CR LF) that was split over two pieces
+        # this is the second half of a line break (CR LF) that was split over two pieces
         if self._returned and piece.startswith("\n"):
             piece = " " + piece[1:]
         self._returned = ends
@@ -163,25 +165,26 @@ class FirstCall:
 
 
 def strip_backticks(text: str) -> str:
-    """Return the code in a chat model's answer, after any reasoning: the last fenced block
-    (``fences.blocks``), else the text between backticks that enclose the answer, else the last code
-    between backticks within a sentence.
+    """Return the code in a chat model's answer. Reasoning before the answer is skipped. The code is
+    the last fenced block (``fences.blocks``). If there is none, the code is the text between the
+    backticks with which the answer begins, or else the last text between backticks in a sentence.
 
-    A fence left open by the length limit extends to the end. Text with none of these is returned
-    unchanged. Use this only on answers of chat models: in the output of a base model, backticks are
-    part of the code.
+    If the length limit cut off the closing backticks, the code extends to the end. An answer
+    without backticks is returned as it is. Use this function only for answers of chat models: in
+    the output of a base model, backticks are part of the code.
     """
     return text[slice(*code_span(text))]
 
 
 def code_span(text: str) -> tuple[int, int]:
-    """Return the start and end of the code that ``strip_backticks`` returns. Its position is needed
-    because a search for the code could find the same call in the words before it.
+    """Return the positions (start, end) in ``text`` of the code that ``strip_backticks`` returns. A
+    search for the code itself might find the same call in the words before it.
     """
     answer = visible(text)
     begin = text.rindex(answer) if answer else len(text)
     if found := blocks(answer):
         start, end = found[-1].start, found[-1].end
+        # the line break before the closing fence does not belong to the code
         end -= answer[start:end].endswith("\n")
     else:
         quotes = [*QUOTED.finditer(answer)]

@@ -1,11 +1,11 @@
 """Applies the policies that decide for which tasks documentation is retrieved, and makes rows that
 measure their effect (paper, Sections 3 and 4).
 
-A policy is a mask over the tasks (retrieve or not). A retriever is a probability per task (that the
-documents contain the target). Both select among existing completions (``dag.Passes``), and nothing
-here runs a model, so a curve over a hundred thresholds or precisions needs no generation. Rows are
-dictionaries like those of ``scoring.rates.row``. Intervals are clustered by API, because up to
-three tasks have the same target.
+A policy is a mask over the tasks (retrieve or not). A retriever is, for each task, the probability
+that the documents contain the target. Both select among existing completions (``dag.Passes``).
+Nothing here runs a model, so a curve over a hundred thresholds or precisions needs no generation.
+Rows are dictionaries like those of ``scoring.rates.row``. Intervals are clustered by API, because
+up to three tasks have the same target.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ from lookuplab.scoring.rates import Rate, averages, of_change, of_number, of_sha
 CLASS_ORDER = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # Section 4.3
-# kind of interval by the suffix of a metric's name
+# suffix of a metric's name -> function that computes the number with its interval
 INTERVALS = {"percent": of_share, "points": of_change}
-# A retriever. A number is the retriever's precision in percent (50 in the paper); outcomes are then
-# exact expectations over all choices of hits. (tasks,) booleans say for which tasks the target was
-# found (``Passes.retrieved``, ``sampled_hits``).
+# How a retriever is given. A number is its precision in percent (50 in the paper); outcomes are
+# then exact expectations over all choices of hits. A boolean array, (tasks,), says for which tasks
+# it found the target (``Passes.retrieved``, ``sampled_hits``).
 Hits = float | np.ndarray
 Rows = list[dict[str, Any]]
 Numbers = Mapping[str, ArrayLike]  # name -> (tasks,) numbers
@@ -39,17 +39,19 @@ def triggered(
     policy: str,
     threshold: ArrayLike = THRESHOLD,
 ) -> np.ndarray:
-    """Return (tasks,) booleans: whether the policy retrieves, given the first pass
-    (``Passes.first``).
+    """Return (tasks,) booleans that say for which tasks the policy retrieves documentation, given
+    the first pass (``Passes.first``). For m thresholds, a policy that uses the threshold returns
+    (tasks, m) booleans.
 
     *base* never retrieves, and *dag* always does. *dag_index_lookup* retrieves if the invoked "API
     name" is not "in the API index" (Section 4.1), *dag_confidence* if the model's confidence in the
     name is below the threshold (4.2), and *dag_plus_plus* if either holds (4.3). *asked*, not in
     the paper, is for models that have learned to write a mark where they need documentation
     (data/mini/ASKING.md): it retrieves if 1 minus the mark's probability (column ``asked``) is
-    below the threshold. For m thresholds the result is (tasks, m).
+    below the threshold.
 
-    Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
+    Raises UserError for a threshold outside 0 to 1, and for a policy that needs a confidence if the
+    first pass has none.
     """
     check_choice("policy", policy, (*POLICIES, "asked"))
     if not np.size(threshold):
@@ -72,10 +74,10 @@ def triggered(
 
 def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
     """Return the expected outcome of each task, (n,), if ``precision`` percent of the draws are
-    hits: x hit + (1 - x) miss, where x is the precision from 0 to 1.
+    hits. It is x hit + (1 - x) miss, where x is the precision as a number from 0 to 1.
 
-    hit, miss: (n,) booleans or numbers, the outcomes with documents that do and do not contain the
-    target. Raises UserError for a precision outside 0 to 100.
+    hit: (n,) booleans or numbers, the outcomes with documents that contain the target. miss: the
+    outcomes with documents that do not. Raises UserError for a precision outside 0 to 100.
     """
     if not 0 <= precision <= 100:
         raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
@@ -84,16 +86,18 @@ def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
 
 
 def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarray:
-    """Return (tasks,) booleans: one random draw of the tasks for which the retriever finds the
-    target, as the paper must have made.
+    """Return (tasks,) booleans that say for which tasks the retriever finds the target, in one
+    random draw. The paper must have made such a draw.
 
-    ``tasks`` has the columns ``id`` and ``frequency``. Exactly ``precision`` percent of every class
-    are drawn, with halves rounded up. A seeded hash of the task orders each class. The sets are
-    therefore nested as the precision grows, and do not depend on the order of the tasks.
+    ``tasks`` has the columns ``id`` and ``frequency``. From every class, ``precision`` percent of
+    the tasks are drawn, with halves rounded up: the first ones in the order of a seeded hash. A
+    higher precision therefore adds tasks to the draw and removes none. The draw does not depend on
+    the order of the tasks.
     """
     order = tasks.id.map(lambda id: stable_order(id, seed)).rank()
     classes = order.groupby(tasks.frequency)
-    # the small term allows for rounding errors: in floating point, 0.57 x 100 is less than 57
+    # A rank is drawn if (rank - 1/2) <= precision / 100 * size, which rounds halves up. The small
+    # term allows for rounding errors: in floating point, 0.57 x 100 is less than 57.
     hits = 100 * classes.rank() - 50 <= precision * classes.transform("size") + 1e-6
     return np.asarray(hits)
 
@@ -104,11 +108,12 @@ def outcome(
     hits: Hits,
     of: Callable[[DataFrame], Series] = itemgetter("valid"),
 ) -> np.ndarray:
-    """Return each task's expected outcome under a policy and a retriever, (tasks,). ``of`` reads
-    the outcome from a pass; by default it is the probability of a valid invocation.
+    """Return each task's expected outcome, (tasks,), under a policy and a retriever (``hits``).
+    ``of`` returns the outcomes in the frame of one pass; by default an outcome is 1 for a valid
+    invocation, else 0.
 
-    ``retrieve`` is a mask from ``triggered``, or True to retrieve for every task. Masks for m
-    thresholds, (tasks, m), give (tasks, m) outcomes.
+    ``retrieve`` is the policy's mask from ``triggered``, or True to retrieve for every task. Masks
+    for m thresholds, (tasks, m), give (tasks, m) outcomes.
     """
     frames = passes.first, passes.hit, passes.miss
     first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)
@@ -120,14 +125,14 @@ def outcome(
 
 
 def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
-    """Return one row per item of ``numbers``, (condition, metric) -> number, with the model's name
-    from ``first``.
+    """Return one row per item of ``numbers``, {(condition, metric): number}. The model is the one
+    whose first pass is ``first``.
     """
     return [row(first.model.iloc[0], *name, number) for name, number in numbers.items()]
 
 
 def by_class(first: DataFrame) -> dict[str, np.ndarray]:
-    """Return {frequency class: (tasks,) mask} for the classes that occur and for "all"."""
+    """Return {frequency class: (tasks,) mask} for the classes that occur, and for "all" tasks."""
     frequency = first.frequency.to_numpy()
     masks = {name: frequency == name for name in CLASS_ORDER if name in frequency}
     return masks | {"all": np.full(len(first), True)}
@@ -139,14 +144,15 @@ def class_rows(
     numbers: Numbers,
     classes: Mapping[str, Any] | None = None,
 ) -> Rows:
-    """Return a row for each class of the tasks (or "all") and each metric of ``numbers``, with the
+    """Return a row for each metric of ``numbers`` and each frequency class (and "all"), with the
     condition ``name/class``.
 
-    numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are
-    skipped; a class without a value has no row. The metric's suffix gives the unit: ``_percent`` is
-    a mean of values from 0 to 1, ``_points`` a mean of differences of such values, anything else a
-    mean of numbers. The name "new - old" becomes ``new/class - old/class``. ``classes`` replaces
-    ``by_class``, for instance by {"all": True}.
+    numbers: {metric: (tasks,) values}. If ``name`` is a list of m names, the values are (tasks, m).
+    Tasks whose value is NaN are skipped; a class without a value has no row. The suffix of the
+    metric gives the unit: ``_percent`` is the mean of values from 0 to 1 as a percentage,
+    ``_points`` the mean of differences of such values in percentage points, anything else a mean of
+    numbers. The name "new - old" gives the condition ``new/class - old/class``. ``classes``, such
+    as {"all": True}, is used in place of ``by_class``.
     """
     found: dict[tuple[str, str], Rate] = {}
     names = [name] if isinstance(name, str) else name
@@ -173,8 +179,8 @@ def policy_rows(
     """Return the rows of one policy at one precision, as in Tables 2 and 3.
 
     ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` the result of one draw, as
-    in the paper. ``valid_change_points`` is the expectation's paired difference from the first
-    pass, ``triggered_percent`` how often documentation was retrieved.
+    in the paper. ``valid_change_points`` is the paired difference between the expectation and the
+    first pass. ``triggered_percent`` says for how many tasks documentation was retrieved.
     """
     valid = outcome(passes, retrieve, precision)
     drawn = sampled_hits(passes.first, precision, seed)

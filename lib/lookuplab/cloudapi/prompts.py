@@ -1,6 +1,6 @@
 """Writes the text that a model reads: the code before an invocation (Appendix A.4, Figures 12 and
 13) and, above it, the documentation of APIs. The documentation has one of the paper's five designs
-(Appendix B.1, Figure 15), or it is example code, a design that the paper does not have.
+(Appendix B.1, Figure 15), or the design "example", which is ours and shows example code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from random import Random
 from lookuplab.cloudapi.specs import ApiSpec
 from lookuplab.retrieval.rankers import identifier_words
 
-# Base models see only this text. Chat models also get the paper's Listing 1
+# Base models see only the text from this module. Chat models also get the paper's Listing 1
 # (``first_call.LISTING_1``).
 
 
@@ -32,8 +32,8 @@ def construction(spec: ApiSpec) -> str:
 
 
 def task_prompt(spec: ApiSpec, comment: str) -> str:
-    """Return a task's prompt: imports, declarations, a comment, and the beginning of the call up to
-    the API's name (Section 2.2).
+    """Return a task's prompt: imports, the line that creates the client, a comment, and the
+    beginning of the call, which ends just before the API's name (Section 2.2).
     """
     own = spec.provider == "python"
     made = construction(spec)
@@ -51,7 +51,8 @@ def _name(spec: ApiSpec) -> str:
 
 DESIGNS = ("name", "description", "specification", "description_specification", "full")
 ALL_DESIGNS = (*DESIGNS, "example")  # the last is not in the paper
-# type -> plausible values of an argument called NAME; "" is for strings and unknown types
+# {type: plausible values of an argument, separated by "|"}. NAME stands for the argument's name.
+# The type "" stands for strings and unknown types.
 VALUES = {
     "": "'NAME'|'my-NAME'|'example-NAME'",
     "integer": "1|10|100",
@@ -76,8 +77,8 @@ def invocation(name: str, arguments: Sequence[str]) -> str:
 
 
 def made_example(spec: ApiSpec) -> str:
-    """Return an example call with the required arguments only. The API's id seeds the choice of
-    values, so an API always gets the same example.
+    """Return an example call that has only the required arguments. The API's id seeds the choice of
+    their values, so an API always gets the same example.
     """
     rng = Random(spec.id)
     arguments = []
@@ -97,8 +98,9 @@ def docstring(
 ) -> str:
     """Return the documentation of the retrieved APIs as one Python docstring, in the order given.
 
-    ``documentation`` is the result of ``specs.texts_of`` for the design: {API id: text}. In the
-    design "example", an API that has no text gets a generated example (``made_example``).
+    ``documentation`` is the result of ``specs.texts_of`` for the design: {API id: text}. If an API
+    has no text, the design "full" shows its description, and the design "example" shows a generated
+    example (``made_example``).
     """
     parts = []
     for spec in specs:

@@ -1,5 +1,5 @@
-"""Reads the specifications of APIs: an API's place, its arguments and its documentation (Appendix
-A.2, steps 2 and 4).
+"""Reads the specifications of APIs. A specification contains an API's provider, service, client and
+name, its parameters and its description (Appendix A.2, steps 2 and 4).
 
 The committed index contains every AWS operation and every Azure method as one JSON line, so no SDK
 needs to be installed.
@@ -21,13 +21,14 @@ from lookuplab.paths import json_lines
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
-EXAMPLES = "examples.jsonl.xz"  # the SDK's own examples, in the same folder as the index
+EXAMPLES = "examples.jsonl.xz"  # the file of the SDK's own examples, in the folder of the index
 
 
 class Parameter(NamedTuple):
-    """One argument. ``kind`` is a name from inspect (``KEYWORD_ONLY``, ``POSITIONAL_OR_KEYWORD``,
-    ``VAR_KEYWORD`` ...). ``required`` is 0 or 1. ``type`` is one word for the value: string,
-    integer, float, boolean, list, structure, map, blob, timestamp, or "".
+    """One parameter of an API. ``kind`` is the name of a kind in ``inspect.Parameter``
+    (``KEYWORD_ONLY``, ``POSITIONAL_OR_KEYWORD``, ``VAR_KEYWORD`` ...). ``required`` is 0 or 1.
+    ``type`` says what the value is: string, integer, float, boolean, list, structure, map, blob or
+    timestamp, or "" if the type is unknown.
     """
 
     name: str
@@ -42,18 +43,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ApiSpec:
-    """One callable of a cloud SDK's client, or of a Python package (whose provider is ``python``
-    and whose service is the package).
+    """The specification of one API: a method of a cloud SDK's client, or a function or method of a
+    Python package. For a package, the provider is ``python`` and the service is the package's name.
 
-    ``client`` is the name in the prompt: the boto3 service, the Azure class, or the dotted path of
-    a package's module or class. ``module`` is where a class is imported from, empty for functions
-    of a module. ``flags`` say why an API is not sampled into the benchmark (``autofilled``,
-    ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are
-    not API operations (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
+    ``client`` is the client's name in the prompt: the boto3 service, the Azure class, or the dotted
+    path of a package's module or class. ``module`` is the module from which the client's class is
+    imported; it is "" for AWS and for functions of a module. ``flags`` say why an API is not
+    sampled into the benchmark (``autofilled``, ``generic_name``, ``open_signature`` ...).
+    ``operation`` is False for client methods that are not API operations (``can_paginate``,
+    ``get_paginator``, ``upload_file`` ...).
 
-    The strict check of a call (``closed`` in ``validity.bind_error``) requires that its arguments
-    fit the signature, and one of the ``overloads`` if there are any. This check accepts the
-    keywords ``documented``, which only the docstring mentions.
+    ``overloads`` and ``documented`` are for the strict check of a call (``closed`` in
+    ``validity.bind_error``). If there are overloads, the call must fit one of them, too.
+    ``documented`` are keywords that only the docstring mentions; the strict check accepts them.
     """
 
     provider: str
@@ -84,7 +86,7 @@ class ApiSpec:
 
 
 def from_json(row: dict[str, Any]) -> ApiSpec:
-    """Return the specification from a line of the index, the inverse of
+    """Return the specification in one parsed line of the index. This is the inverse of
     ``recipes.cloudapi.reading.to_json``.
     """
     plain: dict[str, Any] = {
@@ -98,8 +100,8 @@ def from_json(row: dict[str, Any]) -> ApiSpec:
 
 
 class ApiIndex:
-    """All specifications, by id and by client. ``documentation`` is the file of their full
-    texts.
+    """All specifications, by id and by client. ``documentation`` is the path of the file with their
+    full documentation.
     """
 
     def __init__(self, specs: Iterable[ApiSpec], documentation: Path = DOCUMENTATION):
@@ -117,9 +119,10 @@ class ApiIndex:
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
         """Return {name: specification} for every method of one client.
 
-        Some Azure classes (``Operations``) exist in several services. Their methods are merged if
-        ``service`` is None, or if the index does not have this service: a task from elsewhere may
-        name the services differently. Raises UserError for a client that is not in the index.
+        Some Azure services have classes of the same name, such as ``Operations``. The methods of
+        these classes are merged if ``service`` is None. They are also merged if the index does not
+        know the service, because tasks from elsewhere may name services differently. Raises
+        UserError for a client that is not in the index.
         """
         for group in (service, None):
             if methods := self._clients.get((provider, client, group)):
@@ -132,15 +135,15 @@ class ApiIndex:
 
 @cache
 def load_index(path: Path = INDEX) -> ApiIndex:
-    """Return the committed index, or another one in its format. Raises UserError if there is
-    none.
+    """Return the committed index, or another index in the same format. Raises UserError if the file
+    is missing or is not an index.
     """
     return ApiIndex(_read(path, from_json), Path(path).with_name(DOCUMENTATION.name))
 
 
 @cache
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
-    """Return {API id: full documentation}, truncated after 5,000 characters (Appendix B.1)."""
+    """Return {API id: documentation}. The texts end after 5,000 characters (Appendix B.1)."""
     return dict(_read(path, itemgetter("id", "documentation")))
 
 
@@ -163,8 +166,8 @@ def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
 
 @contextmanager
 def readable_file(path: Path, message: str) -> Iterator[None]:
-    """Turn any error that shows a missing or wrong file into a UserError. Its text is the path and
-    ``message``, in which ``{}`` stands for the original error.
+    """Turn any error that shows a missing or wrong file into a UserError. The error's text is the
+    path and ``message``, in which ``{}`` stands for the original error.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 """Reads the tasks of CloudAPIBench, which ``recipes.cloudapi.tasks`` generates.
 
-The class sizes are 205 high, 150 medium and 267 low, 622 in total, because no others fit the
-paper's tables.
+There are 205 tasks of high frequency, 150 of medium and 267 of low frequency, 622 in total. No
+other numbers fit the paper's tables.
 """
 
 from bisect import bisect_left
@@ -18,20 +18,22 @@ from lookuplab.models.store import hashed
 TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
 T = TypeVar("T")
 COMPOSITION = {"high": 205, "medium": 150, "low": 267}
-BOUNDS = 10, 100  # the highest counts of the classes low and medium (Section 2.2)
+BOUNDS = 10, 100  # the highest counts of the frequency classes low and medium (Section 2.2)
 
 
 @dataclass(frozen=True)
 class ApiTask:
-    """One task: to complete ``prompt`` with a valid call of any of ``targets``. These are API ids;
-    the first is the API that the comment describes.
+    """One task: to complete ``prompt`` with a valid call of any of ``targets``. The targets are API
+    ids; the first is the API that the comment in the prompt describes.
 
-    ``frequency`` is the class given by the frequency table, or else the class of ``count_name``.
-    ``count_name`` counts calls and definitions with the API's name, as the paper does.
-    ``count_bound`` counts only calls on the API's own client. It is 0 if only names were counted.
+    ``frequency`` is the API's class ("high", "medium" or "low"). It comes from the table of
+    frequencies with which the task was made, or else follows from ``count_name``. ``count_name`` is
+    the number of calls and definitions with the API's name, which the paper counts.
+    ``count_bound`` is the number of calls on the API's own client, or 0 if only names were counted.
+    ``n_required`` is the number of required arguments.
 
-    ``n_required`` is the number of required arguments. If the table has them, ``repositories`` is
-    the number of counted repositories that use the API's name, and ``class_stability`` the share of
+    The last two fields are None if the table of frequencies lacks them. ``repositories`` is the
+    number of repositories that use the API's name. ``class_stability`` is the share of random
     resamples of the repositories in which the API keeps its class.
     """
 
@@ -61,8 +63,8 @@ def frequency_class(count: int) -> str:
 
 
 def stable_order(key: str, seed: int) -> str:
-    """Return a hash to sort by. It is the same on every machine and unrelated to the key's
-    spelling.
+    """Return a hash of a key. Sorting keys by this hash gives an order that is the same on every
+    machine and unrelated to what the keys say.
     """
     return hashed(f"{seed} {key}")
 
@@ -73,8 +75,8 @@ def in_turn(buckets: list[list[T]]) -> list[T]:
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTask]:
-    """Return the benchmark's tasks. With ``limit``, return that many of them, spread over the
-    classes and chosen by a hash.
+    """Return the benchmark's tasks. If ``limit`` is given, return only that many tasks: a hash
+    chooses them, in turn from each frequency class.
 
     Raises UserError for a file without tasks, a file of another kind, and a negative limit.
     """

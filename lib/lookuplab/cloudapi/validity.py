@@ -1,16 +1,17 @@
-"""Judges whether an API invocation is valid, or which of three kinds of failure it is (paper,
-Sections 2.2 and 2.3, Appendices A.3 and A.5).
+"""Judges whether an API invocation is valid and, if it is not, which of three kinds of failure it
+is (paper, Sections 2.2 and 2.3, Appendices A.3 and A.5).
 
 A completion is read as ``client.`` + completion. It is judged by its first outermost call on the
 client; later text is ignored. The text is taken literally: a completion that repeats the prompt, or
-that begins with ``client.``, calls something else.
+that begins with ``client.``, is not a call of the API.
 
-A call is valid if a stub with the API's signature accepts its arguments. Only their names and
-positions count (Section 2.2 and Figure 3), never their values. There are two bindings: *open*
-mirrors the signature, ``**kwargs`` included; *closed* accepts only known keywords (``bind_error``).
-For AWS the two are the same, because botocore rejects every positional argument and every unknown
-keyword. (There is one exception: for an operation without any input, botocore drops unknown
-keywords. The stub rejects them, as the documentation does.)
+A call is valid if a stub with the API's signature accepts the call's arguments. Only the names and
+positions of the arguments count (Section 2.2 and Figure 3), never their values. There are two such
+checks: the *open* check uses the signature as it is, ``**kwargs`` included; the *closed* check
+accepts only known keywords (``bind_error``). For AWS the two are the same, because botocore rejects
+every positional argument and every unknown keyword. (There is one exception: if an operation takes
+no input, botocore ignores unknown keywords. The stub rejects them, because the documentation does
+not allow them.)
 """
 
 import ast
@@ -34,8 +35,8 @@ CATEGORIES = (VALID, INVALID_USAGE, INCORRECT_EXISTING, NONEXISTENT)
 
 FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
 
-# The keywords that azure-core's pipeline accepts for any operation (its policies and its transport,
-# 1.30.1).
+# The keywords that the pipeline of azure-core 1.30.1 (its policies and its transport) accepts for
+# any operation.
 PIPELINE_OPTIONS = frozenset(
     """
     cls headers params api_version content_type error_map continuation_token polling
@@ -49,9 +50,9 @@ PIPELINE_OPTIONS = frozenset(
     """.split()
 )
 
-# Required members that botocore fills in itself (idempotency tokens; the account of glacier). The
-# documentation requires them, but the SDK accepts the call without them. They apply to
-# specifications with the flag "autofilled".
+# Required arguments that botocore fills in itself (idempotency tokens, and the account id of
+# Glacier). The documentation requires them, but the SDK accepts the call without them. Only
+# specifications with the flag "autofilled" have such arguments.
 AUTOFILLED = frozenset(
     """
     ClientRequestToken clientRequestToken ClientToken clientToken IdempotencyToken
@@ -60,8 +61,9 @@ AUTOFILLED = frozenset(
     """.split()
 )
 
-# botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation). If
-# the model has the first name, both are accepted.
+# The aliases that botocore's ParameterAlias handlers define: service -> (name in botocore's
+# description of the service, name in the documentation). If the description of an operation has the
+# first name, botocore accepts both names.
 ALIASES = {
     "aws/ec2": ("Filter", "Filters"),
     "aws/logs": ("from", "fromTime"),
@@ -73,13 +75,17 @@ ALIASES = {
 class CallJudgement:
     """The judgement of one completion.
 
-    ``call`` is the text of the first call (None if the text has no complete call). ``name`` is the
-    API that it calls. ``reason`` says why a call is not valid: it names the API that the task asks
-    for if another one is called, or says why the call does not bind. For a valid call it is "", or
-    "closed: ..." if only the closed signature rejects the call. ``exists_anywhere``: the name is in
-    the API index, for any client (Section 4.1). ``flags`` may have ``unresolved_splat`` (judged by
-    the visible arguments) and ``unknown_target`` (no acceptable target is a method of the client,
-    so nothing can be valid).
+    ``valid`` and ``valid_closed`` say whether the call is valid by the open and by the closed
+    check. ``category`` is one of CATEGORIES. ``call`` is the text of the first call, None if there
+    is no complete call. ``name`` is the name that is called or, without a complete call, the first
+    name; None if there is no name. ``exists_anywhere`` says whether any client in the API index has
+    a method of this name (Section 4.1).
+
+    ``reason`` says why the call is not valid: another API is called than the task asks for, or the
+    signature rejects the call. For a valid call it is "", or "closed: ..." if the closed check
+    rejects the call. ``flags`` may contain ``unresolved_splat`` (the call has arguments that are
+    not written out, and is judged by the others) and ``unknown_target`` (no acceptable target is a
+    method of the client, so no call can be valid).
     """
 
     valid: bool
@@ -100,11 +106,12 @@ def judge_call(
     client: str,
     service: str | None = None,
 ) -> CallJudgement:
-    """Judge a completion, the text after ``client.``.
+    """Judge a completion (``candidate``), which is the text after ``client.``.
 
-    ``targets`` are the acceptable APIs, as names or ids; a call that binds to one of them is valid
-    (Appendix A.3). A name "exists" if it is a method of the prompt's ``client``. ``service`` is as
-    in ``ApiIndex.methods``, which raises UserError for a client that is not in the index.
+    ``targets`` are the acceptable APIs, as names or ids. A call is valid if it binds to the
+    signature of one of them (Appendix A.3). A name "exists" if it is a method of the prompt's
+    ``client``. ``service`` is as in ``ApiIndex.methods``. Raises UserError for a client that is not
+    in the index.
     """
     methods = index.methods(provider, client, service)
     names = {target.rsplit(".", 1)[-1] for target in targets}
@@ -145,8 +152,8 @@ def judge_call(
 
 
 def _call_and_name(candidate: str) -> tuple[str | None, str | None]:
-    """Return the text of the first complete call (or None) and its dotted name. Without a complete
-    call, the name is the first one in the text.
+    """Return the text of the first complete call, and the dotted name that it calls. Without a
+    complete call, the text is None, and the name is the first name in ``candidate``, if any.
     """
     extent = call_extent(candidate)
     first_name = FIRST_NAME.match(candidate)
@@ -155,16 +162,16 @@ def _call_and_name(candidate: str) -> tuple[str | None, str | None]:
     if extent.end is not None:
         call = candidate[extent.start : extent.end]
         name = re.sub(r"[\s\\]+", "", candidate[extent.start : extent.paren])
-    # Python normalises identifiers in the same way
+    # Python normalises identifiers in this way, so differently encoded names may be equal
     return call, name and unicodedata.normalize("NFKC", name)
 
 
 class CallArguments(NamedTuple):
-    """The visible arguments of one call: the number of positional ones and the names of the
-    keywords, in order.
+    """The visible arguments of one call: the number of positional arguments, and the names of the
+    keyword arguments in order.
 
-    ``unresolved`` is True if a ``*args`` or ``**kwargs`` that is not written out hides further
-    arguments.
+    ``unresolved`` is True if the call has a splat, such as ``*args`` or ``**kwargs``, whose
+    elements are not written out. The call may then have further arguments.
     """
 
     positional: int = 0
@@ -173,16 +180,16 @@ class CallArguments(NamedTuple):
 
 
 def parse_call(call: str | None) -> CallArguments:
-    """Return the arguments of ``call`` (``name(...)``, as the completion wrote it after
-    ``client.``).
+    """Return the arguments of ``call``, the text ``name(...)`` that follows ``client.`` in the
+    completion.
 
-    If the elements of a splat are written out, each counts as an argument: those of a list, tuple
-    or string after ``*``, and those of a dictionary after ``**`` (even one that is merged with
-    ``|`` or made by ``dict``). The text goes through ``compile`` as well as ``ast.parse``, because
-    the parser alone accepts repeated keywords.
+    If the elements of a splat are written out, each element counts as an argument. This applies to
+    a list, tuple or string after ``*``, and to a dictionary after ``**``, even if the dictionary is
+    merged with ``|`` or made by ``dict``. The text goes through ``compile`` as well as
+    ``ast.parse``, because the parser alone accepts repeated keywords.
 
-    Raises ValueError for text that Python would not run: a syntax error, a keyword given twice, a
-    key that is not a name.
+    Raises ValueError if there is no complete call, or if Python would not run it because of a
+    syntax error, a keyword that is given twice, or a keyword that is not a string.
     """
     if call is None:
         raise ValueError("no complete call")
@@ -207,8 +214,8 @@ def parse_call(call: str | None) -> CallArguments:
 
 
 def _elements(arguments: Sequence[ast.expr]) -> list[bool]:
-    """Return one entry per positional argument: True, or False for a splat that hides its
-    elements.
+    """Return one boolean per positional argument: False for a splat whose elements are not written
+    out, True for anything else.
     """
     found = []
     for argument in arguments:
@@ -223,7 +230,9 @@ def _elements(arguments: Sequence[ast.expr]) -> list[bool]:
 
 
 def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
-    """Return the names of keyword arguments. None stands for a splat that hides its keys."""
+    """Return the names of keyword arguments. None stands for a splat whose keys are not written
+    out.
+    """
     found: list[Any] = []
     for argument in arguments:
         found += [argument.arg] if argument.arg else _keys(argument.value)
@@ -231,7 +240,9 @@ def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
 
 
 def _keys(mapping: ast.expr) -> dict[Any, None]:
-    """Return the keys of a mapping whose keys are written out, else {None: None}."""
+    """Return {key: None} for the keys that are written out in a mapping, in order. The key None
+    stands for keys that are not written out.
+    """
     match mapping:
         case ast.Dict(keys, values):
             found: dict[Any, None] = {}
@@ -247,15 +258,16 @@ def _keys(mapping: ast.expr) -> dict[Any, None]:
 
 
 def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:
-    """Return None if the call binds to a stub with the signature that the SDK enforces, else the
-    reason why it does not.
+    """Return None if a stub with the signature that the SDK enforces accepts the call, else the
+    reason why the stub rejects it.
 
-    ``closed`` changes the result only for Azure's clients. ``**kwargs`` then accepts only keywords
-    that the documentation or azure-core knows. If there are overloads, one of them must bind, too.
+    ``closed`` changes the result only for Azure's clients. With it, ``**kwargs`` accepts only
+    keywords that the documentation or azure-core knows. If there are overloads, one of them must
+    accept the call, too.
     """
     parameters = spec.parameters
     keywords = call.keywords
-    # a method already receives self
+    # Python passes ``self`` to a method, so a keyword ``self`` gives it a second value
     if "self" in keywords and spec.module and spec.operation:
         return "multiple values for argument 'self'"
     if "autofilled" in spec.flags:
@@ -263,7 +275,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
             p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters
         )
     modelled, alias = ALIASES.get(spec.id.partition(".")[0], ("", ""))
-    # an operation has the alias only if its model has the name ``modelled``
+    # an operation has the alias only if botocore describes it with the name ``modelled``
     if modelled in {p.name for p in parameters}:
         parameters = tuple(p._replace(name=alias) if p.name == modelled else p for p in parameters)
         keywords = tuple(alias if name == modelled else name for name in keywords)

@@ -1,5 +1,5 @@
-"""``python -m lookuplab``: the command line without the installed ``lookuplab`` script. It also
-works if the path of the environment has spaces.
+"""Runs the command line for ``python -m lookuplab``, without the installed ``lookuplab`` script.
+Unlike the script, this also works if the path of the Python environment has spaces.
 """
 
 from lookuplab.run.cli import main

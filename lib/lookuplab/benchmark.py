@@ -37,21 +37,22 @@ class HasId(Protocol):
 
 TaskT = TypeVar("TaskT", bound=HasId)
 Pairs = Sequence[tuple[TaskT, Completion]]
-# the columns of a frame of ``judged`` that do not come from the benchmark's ``judge``
+# the columns that ``judged`` adds to those of the benchmark's ``judge``
 KEPT = ("id", "cluster", "sample", "completion", "finish_reason")
-OFFERED = 50  # names that are kept, for `lookuplab view`, of those in one of Jedi's answers
+OFFERED = 50  # if Jedi offers more names than this at once, `lookuplab view` shows only this many
 
-# A special token's name in an answer, such as <|endoftext|> (some tokenizers have U+FF5C for "|").
-# </s> and the like count only at the end of an answer, because code may have them in a string.
+# Matches a special token that an answer spells out, such as <|endoftext|>. Some tokenizers write
+# U+FF5C instead of "|". </s> and the like count only at the end of an answer, because code may
+# contain them in a string.
 SPECIAL = re.compile(
     r"<[|\uff5c][^\s<>|\uff5c]{1,30}[|\uff5c]>|<extra_id_\d+>|<(?:/s|eos|pad|end_of_turn)>\s*\Z"
 )
 
 
 class Asked(NamedTuple):
-    """Says which model gave an answer, and how the model was asked. ``condition`` is put into words
-    and added to the words of ``Benchmark.condition``. ``prompt`` is the text that the model read;
-    None stands for the text of ``Benchmark.prompt``.
+    """Says which model gave an answer, and how the model was asked. ``condition`` says the latter
+    in a few words; `lookuplab view` shows them after the words of ``Benchmark.condition``.
+    ``prompt`` is the text that the model read; None stands for the text of ``Benchmark.prompt``.
     """
 
     model: str = ""
@@ -60,7 +61,8 @@ class Asked(NamedTuple):
 
 
 class Benchmark(ABC, Generic[TaskT]):
-    """The tasks that a paper gives to a model, and how it judges the completions.
+    """The base class of all benchmarks. A benchmark has the tasks that a paper gives to a model. It
+    judges the completions as the paper does.
 
     Each of ``tasks`` has a unique ``id``. ``decoding`` says how completions are generated and which
     rule ends them. ``measures`` are the columns of ``judge`` that tables show; None means every
@@ -80,8 +82,8 @@ class Benchmark(ABC, Generic[TaskT]):
     @abstractmethod
     def judge(self, task: TaskT, completion: Completion) -> dict[str, Any]:
         """Return {column: value} for one completion. A boolean says whether the completion is right
-        in some respect, a number is a measurement, and a text is an explanation. All completions
-        must have the same columns.
+        in some respect, a number is a measurement, and a text is an explanation. The columns must
+        be the same for all completions.
         """
 
     def cluster(self, task: TaskT) -> str:
@@ -93,22 +95,23 @@ class Benchmark(ABC, Generic[TaskT]):
 
     def condition(self, task: TaskT) -> str:  # noqa: ARG002
         """Return a few words that say how the model is asked for this task. `lookuplab view`
-        filters and compares answers by these words. By default they are "", because all tasks are
-        asked in the same way.
+        filters and compares answers by these words. The default, "", is for benchmarks that ask
+        the model in the same way for every task.
         """
         return ""
 
     def line(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a line of a file that `lookuplab score` reads, with the task's id in the field
-        ``id`` and the model's text in the field ``completion``. By default ``record`` is returned
-        unchanged. Override this method for published answers whose fields have other names.
+        """Return ``record``, one line of a file that `lookuplab score` reads, with the task's id in
+        the field ``id`` and the model's text in the field ``completion``. By default the line is
+        returned unchanged. Override this method for published answers whose fields have other
+        names.
         """
         return record
 
     def judge_all(self, pairs: Pairs[TaskT]) -> list[dict[str, Any]]:
-        """Return what ``judge`` returns for each of many completions, in their order. Override this
-        method if you can judge many completions faster than one by one, for example in a pool of
-        sandboxes, with analysers that stay warm, or on a Dask cluster.
+        """Judge many completions. Return what ``judge`` returns for each completion, in the same
+        order. Override this method if many completions can be judged faster than one at a time: in
+        a pool of sandboxes, with analysers that keep running, or on a Dask cluster.
         """
         judgements = []
         for task, completion in pairs:
@@ -132,11 +135,11 @@ class Benchmark(ABC, Generic[TaskT]):
 def completions_of(
     model: Model, benchmark: Benchmark[TaskT], **options: Any
 ) -> list[tuple[TaskT, Completion]]:
-    """Return a pair of task and completion for each completion: ``benchmark.decoding.n`` pairs per
-    task, in the order of the tasks.
+    """Let the model complete the prompts of all tasks. Return (task, completion) pairs in the order
+    of the tasks, with ``benchmark.decoding.n`` pairs for each task.
 
-    ``options`` (``store``, ``progress``) are those of ``models.complete``. Raises UserError if
-    there are no tasks or a prompt does not have its task's id, and whatever ``complete`` raises.
+    ``options`` (``store``, ``progress``) are passed to ``models.complete``. Raises UserError if
+    there are no tasks, if a prompt's id is not its task's id, or if ``complete`` raises it.
     """
     if not len(benchmark.tasks):
         raise UserError("no tasks are selected: check the parameters that select tasks")
@@ -155,15 +158,15 @@ def judged(
     """Return one row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its
     text), ``finish_reason``, and the columns of the benchmark's judgement.
 
-    In a notebook that the kit runs, the rows are also kept for `lookuplab view` (``keep``), with
-    the model and the condition that ``asked`` gives for each pair. A warning counts the completions
-    that contain a special token. Raises UserError if a judgement is not a dict, or has a column
-    with one of the names above.
+    In a notebook that the kit runs, the rows are also written to a file for `lookuplab view`
+    (``keep``), with the model and the condition that ``asked`` gives for each pair. If completions
+    contain special tokens, a warning is printed. Raises UserError if a judgement is not a dict, or
+    has a column with one of the names above.
     """
     if special := [task.id for task, completion in pairs if SPECIAL.search(completion.text)]:
         say(
             f"warning: {len(special)} of {len(pairs)} answers contain a special token such as "
-            f"<|endoftext|> and are judged with it (the first answers {special[0]}): generate them "
+            f"<|endoftext|> and are judged with it (the first: task {special[0]}): generate them "
             "again without special tokens, or cut these tokens off"
         )
     rows = []
@@ -193,11 +196,11 @@ def keep(
     rows: Sequence[dict[str, Any]],
     asked: Sequence[Asked] = (),
 ) -> None:
-    """Append judged rows to a file of compressed JSON lines, one answer per line, with everything
-    that a reader needs to understand the verdict.
+    """Append judged answers to a compressed file of JSON lines. Each line has one answer, and
+    everything that a reader needs to understand the verdict.
 
-    Among the fields of a line are the ``prompt``; the answer's ``tokens``; ``sure``, the model's
-    confidence in each token (percent); ``offers``, the names that a tool offered (see ``offer``);
+    Among the fields of a line are the ``prompt``; the answer's ``tokens``; ``sure``, the
+    probability of each token in percent; ``offers``, the names that a tool offered (see ``offer``);
     the ``class`` of the task; ``right``, the value of the first measure; and the ``columns`` of the
     judgement.
     """
@@ -227,10 +230,13 @@ def keep(
 
 
 def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what a tool answered to one ``question``, as a tuple of five: the index of the token
-    after which the tool was queried, the number of names that the tool offered, at most ``OFFERED``
-    of these names, the reason why the tool failed (if it did), and the name that the model then
-    wrote ("" if it wrote none of them). The name that the model wrote comes first in the list.
+    """Return what a tool answered to one ``question``, which was asked while the model wrote the
+    completion.
+
+    The result is a tuple of five: the index of the token after which the tool was queried; the
+    number of names that the tool offered; at most ``OFFERED`` of these names; the reason why the
+    tool failed, if it did; and the offered name that the model wrote next, or "" if it wrote none
+    of them. In the list of names, the name that the model wrote comes first.
     """
     offered = question["offered"]
     after = "".join(completion.tokens[question["step"] + 1 :])
@@ -243,11 +249,11 @@ def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
 def evaluate(
     model: Model, benchmark: Benchmark[TaskT], condition: str = "", **options: Any
 ) -> pd.DataFrame:
-    """Give the model every task, judge its completions and return the frame of ``judged``, in the
-    order of tasks and samples. The first column, ``model``, has the model's name.
+    """Give the model every task, judge the completions, and return the data frame from ``judged``,
+    in the order of tasks and samples. The first column, ``model``, has the model's name.
 
     ``condition`` says how the model is asked; `lookuplab view` shows it after the words of
-    ``Benchmark.condition``. ``options`` are those of ``models.complete``.
+    ``Benchmark.condition``. ``options`` are passed to ``models.complete``.
     """
     suited = benchmark.for_model(model)
     pairs = completions_of(model, suited, **options)
@@ -259,8 +265,8 @@ def evaluate(
 def rate_rows(
     frame: pd.DataFrame, columns: Iterable[str] | None = None, by: str = ""
 ) -> list[dict[str, Any]]:
-    """Return numbers with clustered 95% intervals, as rows of an artifact. ``frame`` has the rows
-    of ``evaluate`` for one or several models.
+    """Return percentages and means with clustered 95% intervals, as rows for ``Artifact.save``.
+    ``frame`` has the rows from ``evaluate`` for one or several models.
 
     A column of booleans gives the metric ``<column>_percent``. A column of numbers gives the metric
     ``<column>``, which is the column's mean. By default, all columns of booleans are used. Missing
@@ -302,7 +308,7 @@ def _is_boolean(column: pd.Series) -> bool:
 
 
 def written(id: str | int, text: str, sample: int = 0) -> Completion:
-    """Return the Completion of a text that was generated elsewhere. Tokens are not known."""
+    """Return a text that was generated elsewhere as a Completion, without tokens."""
     return Completion(str(id), sample, text, (), (), None, "unknown", 0)
 
 
@@ -315,7 +321,7 @@ def load_benchmark(name: str) -> Benchmark[Any]:
     try:
         kind = getattr(importlib.import_module(module), attribute)
         if not (isinstance(kind, type) and issubclass(kind, Benchmark)):
-            # raised before the call, so that no other function or class is ever called
+            # checked before the call, so that only a subclass of Benchmark is ever called
             raise UserError(f"{name} is not a lookuplab.benchmark.Benchmark")
         benchmark = kind()
     except (ImportError, AttributeError, TypeError, ValueError) as error:

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 
 # raised by ast.parse for an invalid text, and by ast.dump and ast.unparse for a very deep tree
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-MOST_NAMED = 10  # choices named in one line; if there are more, only the nearest three are named
+MOST_NAMED = 10  # if there are more choices than this, only the three most similar are named
+# errors of the operating system that the user can mend: a full disk, or a path that is unusable
 _OF_THE_MACHINE = {
     errno.ENOENT,
     errno.ENOSPC,
@@ -33,6 +34,7 @@ _OF_THE_MACHINE = {
     errno.ENXIO,
     errno.ELOOP,
 }
+# errors for too many open files or processes
 _OF_THE_LIMITS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 # what Python, the loader, numpy and torch say when memory cannot be allocated
 _NO_MEMORY = re.compile(
@@ -40,6 +42,7 @@ _NO_MEMORY = re.compile(
     r"|can't start new thread|out of memory"
 )
 NO_MEMORY = "not enough memory; raise the limit (`ulimit -v`) or free some, then run again"
+# the limits that ``ulimit -v`` and ``ulimit -d`` set
 _KINDS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 # bytes; a process whose peak came this close to its limit may have failed to allocate memory
 MARGIN = 32 << 20
@@ -57,17 +60,18 @@ class UserError(Exception):
         return [f"error: {self}"]
 
     def __str__(self) -> str:
-        # join the lines, because the message may quote a text of several lines
+        # joined to one line, because the message may quote a text of several lines
         return " ".join(super().__str__().splitlines())
 
 
 def check_choice(what: str, value: object, choices: Collection[object], others: str = "") -> None:
     """Raise UserError if ``value`` is not among the choices. The message begins with ``what`` and
     names the choices, the most similar first. If there are more than ten, it names the three most
-    similar choices and says how many there are. With ``others``, the end of the message, which says
-    where all choices are found, it names only choices that are really similar.
+    similar choices and says how many there are. ``others`` is the end of the message, and tells
+    where all choices are listed; if it is given, a message about more than ten choices names only
+    those that resemble ``value``.
     """
-    if value in [*choices]:  # as a list, because some values cannot be hashed
+    if value in [*choices]:  # in a list, because a set cannot look up a value without a hash
         return
     names = [str(choice) or '""' for choice in choices]
     is_long = len(names) > MOST_NAMED

@@ -37,7 +37,7 @@ FIGURES = ROOT / "figures"
 PUBLISHED = "published"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
-# begins the names of this process's temporary folders, so that an interrupt finds them
+# the prefix of this process's temporary folders, so that they can be removed after an interrupt
 TEMPORARY = f"lookuplab-{secrets.token_hex(4)}-"
 HashForm = Literal["content", "digests", "lines"]
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # the byte order marks of UTF-16
@@ -56,7 +56,9 @@ def located(path: Path | str) -> Path:
 
 
 def fetched_model(name: Path | str) -> Path:
-    """Return the folder of a model from the package index, whether or not it has been fetched."""
+    """Return the folder for a model that is fetched from the package index. The folder exists only
+    if the model has been fetched.
+    """
     return DOWNLOADS / "models" / name
 
 
@@ -99,8 +101,8 @@ def made(folder: Path) -> Path:
 
 
 def temporary() -> TemporaryDirectory[str]:
-    """Return a temporary folder. An interrupt removes it (``work.stoppable``), even if the folder
-    belongs to a thread that still works.
+    """Return a temporary folder. An interrupt removes the folder even while a thread is still using
+    it (``work.stoppable``).
     """
     return TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
 
@@ -113,11 +115,12 @@ def check_file(output: Path) -> None:
 
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``output``, which replaces ``output`` when the block ends
-    without an error. Of a device, such as /dev/null, yield the path itself.
+    """Yield a temporary path in the folder of ``output``, to which the block must write. When the
+    block ends without an error, the written file is renamed to ``output``. After an error or a kill
+    inside the block, ``output`` is unchanged.
 
-    After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if
-    ``output`` exists but is not a file.
+    If ``output`` is a device, such as /dev/null, it is yielded itself. Raises UserError if
+    ``output`` exists but is neither a file nor a device.
     """
     output = output.absolute()  # with_name fails for ".", which has no name
     check_file(output)
@@ -136,13 +139,13 @@ def replacing(output: Path) -> Iterator[Path]:
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write ``lines`` to ``output`` with ``write_text``, and a line break after each."""
+    """Write ``lines`` to ``output`` as ``write_text`` does, with a line break after each line."""
     write_text(output, "".join(line + "\n" for line in lines))
 
 
 def write_text(output: Path, text: str) -> None:
-    """Write the whole ``text`` to ``output`` or, after an error, nothing. The file is compressed if
-    its name ends in .gz or .xz.
+    """Write ``text`` to ``output``. If that fails, ``output`` is left unchanged. The file is
+    compressed if its name ends in .gz or .xz.
     """
     with replacing(output) as part:
         part.write_bytes(COMPRESS.get(output.suffix, bytes)(text.encode()))
@@ -159,6 +162,7 @@ def opened(path: Path) -> TextIO:
         data = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
         os.set_blocking(data.fileno(), True)
         kind = os.fstat(data.fileno()).st_mode
+        # /dev/zero would never end; /dev/null is accepted, because it is empty
         if (stat.S_ISCHR(kind) or stat.S_ISBLK(kind)) and not data.isatty() and data.read(1):
             raise OSError(errno.ENXIO, "a device", str(path))
     data = io.BufferedReader(data)
@@ -170,7 +174,7 @@ def opened(path: Path) -> TextIO:
 
 
 def is_special(path: object) -> bool:
-    """Return whether ``path`` names a pipe, socket or device; to read one may never end."""
+    """Return whether ``path`` names a pipe, a socket or a device, which may never end when read."""
     try:
         mode = os.stat(path).st_mode if isinstance(path, str | os.PathLike) else stat.S_IFREG
     except (OSError, ValueError):
@@ -227,25 +231,26 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise UserError(f"cannot read {file}{at}: {why}") from None
     if replaced:
         print(
-            f'{file}: lines with text that is not Unicode, which became "?": {len(replaced)} '
+            f'{file}: lines in which invalid Unicode became "?": {len(replaced)} '
             f"(the first is line {replaced[0]})",
             file=sys.stderr,
         )
 
 
 def file_hash(path: Path) -> str:
-    """Return the sha256 of a file's content."""
+    """Return the sha256 of a file's content, in hexadecimal digits."""
     with open(path, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
-    """Return a sha256 over the names (relative to ``folder``) and contents of ``files``, in their
-    order.
+    """Return a sha256 over the names (relative to ``folder``) and contents of ``files``, in the
+    given order.
 
-    ``form`` says how a file's content enters the hash: "content" is used in the keys of models'
-    stored answers, "digests" in the keys of repositories, "lines" in the data hash of figures. None
-    of the three may change, because keys and hashes that are already stored depend on them.
+    ``form`` says how a file's content enters the hash. "content" is used in the keys of models'
+    stored answers, "digests" in the keys of answers about repositories, and "lines" in the data
+    hash of figures. None of the three forms may change, because stored keys and hashes depend on
+    them.
     """
     total = hashlib.sha256()
     for file in files:

@@ -1,16 +1,16 @@
 """Provides the Python sources that Jedi and pylint read and from which corpora are made. The set of
-sources is pinned, so other installed packages change no answer.
+sources is pinned, so no answer depends on which other packages are installed.
 
 ``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get
-python-sources``, a part of the install, downloads the wheels with pip and unpacks their Python
-files, stubs and metadata into one folder. Compiled modules are read only through their stubs, which
-are the same on every system.
+python-sources``, which is part of the installation, downloads the wheels with pip and unpacks their
+Python files, stubs and metadata into one folder. Compiled modules are read only through their
+stubs, which are the same on every system.
 
 ``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository
 imports.
 
-Packages that have to run, such as those that DS-1000's programs import, are installed into a
-virtual environment of their own (``environment``).
+Packages whose code is executed, such as those that DS-1000's programs import, are installed into a
+separate virtual environment (``environment``).
 """
 
 import functools
@@ -33,9 +33,10 @@ SOURCES_NAME = "python-sources"
 PINS = paths.DATA / f"{SOURCES_NAME}.txt"
 # endings of the files that are unpacked from a wheel; the metadata has versions and licences
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
+# folders in a repository whose files are not the repository's own
 FOREIGN = {"site-packages", "dist-packages", "node_modules", "__pypackages__", "__pycache__"}
-_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # what venv and conda put into an environment's folder
-# the same wheels on every system, because the pinned hashes are those of these wheels
+_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # a folder with one of these is an environment
+# pip's options for downloading the wheels whose hashes are pinned, whatever system pip runs on
 _WHEELS = (
     "--implementation=cp",
     "--python-version=3.11.9",
@@ -44,9 +45,9 @@ _WHEELS = (
 
 
 def folder() -> Path:
-    """Return the folder of the sources: ``$LOOKUPLAB_SOURCES`` if it is set, else the pinned
-    sources, which are fetched if they are missing. Raises UserError if there is no such folder or
-    pip fails.
+    """Return the folder of the sources: ``$LOOKUPLAB_SOURCES`` if it is set, otherwise the folder
+    of the pinned sources, which are fetched if they are missing. Raises UserError if
+    ``$LOOKUPLAB_SOURCES`` is not a folder, or if pip fails.
     """
     if own := os.environ.get("LOOKUPLAB_SOURCES"):
         if not Path(own).is_dir():
@@ -98,7 +99,7 @@ def download(folder: Path, *wanted: str) -> str:
     """Download wheels to a folder with pip, without running any code in them. Return the last line
     in which pip reports an error, or "" if pip succeeds.
     """
-    # -P: a module in the user's folder must not replace the library's
+    # -P: a module in the user's folder must not take the place of one in the standard library
     call = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input"]
     call += ["download", "--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
     # send pip's progress to stderr (2), because stdout is for results
@@ -108,8 +109,8 @@ def download(folder: Path, *wanted: str) -> str:
 
 
 def _run_pip(call: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run pip or venv. Ctrl-C should reach only this process, which then ends pip and removes its
-    temporary files.
+    """Run pip or venv in a new session. Ctrl-C then reaches only this process, which ends the other
+    process and removes the folder with its temporary files.
     """
     with paths.temporary() as folder:
         given = os.environ | {"TMPDIR": folder}
@@ -125,8 +126,9 @@ def has_environment(name: str) -> bool:
 
 
 def environment(name: str) -> Path:
-    """Return the path of Python in the virtual environment ``name``. If the environment is not
-    installed, create it, and install its pinned packages. Raises UserError if venv or pip fails.
+    """Return the path of the Python executable in the virtual environment ``name``. If the
+    environment is missing or out of date, create it and install its pinned packages. Raises
+    UserError if venv or pip fails.
     """
     folder = paths.DOWNLOADS / name / "venv"
     pins = paths.DATA / f"{name}.txt"
@@ -146,9 +148,9 @@ def environment(name: str) -> Path:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """Return a text for the keys of the analysers' stored answers: the versions of the
-    ``analysers`` and a hash of the sources. An answer also depends on the repository and on
-    Python's version, which are not part of the text.
+    """Return a text that becomes part of the keys of the analysers' stored answers. It has the
+    versions of the ``analysers`` and a hash of the sources. An answer also depends on the
+    repository and on Python's version; the caller must add these to the key.
     """
     read = file_hash(PINS)
     if os.environ.get("LOOKUPLAB_SOURCES"):
@@ -162,7 +164,7 @@ def identity(*analysers: str) -> str:
 def python_files(root: Path) -> list[Path]:
     """Return every ``*.py`` file under ``root`` that belongs to the repository, sorted. Links are
     not followed. Hidden folders, virtual environments, installed packages and build output are left
-    out. Folders that cannot be read are left out with a warning.
+    out. Folders that cannot be read are left out, too, with a warning.
     """
     found = []
     for folder, folders, names in os.walk(root):
@@ -197,19 +199,20 @@ def restrict() -> None:
     """Make this process import only from ``search_path``, without the import hooks of installed
     packages.
 
-    Import the analyser itself before the call.
+    Import the analyser itself before the call, because it may not be importable afterwards.
     """
     sys.path[:] = search_path()
     sys.meta_path[:] = [machinery.BuiltinImporter, machinery.FrozenImporter, machinery.PathFinder]
     importlib.util.find_spec = _find_spec  # type: ignore[assignment]
     for name, module in list(sys.modules.items()):
         if hasattr(module, "__path__") and not getattr(module, "__file__", None):
-            del sys.modules[name]  # an installed namespace package, which astroid would find here
+            # an installed namespace package, which astroid would look up in ``sys.modules``
+            del sys.modules[name]
     importlib.invalidate_caches()
 
 
 def _find_spec(name: str, _package: str | None = None) -> machinery.ModuleSpec | None:
-    """Find a top-level module as importlib's find_spec does, but as if this process had not yet
-    imported anything.
+    """Find a top-level module as ``importlib.util.find_spec`` does, but ignore what this process
+    has already imported.
     """
     return next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)

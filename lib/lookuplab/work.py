@@ -1,6 +1,6 @@
 """Helps commands that run for a long time: finds out how much of the machine they may use, shows
-progress, runs tasks in threads or on a cluster, locks the places where they write, and ends them
-cleanly when they are interrupted.
+progress, runs tasks in threads or on a cluster, locks the files and folders to which the commands
+write, and ends the commands cleanly when they are interrupted.
 """
 
 import atexit
@@ -38,7 +38,7 @@ SHARE_VARIABLE = "LOOKUPLAB_SHARE"
 
 def share() -> tuple[int, int]:
     """Return this process's number, counted from 0, and the number of processes that share the
-    work. These are the processes of one launch, or the shards. A single process gets (0, 1).
+    work: the processes of ``accelerate launch``, or the shards. A single process gets (0, 1).
     """
     number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
     return int(number), int(count)
@@ -47,7 +47,7 @@ def share() -> tuple[int, int]:
 def stated(name: str, default: int, least: int = 1, most: int = 10**9) -> int:
     """Return the number in the environment variable ``name``, or ``default`` if the variable is not
     set or empty. If the variable has a list, such as ``OMP_NUM_THREADS=4,2``, return the first
-    number. Raises UserError unless this is a whole number from ``least`` to ``most``.
+    number. Raises UserError if the result is not a whole number from ``least`` to ``most``.
     """
     text = os.environ.get(name) or str(default)
     first = text.partition(",")[0]
@@ -100,8 +100,8 @@ def _limits(name: str, root: Path) -> Iterator[str]:
 
 
 def cards() -> list[str]:
-    """Return the graphics cards that this job may use: the names in CUDA_VISIBLE_DEVICES or, if
-    this variable is not set, the numbers of all cards. The numbers come from the driver, because
+    """Return the graphics cards that this job may use: the entries of CUDA_VISIBLE_DEVICES or, if
+    this variable is not set, the numbers of all cards. ``nvidia-smi`` tells these numbers, because
     torch is slow to import.
     """
     if (stated := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
@@ -117,19 +117,20 @@ def cards() -> list[str]:
 # 2. Progress: a line every ten seconds
 
 LINE_SECONDS = 10.0
-# the time left is estimated only after this many items are done, because the first items may take
-# longest
+# the remaining time is estimated only after this many items are done, because the first items may
+# take longer than the others
 FIRST = 5
 
 
 class Progress(AbstractContextManager["Progress"]):
     """Prints a line of progress to stderr every ten seconds, such as ``mini-large: 120 of 622
-    answers, 40 found, about 2 min left``. In a notebook that a user works in, one line is updated.
+    answers, 40 found, about 2 min left``. In a notebook that a user has open, the line is printed
+    once and then updated.
 
     ``what`` is the name at the start of the line. ``total`` is the number of items to do, or None
     if it is unknown, and ``unit`` is the plural of an item's name ("answers"). ``found`` counts
-    items that a store already had; they are not part of ``total``. ``parts`` is a function that
-    returns more lines to print, such as one for each running notebook.
+    items that a store already had; they are not part of ``total``. ``quiet`` prints nothing.
+    ``parts`` is a function that returns more lines to print, such as one for each running notebook.
     """
 
     def __init__(
@@ -170,8 +171,8 @@ class Progress(AbstractContextManager["Progress"]):
         return f"{self.what}: {', '.join(parts)}"
 
     def _tell(self) -> None:
-        # If the runner executes the notebook, it reads stderr. If a user works in the notebook,
-        # lines on stderr would look like errors, so the line is printed to stdout.
+        # If the runner executes this notebook, it expects progress on stderr. If a user has the
+        # notebook open, Jupyter would show stderr like an error, so the line goes to stdout.
         in_cell = "ipykernel" in sys.modules and "LOOKUPLAB_FIGURES" not in os.environ
         width = 0
         while not self.ended.wait(LINE_SECONDS):
@@ -196,8 +197,8 @@ def say(line: str) -> None:
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:
-    """Yield the items, and show a Progress of ``what``. ``total``, the number of items, is used
-    only if ``items`` has no length.
+    """Yield the items, and show a ``Progress`` that begins with ``what``. ``total``, the number of
+    items, is used only if ``items`` has no length.
     """
     size = len(items) if isinstance(items, Sized) else total
     with Progress(what, size, unit) as bar:
@@ -207,8 +208,8 @@ def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = N
 
 
 def span(seconds: float) -> str:
-    """Return a duration as text: in seconds below 90 s, in minutes below 2 h, otherwise in hours
-    ("2.5 h").
+    """Return a duration as text: in seconds if it is below 90 s, in minutes if it is below 2 h, and
+    otherwise in hours ("2.5 h").
     """
     if seconds >= 7200:
         return f"{seconds / 3600:.1f} h"
@@ -247,13 +248,15 @@ def spread(
     def work(task: T) -> None:
         try:
             done.put((task, function(task), None))
-        except BaseException as error:  # raised again in the thread that reads the results
+        except BaseException as error:  # the thread that reads the results raises it again
             done.put((task, None, error))
 
-    count = min(workers or processors(), 256)  # the pool starts all its threads at once
+    # at most 256, because the pool starts all its threads at once
+    count = min(workers or processors(), 256)
     waiting = iter(tasks)
     running = 0
-    with ThreadPool(count) as pool:  # its threads do not keep an interrupted caller waiting
+    # an interrupted caller does not wait for the threads of this pool
+    with ThreadPool(count) as pool:
         while True:
             for task in islice(waiting, count - running):
                 pool.apply_async(work, (task,))
@@ -266,13 +269,13 @@ def spread(
                 raise error
             yield task, result
         pool.close()
-        pool.join()  # waits for the threads to end; the tools of a thread (``kept``) end with it
+        pool.join()  # wait until the threads, and with them their tools (``kept``), have ended
 
 
 def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
-    """Return the current thread's own tool, such as a server. ``make(*arguments)`` returns a
-    context manager, and the tool is what this context manager yields. The first task that needs the
-    tool creates it. Later tasks of the same thread reuse it, until the thread ends.
+    """Return a tool, such as a server, that belongs to the current thread alone. The thread's first
+    task that needs the tool creates it: ``make(*arguments)`` returns a context manager, which
+    yields the tool. Later tasks of the thread reuse the tool, until the thread ends.
     """
     tools: dict[Any, Any] = vars(_thread)
     if (make, arguments) not in tools:
@@ -282,8 +285,8 @@ def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> 
 
 
 def check_seen(place: Path) -> None:
-    """Raise UserError if a folder or file that a task needs does not exist on this machine, which
-    may be a cluster's worker.
+    """Raise UserError if ``place``, a folder or file that a task needs, does not exist on the
+    machine where the task runs, such as a worker of a cluster.
     """
     if not place.exists():
         raise UserError(
@@ -292,26 +295,28 @@ def check_seen(place: Path) -> None:
         )
 
 
-# 4. Locks, so that two commands never write to the same place. A lock is a file beside the place,
-# which names the process that owns the lock. The owner touches the file regularly to show that it
-# is alive. The operating system's own locks would not need this, but not every shared file system
-# supports them.
+# 4. Locks, so that two commands never write to the same file or folder. A lock is another file in
+# the same folder, which names the process that owns the lock. The owner touches the lock file
+# regularly to show that it is alive. The operating system's own locks would not need this, but not
+# every shared file system supports them.
 
-SILENCE = 30.0  # seconds without a touch until an owner on another machine counts as dead
+# an owner on another machine counts as dead if it has not touched the lock file for this long (s)
+SILENCE = 30.0
 
 
 class Taken(UserError):
-    """Raised if another process is working in the same place."""
+    """Raised if another process holds the lock."""
 
 
 @contextmanager
 def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
-    """Hold the lock ``.NAME.lock`` beside ``place`` (a file or folder) while the block runs.
-    ``does`` says what the block does ("writes scores.jsonl"); a process that has to wait for the
-    lock, or to give up, shows these words.
+    """Hold a lock on ``place`` (a file or folder) while the block runs. The lock is the file
+    ``.NAME.lock`` in the same folder. ``does`` says what the block does ("writes scores.jsonl");
+    the error of a process that cannot get the lock quotes these words.
 
-    The lock of a dead process is taken over. If a living process holds the lock, ``wait`` until it
-    is free, or else raise Taken, which names that process and its machine.
+    The lock of a dead process is taken over. If a living process holds the lock and ``wait`` is
+    true, the function waits until the lock is free. Otherwise it raises Taken, whose message names
+    the other process and its machine.
     """
     from filelock import SoftFileLease, Timeout  # slow to import
 
@@ -323,7 +328,7 @@ def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
         except Timeout as error:
             if lease.owner and "cannot probe" not in str(error):
                 raise
-            # the file's content is unknown, or its owner has created it but not yet written to it
+            # the lock file names no process, or the owner has created it but not yet written to it
             if not lease.owner:
                 time.sleep(1)
                 if not lease.owner:
@@ -338,7 +343,7 @@ def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
         lease.release()
 
 
-# 5. Interruptions: a command ends at once, with all processes that it started; what it has finished
+# 5. Interruptions: a command ends at once, and so do all processes that it started; finished work
 # is kept
 
 # Ctrl-C sends SIGINT. A queue or container sends SIGTERM when the job's time is over. SLURM can
@@ -353,18 +358,18 @@ class Stopped(BaseException):
 
 
 def _stop(number: int, _frame: object) -> NoReturn:
-    end_children()  # first, because this process may wait for one of them
+    end_children()  # before the exception, because this process may be waiting for one of them
     raise Stopped(number)
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Run a command so that each of SIGNALS ends it cleanly: ``with`` and ``finally`` blocks are
-    left as after an error, temporary folders are removed, and one line is printed. The exit code is
-    128 plus the signal's number, as in shells.
+    """Run the block so that each of SIGNALS ends the process cleanly: ``finally`` blocks run as
+    after an error, temporary folders are removed, and one line is printed. The exit code is 128
+    plus the signal's number, as in shells.
     """
-    # `end_children` imports psutil; if it were not loaded already, a signal could interrupt the
-    # first import and `end_children` would then find half a module
+    # `end_children` needs psutil; if psutil were not imported already, a signal could interrupt its
+    # import, and `end_children` would then find half a module
     import psutil  # noqa: F401
 
     for number in SIGNALS:
@@ -378,9 +383,10 @@ def stoppable() -> Iterator[None]:
         with suppress(OSError):  # the terminal may be gone
             print("\ninterrupted; finished work is kept: repeat the command", file=sys.stderr)
             sys.stdout.flush()
-        # Python's own end would free all objects one by one, which may take seconds
+        # the process ends by os._exit, because an ordinary end would free all objects one by one,
+        # which may take seconds
         atexit._run_exitfuncs()
-        # a thread may be just removing its own, and would get no further
+        # os._exit also ends threads, which then no longer remove their own temporary folders
         for folder in Path(gettempdir()).glob(f"{paths.TEMPORARY}*"):
             shutil.rmtree(folder, ignore_errors=True)
         os._exit(128 + stopped.args[0])
